@@ -1,0 +1,3 @@
+"""zconsole: the terminal console for a ZFS resilver, scrub or rebalance."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,10 @@
+"""``python -m zconsole``."""
+
+from __future__ import annotations
+
+import sys
+
+from zconsole.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""What can go wrong, and the exit code each answers with."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes that scripts rely on; nothing else is ever returned."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    UNAVAILABLE = 4
+    NOT_UNDERSTOOD = 5
+    DEGRADED = 10
+    FAULTED = 11
+    CANCELED = 12
+    INTERRUPTED = 130
+
+
+class ZconsoleError(Exception):
+    """An error with a one-line message for the operator and an exit code."""
+
+    code = ExitCode.FAILED
+
+
+class UsageError(ZconsoleError):
+    """The command line asks for something that does not exist or fit together."""
+
+    code = ExitCode.USAGE
+
+
+class NotFoundError(ZconsoleError):
+    """A pool or file that is not there."""
+
+    code = ExitCode.NOT_FOUND
+
+
+class UnavailableError(ZconsoleError):
+    """ZFS is not on this machine, does not answer, or permission is denied."""
+
+    code = ExitCode.UNAVAILABLE
+
+
+class NotUnderstoodError(ZconsoleError):
+    """Input that is no ZFS output of any known dialect, or is damaged."""
+
+    code = ExitCode.NOT_UNDERSTOOD

@@ -1,0 +1,115 @@
+"""Bytes, rates, durations and outside text, for people; and back from what zpool printed."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+SUFFIXES = "BKMGTPE"
+_NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
+_DURATION_WORD = re.compile(r"(\d+)([dhms])")
+_CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of a printed size (``12.9T``, ``9,12T``, ``88``), n·1024^k; None for ``-`` and junk.
+
+    Format: ``zfs_nicenum_format`` in lib/libzutil/zutil_nicenum.c (2.3.9).
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return None
+    exponent = max(0, SUFFIXES.find(match["u"])) if match["u"] else 0
+    return round(float(match["n"].replace(",", ".")) * 1024**exponent)
+
+
+def size_resolution(text: str) -> float:
+    """Half the step of the last printed digit of a size, in bytes; 0 for plain digits."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or not match["u"] or match["u"] == "B":
+        return 0.0
+    decimals = len(re.split(r"[.,]", match["n"])[1]) if re.search(r"[.,]", match["n"]) else 0
+    return 0.5 * 10.0**-decimals * 1024.0 ** SUFFIXES.find(match["u"])
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of ``62h28m``, ``1m35s``, ``1 days 02:03:04`` or ``00:00:09``; None for junk."""
+    text = text.strip()
+    if clock := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (int(g or 0) for g in clock.groups())
+        return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+    words = _DURATION_WORD.findall(text)
+    if not words or "".join(n + u for n, u in words) != text:
+        return None
+    return float(sum(int(n) * {"d": 86400, "h": 3600, "m": 60, "s": 1}[u] for n, u in words))
+
+
+def size(value: float | None, unknown: str = "-") -> str:
+    """A size as zpool prints it, at most five characters: ``0``, ``88``, ``1.50K``, ``12.9T``."""
+    if value is None or math.isnan(value):
+        return unknown
+    sign, number = ("-", -value) if value < 0 else ("", value)
+    number = float(round(number))
+    index = 0
+    while number >= 1024 and index < len(SUFFIXES) - 1:
+        number /= 1024
+        index += 1
+    unit = SUFFIXES[index] if index else ""
+    if index == 0 or number == int(number):
+        return f"{sign}{int(number)}{unit}"
+    for decimals in (2, 1):
+        text = f"{number:.{decimals}f}{unit}"
+        if len(text) <= 5:
+            return sign + text
+    return f"{sign}{number:.0f}{unit}"
+
+
+def rate(value: float | None, unknown: str = "-") -> str:
+    """Bytes a second, ``147M/s``."""
+    return unknown if value is None else f"{size(value)}/s"
+
+
+def duration(seconds: float | None, unknown: str = "-") -> str:
+    """A duration in its two largest units: ``9s``, ``4m10s``, ``17h52m``, ``3d04h``."""
+    if seconds is None or math.isnan(seconds) or math.isinf(seconds):
+        return unknown
+    whole = max(0, round(seconds))
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, secs = divmod(rest, 60)
+    if days:
+        return f"{days}d{hours:02d}h"
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{secs:02d}s" if minutes else f"{secs}s"
+
+
+def latency(seconds: float | None, unknown: str = "") -> str:
+    """A wait: ``730us``, ``8ms``, ``1.2s``."""
+    if seconds is None:
+        return unknown
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f}us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.0f}ms"
+    return f"{seconds:.1f}s"
+
+
+def clean(text: str) -> str:
+    r"""Outside text made safe for a terminal: control and bidi characters as ``\xNN``, escaped.
+
+    Surrogates (bytes that were not UTF-8) come out as the byte's ``\xNN``.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(char) for char in text)
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if unicodedata.category(char)[0] == "C" or code in (0x2028, 0x2029):
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return char
