@@ -21,7 +21,7 @@ def parse_size(text: str) -> int | None:
     if match is None:
         return None
     exponent = max(0, SUFFIXES.find(match["u"])) if match["u"] else 0
-    return round(float(match["n"].replace(",", ".")) * 1024**exponent)
+    return round(float(match["n"].replace(",", ".")) * 1024.0**exponent)
 
 
 def size_resolution(text: str) -> float:

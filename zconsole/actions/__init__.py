@@ -1,0 +1,1 @@
+"""What can be done to a pool: plan, confirm, run, follow, log."""

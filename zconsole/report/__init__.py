@@ -1,0 +1,1 @@
+"""Frames as JSON and as plain text."""

@@ -1,0 +1,154 @@
+"""The frame: the only thing views read. Built from a sample and the pool's history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from zconsole.eta import Estimate
+from zconsole.model import Activity, Event, HostLoad, IoRates, Scan, Vdev
+
+
+class Series(Protocol):
+    """Past rates, newest last, for sparklines; bounded, never mutated by a reader."""
+
+    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+        """The last ``count`` values of ``metric`` (read, write: bytes/s; latency: s; busy) of a
+        vdev key, or of a scan (metric scan_rate, issue_rate); None where there was no sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanView:
+    """A scan with what follows from having watched it."""
+
+    scan: Scan
+    key: str
+    """For ``Series.tail``."""
+    stage: str | None
+    percent: float | None
+    scan_rate: float | None
+    """Bytes/s over a window; the pass average when there was only one sample."""
+    issue_rate: float | None
+    window: float | None
+    """Seconds the rates cover; None for a pass average."""
+    estimate: Estimate
+    restarts: int | None
+    stalled: float | None = None
+    """Seconds without progress, once that is long enough to call it stalled."""
+    full: Estimate | None = None
+    """To full redundancy, where that is later than this pass (deferred devices, scrub to come)."""
+    notes: tuple[str, ...] = ()
+    """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityView:
+    """A removal, expansion, checkpoint, trim or initialize with its windowed rate."""
+
+    activity: Activity
+    rate: float | None
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Redundancy:
+    """How many more devices of a top-level vdev may fail now without losing data."""
+
+    vdev: str
+    left: int
+    untouchable: tuple[str, ...] = ()
+    """At 0: the devices whose loss would lose data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Is it all right? ``word`` first, then why, worst first."""
+
+    word: str
+    """OK, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE."""
+    severity: str
+    """ok, notice, warning or error."""
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the topology."""
+
+    key: str
+    depth: int
+    vdev: Vdev
+    rates: IoRates
+    slow_sibling: str | None = None
+    """Why it is the odd one out among its siblings (``61 ms, others 8 ms``), else None."""
+    missing_since: float | None = None
+    """Epoch seconds at which the console saw it leave ONLINE."""
+
+
+@dataclass(frozen=True, slots=True)
+class VdevBalance:
+    """Fill of one normal-class top-level vdev; the names of contract's BALANCE."""
+
+    name: str
+    kind: str
+    size_bytes: int | None
+    alloc_bytes: int | None
+    free_bytes: int | None
+    fill: float | None
+    frag: float | None
+    surplus_bytes: float | None
+    new_write_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How evenly data is spread over the normal-class top-level vdevs."""
+
+    target_fill: float | None
+    spread: float | None
+    imbalance_bytes: float | None
+    vdevs: tuple[VdevBalance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One pool as the views show it."""
+
+    t: float
+    source: str
+    exact: bool
+    pool: str
+    guid: str | None
+    state: str | None
+    message: str | None
+    action: str | None
+    error_count: int | None
+    errors: tuple[str, ...] | None
+    stale_seconds: float
+    problem: str | None
+    kstat: str | None
+    health: Health
+    scans: tuple[ScanView, ...]
+    activities: tuple[ActivityView, ...]
+    redundancy: tuple[Redundancy, ...]
+    rows: tuple[Row, ...]
+    balance: Balance
+    series: Series
+    events: tuple[Event, ...] = ()
+    """Newest last."""
+    host: HostLoad | None = None
+    version: str | None = None
+    comment: str | None = None
+    flags: tuple[str, ...] = field(default=())
+    """REPLAY, DEMO, as the source says."""
+
+    @property
+    def scan(self) -> ScanView | None:
+        """The running scan, else the newest, else None."""
+        return self.scans[0] if self.scans else None
+
+    @property
+    def root(self) -> Vdev | None:
+        """The topology; None before the first good sample."""
+        return self.rows[0].vdev if self.rows else None

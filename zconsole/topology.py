@@ -1,0 +1,67 @@
+"""Walking a topology with keys that stay the same from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zconsole.model import GROUP_KINDS, Vdev
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A vdev in its tree: its key, its depth and the keys above it."""
+
+    key: str
+    depth: int
+    vdev: Vdev
+    parent: str | None
+    top: str | None
+    """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
+
+
+def placed(root: Vdev) -> Iterator[Placed]:
+    """Every vdev below and including ``root``, in the order ``zpool status`` prints.
+
+    The key is the GUID where the source knows it, else the path of names from the root with a
+    counter where siblings share a name (``tank/raidz1#1/sda``). The same device listed twice
+    (a spare in use) has its class before the second key.
+    """
+    seen: set[str] = set()
+    yield from _placed(root, None, None, "", 0, seen)
+
+
+def _placed(
+    vdev: Vdev, parent: str | None, top: str | None, trail: str, depth: int, seen: set[str]
+) -> Iterator[Placed]:
+    trail = f"{trail}/{vdev.name}" if trail else vdev.name
+    key = _unique(vdev, trail, seen)
+    own_top = key if depth == 1 else top
+    yield Placed(key, depth, vdev, parent, own_top)
+    for child in vdev.children:
+        yield from _placed(child, key, own_top, trail, depth + 1, seen)
+
+
+def _unique(vdev: Vdev, trail: str, seen: set[str]) -> str:
+    base = vdev.guid or trail
+    key, count = base, 0
+    if key in seen and vdev.vclass == "spare":
+        key = base = f"spare:{base}"
+    while key in seen:
+        count += 1
+        key = f"{base}#{count}"
+    seen.add(key)
+    return key
+
+
+def data_vdevs(root: Vdev) -> tuple[Vdev, ...]:
+    """The top-level vdevs that hold data: normal, special and dedup class, no holes."""
+    data = ("normal", "special", "dedup")
+    return tuple(
+        v for v in root.children if v.vclass in data and v.kind not in ("hole", "indirect")
+    )
+
+
+def is_group(vdev: Vdev) -> bool:
+    """Whether it is a replacing or hot-spare group (an interior vdev, not a spare device)."""
+    return vdev.kind in GROUP_KINDS and bool(vdev.children)
