@@ -1,0 +1,70 @@
+"""Where the console's frames come from: the one thing the console asks of the rest.
+
+The console never samples and never does I/O: it awaits ``Feed.next`` in one worker, and paints
+what came. This module imports no textual, so that a feed is made and tested without it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Protocol
+
+from zconsole.frame import Frame
+from zconsole.sources.base import Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One round of sampling: a frame for every pool, in an order that stays the same."""
+
+    frames: tuple[Frame, ...]
+    capabilities: Capabilities
+    """Of the source as it is now; it may have fallen back since the last round."""
+
+
+class Feed(Protocol):
+    """Produces frames at its own pace; history is fed whether or not anybody paints."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between samples now."""
+
+    def set_interval(self, seconds: float) -> None:
+        """Sample every ``seconds`` from now on; takes effect at once."""
+
+    async def next(self) -> Update | None:
+        """The next round, or ``None`` once there will be no more (a recording has ended).
+
+        A pool that does not answer is a frame with ``problem`` and ``stale_seconds``, within the
+        sampling deadline; it is never an exception and never a call that stays away.
+        """
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        """Label and value pairs about one device that sampling does not give (serial, model).
+
+        Asked for only when a row is expanded; empty when there is nothing to tell.
+        """
+
+    async def aclose(self) -> None:
+        """Stop sampling within a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """How the console is to look and behave."""
+
+    host: str = ""
+    """Name of the machine whose pools these are, for the header."""
+    theme: str | None = None
+    """Name or path of a theme; None picks one that suits the terminal."""
+    ascii: bool | None = None
+    """ASCII only; None decides by locale and ``TERM``."""
+    mouse: bool = True
+    read_only: bool = False
+    zone: tzinfo | None = None
+    """Time zone of clock times; None is the machine's own."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds for the age of a sample between two rounds; differences only."""
