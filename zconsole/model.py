@@ -185,7 +185,7 @@ class Scan:
     resolution: float = 0.0
     """Bytes of rounding in ``issued_bytes`` (half the last printed digit); 0 when exact."""
     two_stage: bool = True
-    """False in dialects whose only counter is scanned bytes (before 0.8), where that is the work."""
+    """False where scanned bytes are the only counter, and so the work (before 0.8)."""
 
     @property
     def to_issue_bytes(self) -> int | None:

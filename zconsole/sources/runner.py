@@ -31,7 +31,7 @@ class Runner(Protocol):
     """Runs one command to its end."""
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """The finished command. Raises DeadlineError after ``deadline`` seconds, OSError if absent."""
+        """The finished command. Raises DeadlineError (``deadline`` in seconds), OSError if absent."""
 
 
 def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:

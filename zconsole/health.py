@@ -1,0 +1,105 @@
+"""Is it all right? One word, and why, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zconsole.frame import Health, Redundancy
+from zconsole.model import Pool, Scan, Vdev
+from zconsole.topology import is_group
+from zconsole.units import duration, size
+
+REPAIRS = frozenset({"resilver", "rebuild"})
+LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
+
+
+def health(pool: Pool, left: tuple[Redundancy, ...]) -> Health:
+    """The pool's condition from its own figures.
+
+    The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (a repair
+    ended without restoring redundancy), ERRORS (damaged data), DEGRADED, OK.
+    """
+    unrestored = tuple(not_restored(pool))
+    reasons = (*unrestored, *_data_errors(pool), *_devices(pool), *_untouchable(left))
+    if pool.state in LOST_STATES:
+        return Health(pool.state or "", "error", (*_lost(pool), *reasons))
+    if unrestored:
+        return Health("NOT RESTORED", "error", reasons)
+    if pool.error_count:
+        return Health("ERRORS", "error", reasons)
+    if pool.state not in (None, "ONLINE"):
+        return Health(pool.state, "warning", reasons)
+    noisy = tuple(_counters(pool.root))
+    return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
+
+
+def unreachable(problem: str, kstat: str | None, age: float) -> Health:
+    """The health of a pool that gives no fresh sample: the last good one is ``age`` seconds old."""
+    word = kstat if kstat in LOST_STATES else "STALE"
+    severity = "error" if kstat in LOST_STATES else "warning"
+    return Health(word, severity, (problem, f"last seen {duration(age)} ago"))
+
+
+def not_restored(pool: Pool) -> Iterator[str]:
+    """Why the newest finished repair left redundancy unrestored; nothing while one still runs.
+
+    After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
+    scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9).
+    """
+    newest = _newest_repair(pool.scans)
+    if newest is None or any(s.function in REPAIRS and s.active for s in pool.scans):
+        return
+    groups = [v.name for v in pool.root.walk() if is_group(v)]
+    if newest.state == "canceled":
+        yield "the last repair was canceled"
+    elif newest.errors:
+        yield f"the last repair ended with {newest.errors} errors"
+    if groups:
+        yield f"{', '.join(groups)} still there after the {newest.function}"
+        if any(a.kind == "checkpoint" for a in pool.activities):
+            yield "a checkpoint keeps a resilver from completing; discard it, then resilver again"
+    waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
+    if waiting:
+        yield f"{', '.join(waiting)} still waiting for a resilver"
+
+
+def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
+    repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
+    repairs = [s for s in repairs if s.state == "finished" or s.errors or s.end]
+    return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+
+
+def _lost(pool: Pool) -> Iterator[str]:
+    if pool.state == "SUSPENDED":
+        yield "all I/O is suspended: bring the device back, then clear"
+    elif pool.message:
+        yield pool.message
+
+
+def _data_errors(pool: Pool) -> Iterator[str]:
+    if pool.error_count:
+        plural = "s" if pool.error_count != 1 else ""
+        yield f"{pool.error_count} data error{plural}: files are damaged"
+
+
+def _devices(pool: Pool) -> Iterator[str]:
+    gone = [v for v in pool.root.leaves() if v.vclass != "spare" and v.state != "ONLINE"]
+    for vdev in gone:
+        detail = f" ({vdev.note})" if vdev.note else ""
+        yield f"{vdev.name} {vdev.state}{detail}"
+
+
+def _untouchable(left: tuple[Redundancy, ...]) -> Iterator[str]:
+    for entry in left:
+        if entry.left == 0 and entry.untouchable and len(entry.untouchable) > 1:
+            yield f"{entry.vdev} has no redundancy left: touch none of its disks"
+
+
+def _counters(root: Vdev) -> Iterator[str]:
+    for leaf in root.leaves():
+        counts = leaf.errors
+        if counts.total:
+            yield (
+                f"{leaf.name}: {counts.read or 0} read, {counts.write or 0} write, "
+                f"{size(counts.cksum or 0)} checksum errors"
+            )

@@ -1,0 +1,57 @@
+"""How many more devices each top-level vdev can lose, and which must not be touched."""
+
+from __future__ import annotations
+
+from zconsole.frame import Redundancy
+from zconsole.model import GROUP_KINDS, Vdev
+from zconsole.topology import data_vdevs, is_group
+
+
+def redundancy(root: Vdev) -> tuple[Redundancy, ...]:
+    """One entry a data-holding top-level vdev, in tree order; names made unique with ``#1``.
+
+    A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
+    as present when one of its children is ONLINE and complete. Never below 0.
+    """
+    entries: list[Redundancy] = []
+    taken: dict[str, int] = {}
+    for vdev in data_vdevs(root):
+        count = taken.get(vdev.name, 0)
+        taken[vdev.name] = count + 1
+        entries.append(_of_top_level(vdev, f"{vdev.name}#{count}" if count else vdev.name))
+    return tuple(entries)
+
+
+def is_complete(vdev: Vdev) -> bool:
+    """Whether all of this device's data is on it and readable: ONLINE and not being filled."""
+    if is_group(vdev):
+        return any(is_complete(child) for child in vdev.children)
+    if vdev.children:
+        return any(is_complete(child) for child in vdev.children)
+    return vdev.state == "ONLINE" and not (vdev.resilvering or vdev.awaiting_resilver)
+
+
+def parity(vdev: Vdev) -> int:
+    """Losses the layout survives when whole: 2 for raidz2, n-1 for an n-way mirror."""
+    if vdev.kind == "mirror":
+        return max(0, len(vdev.children) - 1)
+    if vdev.kind[:-1] in ("raidz", "draid") and vdev.kind[-1].isdigit():
+        return int(vdev.kind[-1])
+    return 1 if vdev.kind == "raidz" else 0
+
+
+def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
+    members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
+    missing = sum(not is_complete(member) for member in members)
+    left = max(0, parity(vdev) - missing)
+    return Redundancy(name, left, () if left else _untouchable(members))
+
+
+def _untouchable(members: tuple[Vdev, ...]) -> tuple[str, ...]:
+    """At zero left every member that is whole through a single device hangs on that device."""
+    names: list[str] = []
+    for member in members:
+        whole = [leaf.name for leaf in member.leaves() if is_complete(leaf)]
+        if len(whole) == 1:
+            names.extend(whole)
+    return tuple(names)
