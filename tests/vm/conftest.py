@@ -1,0 +1,77 @@
+"""Fixtures: a booted machine a release (`vm`), and pools on its disks (`pool`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.vm import image
+from tests.vm.errors import VmError
+from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory, destroy_pools
+from tests.vm.releases import RELEASES
+
+_MACHINE = pytest.StashKey[Machine]()
+
+
+def releases() -> list[str]:
+    """The releases to test: `$ZCONSOLE_VM_RELEASES`, comma-separated; all where unset."""
+    chosen = os.environ.get("ZCONSOLE_VM_RELEASES")
+    names = chosen.split(",") if chosen else list(RELEASES)
+    if unknown := sorted(set(names) - set(RELEASES)):
+        raise pytest.UsageError(f"ZCONSOLE_VM_RELEASES: not a release: {', '.join(unknown)}")
+    return names
+
+
+@pytest.fixture(scope="session", params=releases())
+def built(request: pytest.FixtureRequest) -> image.Image:
+    """The image of each release, built where the cache lacks it.
+
+    Skips where machines cannot run; fails instead under `ZCONSOLE_VM_REQUIRED=1`.
+    """
+    if reason := image.why_unavailable():
+        if os.environ.get("ZCONSOLE_VM_REQUIRED") == "1":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(f"no virtual machines here: {reason}")
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        return image.build(request.param)
+
+
+@pytest.fixture(scope="session")
+def booted(built: image.Image) -> Iterator[Machine]:
+    """One machine a release for the whole session, with the tree under test in it."""
+    with Machine.boot(built) as machine:
+        machine.push_tree()
+        yield machine
+
+
+@pytest.fixture
+def vm(booted: Machine, request: pytest.FixtureRequest) -> Iterator[Machine]:
+    """The session's machine, without pools or limits before and after each test."""
+    request.node.stash[_MACHINE] = booted
+    yield booted
+    booted.recover()
+    destroy_pools(booted)
+
+
+@pytest.fixture
+def pool(vm: Machine) -> PoolFactory:
+    """Creates pools on the machine's disks; `vm` destroys them afterwards."""
+    return PoolFactory(vm)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Iterator[None]:
+    """Keep the console log of a machine whose test failed, and name it in the report."""
+    report: pytest.TestReport = yield
+    machine = item.stash.get(_MACHINE, None)
+    if report.failed and machine is not None:
+        try:
+            report.sections.append(("VM console", str(machine.keep_console_log())))
+        except (OSError, VmError) as error:
+            report.sections.append(("VM console", f"not kept: {error}"))
+    return report

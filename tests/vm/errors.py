@@ -1,0 +1,11 @@
+"""What the harness raises."""
+
+from __future__ import annotations
+
+
+class VmError(Exception):
+    """The harness could not do what it was asked; the message says what and why."""
+
+
+class NotAvailableError(VmError):
+    """This machine cannot run the virtual machines at all (no QEMU, not root, …)."""

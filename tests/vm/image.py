@@ -1,0 +1,217 @@
+"""Images: built once for what they are made of, kept in the cache, never half-done."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.vm import wheels
+from tests.vm.cache import exclusive, half_done, remove_tree, subdirectory
+from tests.vm.chroot import Chroot, debootstrap
+from tests.vm.errors import NotAvailableError, VmError
+from tests.vm.progress import Progress
+from tests.vm.releases import BASE_PACKAGES, GUEST_FILES, RELEASES, ZFS_PACKAGES, Release
+
+HOST_PACKAGES = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "debootstrap": "debootstrap",
+    "mke2fs": "e2fsprogs",
+    "ssh": "openssh-client",
+}
+"""Programs the harness runs, and the Debian packages that have them."""
+
+ROOT_SIZE = "4G"
+ROOT_LABEL = "labroot"
+
+_INITRAMFS_MODULES = "virtio_blk\nvirtio_pci\nvirtio_net\nvirtio_rng\next4\n"
+
+# Not needed to run: the compiler's input, apt's lists, documentation.
+_DROPPED = (
+    "usr/src",
+    "var/lib/dkms",
+    "var/lib/apt/lists",
+    "var/cache/apt",
+    "usr/share/doc",
+    "usr/share/locale",
+    "usr/share/man",
+    "boot",
+    "root/wheels",
+)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A bootable image in the cache, and the versions read from its tree."""
+
+    directory: Path
+    release: str
+    zfs: str
+    kernel: str
+    python: str
+
+    @property
+    def root(self) -> Path:
+        """The raw ext4 root filesystem; never written to after the build."""
+        return self.directory / "root.img"
+
+    @property
+    def ssh_key(self) -> Path:
+        """The private key that root of the image accepts."""
+        return self.directory / "id_ed25519"
+
+    @property
+    def zfs_version(self) -> tuple[int, int]:
+        """OpenZFS's (major, minor)."""
+        major, minor = self.zfs.split(".")[:2]
+        return int(major), int(minor)
+
+
+def missing_programs() -> list[str]:
+    """The Debian packages this machine lacks."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return [pack for name, pack in HOST_PACKAGES.items() if not shutil.which(name, path=path)]
+
+
+def why_unavailable() -> str | None:
+    """Why virtual machines cannot be run here, in one line; None where they can."""
+    if os.geteuid() != 0:
+        return "building a virtual machine needs root"
+    if missing := missing_programs():
+        return f"missing Debian packages: {' '.join(missing)} (python -m tests.vm deps)"
+    return None
+
+
+def find(release: Release) -> Image | None:
+    """The cached image of a release as it is defined now; None where it is not built."""
+    directory = _directory(release)
+    try:
+        facts = json.loads((directory / "image.json").read_text())
+    except FileNotFoundError:
+        return None
+    return Image(directory=directory, **facts)
+
+
+def build(name: str) -> Image:
+    """The image of a release, built where the cache lacks it.
+
+    Raises NotAvailableError where this machine cannot, VmError where a step fails; the cache
+    then holds nothing of it but the log.
+    """
+    release = RELEASES[name]
+    if image := find(release):
+        return image
+    if reason := why_unavailable():
+        raise NotAvailableError(reason)
+    images = subdirectory("images")
+    with exclusive(images / "build.lock"):
+        if image := find(release):
+            return image
+        return _build(release, images)
+
+
+def prune() -> list[str]:
+    """Delete images whose definition has changed; returns their names."""
+    images = subdirectory("images")
+    kept = {_directory(release).name for release in RELEASES.values()}
+    stale = [path for path in images.iterdir() if path.is_dir() and path.name not in kept]
+    for path in stale:
+        remove_tree(path)
+    return [path.name for path in stale]
+
+
+def _directory(release: Release) -> Path:
+    """Where the image of a release is, or would be."""
+    return subdirectory("images") / f"{release.name}-{release.key()}"
+
+
+def _build(release: Release, images: Path) -> Image:
+    """Build into a directory beside the images and rename it in."""
+    start = time.monotonic()
+    log = subdirectory("logs") / f"build-{release.name}.log"
+    log.unlink(missing_ok=True)
+    print(f"building the {release.name} image; log: {log}", file=sys.stderr)
+    with half_done(images, release.name) as work:
+        output = work / "image"
+        output.mkdir()
+        _assemble(release, work / "root", output, Progress(log))
+        output.rename(_directory(release))
+    image = find(release)
+    if image is None:
+        raise VmError("the image vanished from the cache")
+    print(f"zfs {image.zfs}, {time.monotonic() - start:.0f} s in all", file=sys.stderr)
+    return image
+
+
+def _assemble(release: Release, root: Path, output: Path, progress: Progress) -> None:
+    """Every step from an empty directory to the finished files."""
+    with progress.step(f"debootstrap {release.suite}"):
+        chroot = debootstrap(release, root, progress)
+    with progress.step("kernel, Python and tools"):
+        chroot.install(BASE_PACKAGES)
+    with progress.step("zfs, its module compiled by dkms"):
+        chroot.install(ZFS_PACKAGES, release.zfs_suite)
+    facts = _read_versions(release, chroot)
+    with progress.step(f"Python {facts['python']} environment"):
+        _make_venv(chroot, facts["python"])
+    with progress.step("guest configuration and initramfs"):
+        _configure_guest(chroot, output, facts["kernel"])
+    with progress.step("root filesystem"):
+        _make_root(chroot, output / "root.img")
+    (output / "image.json").write_text(json.dumps(facts))
+
+
+def _read_versions(release: Release, chroot: Chroot) -> dict[str, str]:
+    """The versions as the tree has them; raises VmError where the module is not there."""
+    [kernel] = [path.name for path in (chroot.root / "lib/modules").iterdir()]
+    zfs = chroot.run("modinfo", "-k", kernel, "-F", "version", "zfs").strip()
+    python = chroot.run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+    return {
+        "release": release.name,
+        "zfs": zfs.partition("-")[0],
+        "kernel": kernel,
+        "python": python.strip(),
+    }
+
+
+def _make_venv(chroot: Chroot, python: str) -> None:
+    """Make /opt/zc, which sees the distribution's libzfs_core, from wheels of the host."""
+    directory = chroot.root / "root/wheels"
+    chroot.progress.run(wheels.download_command(python, directory))
+    chroot.run("python3", "-m", "venv", "--system-site-packages", "/opt/zc")
+    offline = ["--no-index", "--find-links", "/root/wheels", "--no-compile"]
+    chroot.run("/opt/zc/bin/pip", "install", *offline, *wheels.requirements())
+    chroot.run("/opt/zc/bin/python", "-m", "compileall", "-q", "/opt/zc/lib")
+
+
+def _configure_guest(chroot: Chroot, output: Path, kernel: str) -> None:
+    """Install init, sshd's settings and key, and take kernel and initramfs out of the tree."""
+    chroot.write("sbin/zcvm-init", (GUEST_FILES / "init").read_text(), 0o755)
+    chroot.write("usr/local/bin/zconsole", (GUEST_FILES / "zconsole").read_text(), 0o755)
+    sshd = (GUEST_FILES / "sshd.conf").read_text()
+    chroot.write("etc/ssh/sshd_config.d/vm.conf", sshd)
+    key = str(output / "id_ed25519")
+    chroot.progress.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "vm", "-f", key])
+    chroot.write("root/.ssh/authorized_keys", Path(f"{key}.pub").read_text(), 0o600)
+    chroot.write("etc/hosts", "127.0.0.1 localhost zcvm\n")
+    chroot.write("etc/initramfs-tools/modules", _INITRAMFS_MODULES)
+    chroot.write("etc/initramfs-tools/conf.d/vm", "MODULES=list\n")
+    chroot.run("mkinitramfs", "-o", "/boot/initrd", kernel)
+    shutil.copyfile(chroot.root / "boot/initrd", output / "initrd")
+    shutil.copyfile(chroot.root / f"boot/vmlinuz-{kernel}", output / "kernel")
+
+
+def _make_root(chroot: Chroot, image: Path) -> None:
+    """Write the tree, without what only the build needed, into an ext4 image."""
+    for path in _DROPPED:
+        remove_tree(chroot.root / path)
+    chroot.write("boot/.keep", "")
+    subprocess.run(["truncate", "-s", ROOT_SIZE, str(image)], check=True)
+    fill = ["mke2fs", "-q", "-t", "ext4", "-L", ROOT_LABEL, "-d", str(chroot.root), str(image)]
+    chroot.progress.run(fill)

@@ -1,0 +1,230 @@
+"""A running virtual machine: commands, files, disks, and everything a bad day brings."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import shutil
+import sys
+import tarfile
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.vm import qemu, qmp
+from tests.vm.cache import subdirectory
+from tests.vm.image import Image
+from tests.vm.qemu import Disk, Hardware
+from tests.vm.qmp import Qmp
+from tests.vm.rundir import RunDirectory
+from tests.vm.ssh import COMMAND_SECONDS, Command, Result, Ssh
+from tests.vm.wheels import TREE
+
+GIB = 1024**3
+DEFAULT_DISKS = (GIB,) * 6
+DEFAULT_MEMORY_MB = 1536
+DEFAULT_CPUS = 2
+
+TREE_IN_GUEST = "/root/zconsole"
+_PUSHED = ("zconsole", "themes", "tests", "pyproject.toml", "README.md", "CHANGELOG.md")
+
+
+class Machine:
+    """A guest and its disks. As a context manager it leaves nothing behind."""
+
+    def __init__(self, hardware: Hardware, pid: int, detached: bool = False) -> None:
+        self.hardware = hardware
+        self.pid = pid
+        self._detached = detached
+        self._run_directory: RunDirectory | None = None
+        self.ssh = self._connect()
+
+    @classmethod
+    def boot(
+        cls,
+        image: Image,
+        disks: Sequence[int] = DEFAULT_DISKS,
+        memory_mb: int = DEFAULT_MEMORY_MB,
+        cpus: int = DEFAULT_CPUS,
+        disk_cache: str = "unsafe",
+    ) -> Self:
+        """Boot an image with data disks of these sizes (bytes), in a temporary directory.
+
+        disk_cache is a QEMU cache mode: unsafe, writeback, writethrough or directsync.
+        Raises VmError where the guest does not come up.
+        """
+        run_directory = RunDirectory.create()
+        try:
+            hardware = make_hardware(
+                image, run_directory.path, disks, memory_mb=memory_mb, cpus=cpus, cache=disk_cache
+            )
+            machine = cls(hardware, qemu.start(hardware))
+        except BaseException:
+            keep_console(run_directory.path, image.release)
+            run_directory.remove()
+            raise
+        machine._run_directory = run_directory
+        atexit.register(machine.close)
+        return machine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.keep_console_log()
+        self.close()
+
+    def close(self) -> None:
+        """Switch the machine off and delete its disks."""
+        atexit.unregister(self.close)
+        self.power_cut()
+        if self._run_directory is not None:
+            self._run_directory.remove()
+
+    @property
+    def image(self) -> Image:
+        """What the machine was booted from."""
+        return self.hardware.image
+
+    @property
+    def disks(self) -> list[Disk]:
+        """The data disks, in order."""
+        return list(self.hardware.disks)
+
+    @property
+    def console_log(self) -> Path:
+        """What the guest wrote to its serial console since the last boot."""
+        return self.hardware.directory / "console.log"
+
+    def keep_console_log(self) -> Path:
+        """Copy the console log into the cache, and say where; returns the copy."""
+        return keep_console(self.hardware.directory, self.image.release)
+
+    def run(
+        self,
+        command: Command,
+        check: bool = True,
+        timeout: float = COMMAND_SECONDS,
+        stdin: bytes | None = None,
+    ) -> Result:
+        """Run a command as root of the guest; see Ssh.run."""
+        return self.ssh.run(command, check=check, timeout=timeout, stdin=stdin)
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file or a directory to the guest."""
+        self.ssh.put(local, remote)
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file or a directory from the guest."""
+        self.ssh.get(remote, local)
+
+    def push_tree(self) -> None:
+        """Replace the guest's copy of the source tree under test by the present one."""
+        unpack = f"rm -rf {TREE_IN_GUEST} && mkdir {TREE_IN_GUEST} && tar -xC {TREE_IN_GUEST}"
+        self.run(unpack, stdin=_packed_tree())
+
+    def throttle(self, disk: int, bps: int = 0, iops: int = 0) -> None:
+        """Limit a disk to bytes/s and operations/s from now on; 0 lifts the limit."""
+        others = ("bps_rd", "bps_wr", "iops_rd", "iops_wr")
+        with self._monitor() as monitor:
+            monitor.execute(
+                "block_set_io_throttle",
+                id=self.disks[disk].backend,
+                bps=bps,
+                iops=iops,
+                **dict.fromkeys(others, 0),
+            )
+
+    def pull(self, disk: int) -> None:
+        """Unplug a disk, as pulling it from its bay would; returns when it is gone."""
+        device = self.disks[disk].device()["id"]
+        with self._monitor() as monitor:
+            monitor.execute("device_del", id=device)
+            monitor.wait_event("DEVICE_DELETED", device=device)
+
+    def plug(self, disk: int) -> None:
+        """Put a pulled disk back, with its data; returns when the guest has its path."""
+        with self._monitor() as monitor:
+            monitor.execute("device_add", **self.disks[disk].device())
+        path = self.disks[disk].path
+        self.run(f"until [ -e {path} ]; do sleep 0.1; done; udevadm settle", timeout=30)
+
+    def corrupt(self, disk: int, offset: int, length: int) -> None:
+        """Overwrite a stretch of a disk (bytes) behind the guest's back."""
+        with self.disks[disk].file.open("r+b") as file:
+            file.seek(offset)
+            for start in range(0, length, 1 << 20):
+                file.write(os.urandom(min(1 << 20, length - start)))
+
+    def power_cut(self) -> None:
+        """End the guest at once, whatever it is doing."""
+        qemu.kill(self.pid)
+
+    def reboot(self) -> None:
+        """Boot again on the same disks and root, after a power cut where it still runs."""
+        self.power_cut()
+        self.ssh.close()
+        self.pid = qemu.start(self.hardware, self._detached)
+        self.ssh = self._connect()
+
+    def _connect(self) -> Ssh:
+        directory = self.hardware.directory
+        port = qemu.forwarded_port(directory / "qmp")
+        return Ssh(port=port, key=self.image.ssh_key, socket=directory / "ssh")
+
+    def _monitor(self) -> AbstractContextManager[Qmp]:
+        return qmp.connect(self.hardware.directory / "qmp")
+
+
+def make_hardware(
+    image: Image,
+    directory: Path,
+    sizes: Sequence[int],
+    *,
+    memory_mb: int = DEFAULT_MEMORY_MB,
+    cpus: int = DEFAULT_CPUS,
+    cache: str = "unsafe",
+) -> Hardware:
+    """Lay out a machine in a directory: a fresh root and empty sparse disks."""
+    disks = [Disk(index, directory / f"disk{index}.raw", cache) for index in range(len(sizes))]
+    for disk, size in zip(disks, sizes, strict=True):
+        with disk.file.open("wb") as file:
+            file.truncate(size)
+    hardware = Hardware(image, directory, disks, memory_mb, cpus)
+    hardware.make_overlay()
+    return hardware
+
+
+def keep_console(directory: Path, release: str) -> Path:
+    """Copy a machine's console log into the cache's logs; returns and prints the path."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    kept = subdirectory("logs") / f"console-{release}-{stamp}-{os.getpid()}.log"
+    shutil.copyfile(directory / "console.log", kept)
+    print(f"console log kept: {kept}", file=sys.stderr)
+    return kept
+
+
+def _packed_tree() -> bytes:
+    """The source tree as a tar archive, without what interpreters and tools leave in it."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in _PUSHED:
+            if (TREE / name).exists():
+                archive.add(TREE / name, arcname=name, filter=_without_leftovers)
+    return packed.getvalue()
+
+
+def _without_leftovers(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out byte code and hidden files."""
+    name = Path(entry.name).name
+    return None if name == "__pycache__" or name.startswith(".") else entry

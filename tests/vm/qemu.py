@@ -1,0 +1,196 @@
+"""The QEMU process of a machine: its command line, disks and life."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.vm import qmp
+from tests.vm.errors import VmError
+from tests.vm.image import ROOT_LABEL, Image
+
+BOOT_SECONDS = 240.0
+READY = b"ZCVM-READY"
+
+_KERNEL_LINE = (
+    f"console=ttyS0 root=LABEL={ROOT_LABEL} rootfstype=ext4 rw init=/sbin/zcvm-init "
+    "panic=-1 net.ifnames=0 mitigations=off quiet"
+)
+
+# QEMU's cache modes in blockdev terms: what the host may keep back, whether the guest sees
+# a volatile write cache, whether its flushes are honoured.
+_CACHE_MODES = {
+    "unsafe": ("cache.direct=off,cache.no-flush=on", "write-cache=on"),
+    "writeback": ("cache.direct=off,cache.no-flush=off", "write-cache=on"),
+    "writethrough": ("cache.direct=off,cache.no-flush=off", "write-cache=off"),
+    "directsync": ("cache.direct=on,cache.no-flush=off", "write-cache=off"),
+}
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A data disk: a sparse raw file the guest sees as a virtio disk."""
+
+    index: int
+    file: Path
+    cache: str = "unsafe"
+
+    @property
+    def name(self) -> str:
+        """Its name in QMP: "d0", "d1", …."""
+        return f"d{self.index}"
+
+    @property
+    def path(self) -> str:
+        """Its stable path in the guest."""
+        return f"/dev/disk/by-id/virtio-LABDISK{self.index}"
+
+    @property
+    def backend(self) -> str:
+        """The path of the device that I/O limits are set on."""
+        return f"/machine/peripheral/dev{self.index}/virtio-backend"
+
+    def blockdev(self) -> str:
+        """The value of QEMU's -blockdev."""
+        host = f"file.driver=file,file.filename={self.file},file.locking=off"
+        modes = _CACHE_MODES[self.cache][0]
+        return f"driver=raw,node-name={self.name},discard=unmap,{modes},{host}"
+
+    def device(self) -> dict[str, str]:
+        """The arguments of QMP's device_add."""
+        option, value = _CACHE_MODES[self.cache][1].split("=")
+        return {
+            "driver": "virtio-blk-pci",
+            "drive": self.name,
+            "serial": f"LABDISK{self.index}",
+            "id": f"dev{self.index}",
+            option: value,
+        }
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What QEMU is started with."""
+
+    image: Image
+    directory: Path
+    disks: Sequence[Disk]
+    memory_mb: int
+    cpus: int
+
+    def command(self) -> list[str]:
+        """QEMU's command line. Emulation only: a nested KVM can be there and still fail."""
+        return [
+            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
+            *("-machine", "pc,usb=off,vmport=off"),
+            *("-accel", "tcg,thread=multi", "-cpu", "Nehalem"),
+            *("-smp", str(self.cpus), "-m", str(self.memory_mb)),
+            *("-kernel", str(self.image.directory / "kernel")),
+            *("-initrd", str(self.image.directory / "initrd"), "-append", _KERNEL_LINE),
+            *("-serial", f"file:{self.directory / 'console.log'}"),
+            *("-qmp", f"unix:{self.directory / 'qmp'},server=on,wait=off"),
+            # Port 0: the kernel picks a free one, so that two machines never collide.
+            *("-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22"),
+            *("-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci"),
+            *("-drive", f"file={self.overlay},if=virtio,format=qcow2,cache=writeback"),
+            *self._disk_options(),
+        ]
+
+    @property
+    def overlay(self) -> Path:
+        """The machine's own changes to the image's root filesystem."""
+        return self.directory / "root.qcow2"
+
+    def make_overlay(self) -> None:
+        """Start from the image as it was built."""
+        backing = ["-F", "raw", "-b", str(self.image.root)]
+        subprocess.run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(self.overlay)], check=True
+        )
+
+    def _disk_options(self) -> list[str]:
+        """The data disks."""
+        words: list[str] = []
+        for disk in self.disks:
+            device = ",".join(f"{key}={value}" for key, value in disk.device().items())
+            device = device.replace("driver=", "", 1)
+            words += ["-blockdev", disk.blockdev(), "-device", device]
+        return words
+
+
+def start(hardware: Hardware, detached: bool = False) -> int:
+    """Start QEMU; returns its process id. Unless detached it dies with this process."""
+    tether = [] if detached else ["setpriv", "--pdeathsig", "KILL"]
+    (hardware.directory / "qmp").unlink(missing_ok=True)
+    console = hardware.directory / "console.log"
+    console.write_bytes(b"")
+    with (hardware.directory / "qemu.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*tether, *hardware.command()],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        _wait_ready(process, console, hardware.directory / "qemu.log")
+    except BaseException:
+        kill(process.pid)
+        raise
+    return process.pid
+
+
+def is_running(pid: int, directory: Path) -> bool:
+    """Whether a process is the QEMU of a machine's directory, not one that got its number."""
+    try:
+        return str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
+
+
+def forwarded_port(control: Path) -> int:
+    """The host's TCP port that leads to the guest's ssh."""
+    with qmp.connect(control) as monitor:
+        table = monitor.monitor("info usernet")
+    found = re.search(r"HOST_FORWARD\]\s+\S+\s+\S+\s+(\d+)", table)
+    if found is None:
+        raise VmError(f"no forwarded port in:\n{table}")
+    return int(found[1])
+
+
+def kill(pid: int) -> None:
+    """End QEMU at once, as a power cut would, and wait until it is gone."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    while _alive(pid):
+        time.sleep(0.02)
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process runs; one of our own that has ended is reaped."""
+    try:
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            return False
+    except ChildProcessError:
+        return Path(f"/proc/{pid}").exists()
+    return True
+
+
+def _wait_ready(process: subprocess.Popen[bytes], console: Path, log: Path) -> None:
+    """Wait for init's last line; raises VmError when QEMU ends or time runs out."""
+    deadline = time.monotonic() + BOOT_SECONDS
+    while READY not in console.read_bytes():
+        if process.poll() is not None:
+            raise VmError(f"QEMU ended: {log.read_text(errors='replace').strip()}")
+        if time.monotonic() > deadline:
+            tail = console.read_bytes()[-2000:].decode(errors="replace")
+            raise VmError(f"no boot within {BOOT_SECONDS:.0f} s; the console ends with:\n{tail}")
+        time.sleep(0.1)

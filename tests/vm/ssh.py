@@ -1,0 +1,113 @@
+"""Commands and files over ssh, through one shared connection a machine."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.vm.errors import VmError
+
+Command = str | Sequence[str]
+
+COMMAND_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command of the guest gave. Text is UTF-8, other bytes surrogate-escaped."""
+
+    stdout: str
+    stderr: str
+    returncode: int
+
+
+class CommandFailedError(VmError):
+    """A command of the guest ended with a status other than 0."""
+
+    def __init__(self, command: str, result: Result) -> None:
+        super().__init__(
+            f"`{command}` ended with {result.returncode}\n{result.stdout}{result.stderr}".rstrip()
+        )
+        self.result = result
+
+
+@dataclass(frozen=True)
+class Ssh:
+    """The way into one guest."""
+
+    port: int
+    key: Path
+    socket: Path
+
+    def command(self, *options: str) -> list[str]:
+        """The ssh command line up to the guest's command; for interactive use, too."""
+        return ["ssh", *self._options(), "-p", str(self.port), *options, "root@127.0.0.1"]
+
+    def run(
+        self,
+        command: Command,
+        check: bool = True,
+        timeout: float = COMMAND_SECONDS,
+        stdin: bytes | None = None,
+    ) -> Result:
+        """Run a command: words as they are, or a line for the guest's shell.
+
+        Raises CommandFailedError on a status other than 0 where check is set, VmError when the
+        time is up or the guest is gone.
+        """
+        line = command if isinstance(command, str) else shlex.join(command)
+        try:
+            done = subprocess.run(
+                [*self.command(), line],
+                check=False,
+                input=stdin or b"",
+                capture_output=True,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise VmError(f"`{line}` took more than {timeout:.0f} s") from error
+        out, err = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
+        result = Result(out, err, done.returncode)
+        if check and result.returncode != 0:
+            raise CommandFailedError(line, result)
+        return result
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file or a directory to the guest."""
+        self._copy(str(local), f"root@127.0.0.1:{remote}")
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file or a directory from the guest."""
+        self._copy(f"root@127.0.0.1:{remote}", str(local))
+
+    def close(self) -> None:
+        """End the shared connection, if there is one."""
+        if self.socket.exists():
+            subprocess.run(self.command("-O", "exit"), check=False, capture_output=True)
+
+    def _copy(self, source: str, target: str) -> None:
+        words = ["scp", "-q", "-r", "-p", *self._options(), "-P", str(self.port), source, target]
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise VmError(f"copying {source} to {target}: {done.stderr.strip()}")
+
+    def _options(self) -> list[str]:
+        """Options of ssh and scp: this key only, one connection, no trace on the host."""
+        settings = {
+            "IdentityFile": str(self.key),
+            "IdentitiesOnly": "yes",
+            "StrictHostKeyChecking": "no",
+            "UserKnownHostsFile": "/dev/null",
+            "LogLevel": "ERROR",
+            "ConnectTimeout": "30",
+            "ServerAliveInterval": "30",
+            # The cheapest exchange: emulated processors take seconds over the default one.
+            "KexAlgorithms": "curve25519-sha256",
+            "ControlMaster": "auto",
+            "ControlPersist": "yes",
+            "ControlPath": str(self.socket),
+        }
+        return ["-F", "none", *(f"-o{key}={value}" for key, value in settings.items())]

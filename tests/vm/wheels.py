@@ -1,0 +1,26 @@
+"""Python packages of an image, fetched by the host for the guest's interpreter."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+TREE = Path(__file__).parents[2]
+"""The source tree under test."""
+
+PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64")
+
+
+def requirements() -> list[str]:
+    """zconsole's dependencies as pyproject.toml has them, its test tools included."""
+    project = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
+    return sorted([*project["dependencies"], *project["optional-dependencies"]["test"]])
+
+
+def download_command(python: str, directory: Path) -> list[str]:
+    """The pip command that fetches wheels for a guest's Python ("3.13") into a directory."""
+    platforms = [word for name in PLATFORMS for word in ("--platform", name)]
+    target = ["--implementation", "cp", "--python-version", python, *platforms]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    return [*pip, *target, "-d", str(directory), *requirements()]
