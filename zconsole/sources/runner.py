@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, TypeVar, cast
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
+
+STDERR_KEPT = 4096
+"""Bytes of a long-lived process's stderr that are kept, the newest."""
+
+_P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +29,50 @@ class Completed:
 
 
 class DeadlineError(Exception):
-    """A command did not end in time; it was told to stop and is no longer waited for."""
+    """A command did not end in time; it was told to stop and is no longer waited for.
+
+    ``alive`` says whether it is still there: a call inside the kernel cannot be killed, and
+    whoever asked must not ask again before it is gone.
+    """
+
+    def __init__(self, text: str, alive: Callable[[], bool] = lambda: False) -> None:
+        super().__init__(text)
+        self.alive = alive
 
 
 class Runner(Protocol):
     """Runs one command to its end."""
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """The finished command. Raises DeadlineError (``deadline`` in seconds), OSError if absent."""
+        """The finished command. Raises DeadlineError after ``deadline`` s, OSError if absent."""
+
+
+class Process(Protocol):
+    """A long-lived process that talks in lines."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the kernel still has it."""
+
+    @property
+    def stderr(self) -> str:
+        """The newest of what it wrote to stderr."""
+
+    async def readline(self) -> str | None:
+        """Its next line without the newline; None when it has closed its output."""
+
+    def write(self, line: str) -> None:
+        """Hand it a line; lost when it is gone."""
+
+    def abandon(self) -> None:
+        """Kill it and never wait for it."""
+
+
+class Spawner(Protocol):
+    """Starts long-lived processes."""
+
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+        """The running process. Raises OSError when the command is absent."""
 
 
 def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:
@@ -46,26 +87,122 @@ class ProcessRunner:
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See Runner.run."""
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=zfs_environment(os.environ),
-            start_new_session=True,
-        )
+        transport, output = await _start(_Output, argv, stdin=asyncio.subprocess.DEVNULL)
         try:
-            out, err = await asyncio.wait_for(process.communicate(), deadline)
+            async with asyncio.timeout(deadline):
+                await output.complete
         except TimeoutError:
-            self._abandon(process)
-            raise DeadlineError(f"{argv[0]} gave no answer in {deadline:g} s") from None
-        except asyncio.CancelledError:
-            self._abandon(process)
-            raise
-        decode = (out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
-        return Completed(tuple(argv), process.returncode or 0, *decode)
+            text = f"{argv[0]} gave no answer in {deadline:g} s"
+            raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
+        finally:
+            transport.close()
+        streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
+        return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
 
-    def _abandon(self, process: asyncio.subprocess.Process) -> None:
-        """Kill without waiting: a process inside the kernel's wait cannot be reaped."""
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+        """See Spawner.spawn."""
+        return LineProcess(*await _start(_Lines, argv, stdin=asyncio.subprocess.PIPE, cwd=cwd))
+
+
+class LineProcess:
+    """A real long-lived process, behind the Process protocol."""
+
+    def __init__(self, transport: asyncio.SubprocessTransport, lines: _Lines) -> None:
+        self._transport = transport
+        self._lines = lines
+
+    @property
+    def alive(self) -> bool:
+        """See Process.alive."""
+        return self._transport.get_returncode() is None
+
+    @property
+    def stderr(self) -> str:
+        """See Process.stderr."""
+        return bytes(self._lines.errors).decode("utf-8", "surrogateescape")
+
+    async def readline(self) -> str | None:
+        """See Process.readline."""
+        if self._lines.ended and self._lines.queue.empty():
+            return None
+        return await self._lines.queue.get()
+
+    def write(self, line: str) -> None:
+        """See Process.write."""
+        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+
+    def abandon(self) -> None:
+        """See Process.abandon."""
+        self._lines.end()
+        self._transport.close()
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """Collects what a command writes until it has exited and closed both streams."""
+
+    def __init__(self) -> None:
+        self.stream = {1: bytearray(), 2: bytearray()}
+        self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open = {"exit", 1, 2}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.stream[fd] += data
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._ended(fd)
+
+    def process_exited(self) -> None:
+        self._ended("exit")
+
+    def _ended(self, part: int | str) -> None:
+        self._open.discard(part)
+        if not self._open and not self.complete.done():
+            self.complete.set_result(None)
+
+
+class _Lines(asyncio.SubprocessProtocol):
+    """Queues what a process writes to stdout, a line at a time; None once it has ended."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self.errors = bytearray()
+        self.ended = False
+        self._rest: list[bytes] = []
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.errors = (self.errors + data)[-STDERR_KEPT:]
+            return
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole = b"".join((*self._rest, line))
+            self._rest.clear()
+            self.queue.put_nowait(whole.decode("utf-8", "surrogateescape"))
+        self._rest.append(rest)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 1:
+            self.end()
+
+    def end(self) -> None:
+        """No further line will come."""
+        if not self.ended:
+            self.ended = True
+            self.queue.put_nowait(None)
+
+
+async def _start(
+    protocol: Callable[[], _P], argv: Sequence[str], stdin: int, cwd: Path | None = None
+) -> tuple[asyncio.SubprocessTransport, _P]:
+    return await asyncio.get_running_loop().subprocess_exec(
+        protocol,
+        *argv,
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=zfs_environment(os.environ),
+        cwd=cwd,
+        start_new_session=True,
+    )

@@ -1,0 +1,1 @@
+"""Exact statistics from libzfs: a helper process reads them, so that it can be abandoned."""

@@ -1,0 +1,189 @@
+"""Reading a pool's config nvlist through libnvpair: only the names the decoder asks for.
+
+One ``nvlist_lookup_pairs`` call (module/nvpair/nvpair.c) fetches every field of a vdev, so that
+a sample costs a few foreign calls a vdev. Names: include/sys/fs/zfs.h, ``ZPOOL_CONFIG_*``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
+"""``data_type_t`` of include/sys/nvpair.h."""
+
+NV_FLAG_NOENTOK = 1
+ABSENT = 0xF1E1D0_0DD0_5EED_A5
+"""Put into every slot beforehand: a slot that still holds it was not in the nvlist."""
+
+LONGEST_ARRAY = 4096
+SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
+"""Lengths of OpenZFS 2.1, the oldest read this way; arrays only ever grew."""
+
+POOL_FIELDS = {
+    "name": STRING,
+    "hostname": STRING,
+    "comment": STRING,
+    "version": U64,
+    "state": U64,
+    "txg": U64,
+    "pool_guid": U64,
+    "error_count": U64,
+    "suspended": U64,
+    "suspended_reason": U64,
+    "vdev_tree": NVLIST,
+}
+
+VDEV_FIELDS = {
+    "type": STRING,
+    "id": U64,
+    "guid": U64,
+    "path": STRING,
+    "devid": STRING,
+    "phys_path": STRING,
+    "whole_disk": U64,
+    "not_present": U64,
+    "nparity": U64,
+    "draid_ndata": U64,
+    "draid_ngroups": U64,
+    "draid_nspares": U64,
+    "top_guid": U64,
+    "spareid": U64,
+    "is_log": U64,
+    "is_hole": U64,
+    "is_spare": U64,
+    "alloc_bias": STRING,
+    "ashift": U64,
+    "create_txg": U64,
+    "offline": U64,
+    "faulted": U64,
+    "degraded": U64,
+    "removed": U64,
+    "aux_state": STRING,
+    "removing": U64,
+    "non_allocating": U64,
+    "resilver_txg": U64,
+    "rebuild_txg": U64,
+    "vdev_stats": U64_ARRAY,
+    "vdev_stats_ex": NVLIST,
+    "org.openzfs:rebuild_stats": U64_ARRAY,
+    "children": NVLIST_ARRAY,
+}
+
+ROOT_FIELDS = {
+    "scan_stats": U64_ARRAY,
+    "removal_stats": U64_ARRAY,
+    "checkpoint_stats": U64_ARRAY,
+    "raidz_expand_stats": U64_ARRAY,
+    "spares": NVLIST_ARRAY,
+    "l2cache": NVLIST_ARRAY,
+}
+
+QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "async_scrub", "async_trim", "rebuild")
+LEAF_FIELDS = {
+    **{f"vdev_{queue}_{part}_queue": U64 for queue in QUEUES for part in ("active", "pend")},
+    "vdev_disk_r_lat_histo": U64_ARRAY,
+    "vdev_disk_w_lat_histo": U64_ARRAY,
+}
+
+
+class NvlistError(Exception):
+    """The nvlist is not as this reader knows it; another source must take over."""
+
+
+class Lookup:
+    """A prepared look-up of many names at once; one buffer, so for one thread only."""
+
+    def __init__(self, lookup_pairs: Callable[..., int], fields: dict[str, int]) -> None:
+        self._call = lookup_pairs
+        self._fields = tuple(fields.items())
+        count = len(fields)
+        self._values = (ctypes.c_uint64 * count)()
+        self._lengths = (ctypes.c_uint * count)()
+        self._blank = (ctypes.c_uint64 * count)(*[ABSENT] * count)
+        self._arguments = tuple(self._make_arguments())
+
+    def _make_arguments(self) -> Iterator[Any]:
+        """Name, type, pointer to the slot and, for an array, to its length; then a null."""
+        for index, (name, kind) in enumerate(self._fields):
+            yield ctypes.c_char_p(name.encode())
+            yield ctypes.c_int(kind)
+            yield ctypes.byref(self._values, index * ctypes.sizeof(ctypes.c_uint64))
+            if kind in (U64_ARRAY, NVLIST_ARRAY):
+                yield ctypes.byref(self._lengths, index * ctypes.sizeof(ctypes.c_uint))
+        yield ctypes.c_void_p(None)
+
+    def read(self, nvlist: int) -> dict[str, Any]:
+        """The fields present: integers, text, lists of integers; nvlists as addresses.
+
+        Raises NvlistError when the look-up fails or an array has an unlikely length.
+        """
+        ctypes.memmove(self._values, self._blank, ctypes.sizeof(self._blank))
+        status = self._call(ctypes.c_void_p(nvlist), NV_FLAG_NOENTOK, *self._arguments)
+        if status != 0:
+            raise NvlistError(f"nvlist_lookup_pairs answered {status}")
+        found: dict[str, Any] = {}
+        slots = zip(self._fields, self._values[:], self._lengths[:], strict=True)
+        for (name, kind), value, length in slots:
+            if value != ABSENT:
+                found[name] = value if kind in (U64, NVLIST) else _fetch(name, kind, value, length)
+        return found
+
+
+def _fetch(name: str, kind: int, address: int, length: int) -> str | list[int]:
+    """What a slot points to; raises NvlistError on an array no OpenZFS has."""
+    if kind == STRING:
+        return ctypes.string_at(address).decode("utf-8", "surrogateescape")
+    if not SHORTEST.get(name, 0) <= length <= LONGEST_ARRAY:
+        raise NvlistError(f"{name} has {length} entries")
+    return array("Q", ctypes.string_at(address, 8 * length)).tolist()
+
+
+class Lookups(NamedTuple):
+    """The four look-ups a config takes."""
+
+    pool: Lookup
+    vdev: Lookup
+    root: Lookup
+    leaf: Lookup
+
+
+def prepare(lookup_pairs: Callable[..., int]) -> Lookups:
+    """Look-ups over ``lookup_pairs``, for one thread."""
+    fields = (POOL_FIELDS, VDEV_FIELDS, ROOT_FIELDS, LEAF_FIELDS)
+    return Lookups(*(Lookup(lookup_pairs, each) for each in fields))
+
+
+def read_config(lookups: Lookups, config: int) -> dict[str, Any]:
+    """A pool's config as plain objects, keyed as in the nvlist.
+
+    Raises NvlistError when it is not a config as OpenZFS 2.1 and later make it.
+    """
+    pool = lookups.pool.read(config)
+    if "vdev_tree" not in pool or "pool_guid" not in pool:
+        raise NvlistError("the pool's config has no vdev_tree")
+    tree = pool["vdev_tree"]
+    pool["vdev_tree"] = {**_read_vdev(lookups, tree), **_read_root(lookups, tree)}
+    return pool
+
+
+def _read_root(lookups: Lookups, tree: int) -> dict[str, Any]:
+    found = lookups.root.read(tree)
+    for group in ("spares", "l2cache"):
+        if group in found:
+            found[group] = [_read_vdev(lookups, each) for each in found[group]]
+    return found
+
+
+def _read_vdev(lookups: Lookups, address: int) -> dict[str, Any]:
+    found = lookups.vdev.read(address)
+    if "type" not in found or "guid" not in found:
+        raise NvlistError("a vdev without type or guid")
+    extended = found.pop("vdev_stats_ex", None)
+    if "children" in found:
+        found["children"] = [_read_vdev(lookups, each) for each in found["children"]]
+    elif extended is not None:
+        found["vdev_stats_ex"] = lookups.leaf.read(extended)
+    return found
