@@ -10,16 +10,18 @@ from zconsole.topology import is_group
 from zconsole.units import duration, size
 
 REPAIRS = frozenset({"resilver", "rebuild"})
+SETTLE = 15.0
+"""Seconds after a repair's end in which the kernel still detaches what was replaced."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
-def health(pool: Pool, left: tuple[Redundancy, ...]) -> Health:
-    """The pool's condition from its own figures.
+def health(pool: Pool, left: tuple[Redundancy, ...], now: float) -> Health:
+    """The pool's condition from its own figures, at epoch second ``now``.
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (a repair
     ended without restoring redundancy), ERRORS (damaged data), DEGRADED, OK.
     """
-    unrestored = tuple(not_restored(pool))
+    unrestored = tuple(not_restored(pool, now))
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool), *_untouchable(left))
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
@@ -40,7 +42,7 @@ def unreachable(problem: str, kstat: str | None, age: float) -> Health:
     return Health(word, severity, (problem, f"last seen {duration(age)} ago"))
 
 
-def not_restored(pool: Pool) -> Iterator[str]:
+def not_restored(pool: Pool, now: float) -> Iterator[str]:
     """Why the newest finished repair left redundancy unrestored; nothing while one still runs.
 
     After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
@@ -49,8 +51,9 @@ def not_restored(pool: Pool) -> Iterator[str]:
     newest = _newest_repair(pool.scans)
     if newest is None or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
-    groups = [v.name for v in pool.root.walk() if is_group(v)]
-    if newest.state == "canceled":
+    settling = newest.end is not None and 0 <= now - newest.end < SETTLE
+    groups = [] if settling else [v.name for v in pool.root.walk() if is_group(v)]
+    if groups and newest.state == "canceled":
         yield "the last repair was canceled"
     elif newest.errors:
         yield f"the last repair ended with {newest.errors} errors"
@@ -59,13 +62,12 @@ def not_restored(pool: Pool) -> Iterator[str]:
         if any(a.kind == "checkpoint" for a in pool.activities):
             yield "a checkpoint keeps a resilver from completing; discard it, then resilver again"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
-    if waiting:
+    if waiting and not settling:
         yield f"{', '.join(waiting)} still waiting for a resilver"
 
 
 def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
     repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
-    repairs = [s for s in repairs if s.state == "finished" or s.errors or s.end]
     return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
 
 

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import dataclasses
+
+from zconsole.health import health, unreachable
+from zconsole.model import Activity, ErrorCounters, Pool, Scan, Vdev
+from zconsole.redundancy import redundancy
+
+DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
+LATER = 1000.0
+
+
+def disk(name: str, **fields) -> Vdev:
+    return Vdev(name, "disk", **fields)
+
+
+def pool(*members: Vdev, state: str = "ONLINE", **fields) -> Pool:
+    top = Vdev("raidz2-0", "raidz2", state=state, children=members)
+    return Pool("tank", state, Vdev("tank", "root", state=state, children=(top,)), **fields)
+
+
+def judged(seen: Pool, now: float = LATER):
+    return health(seen, redundancy(seen.root), now)
+
+
+REPLACING = Vdev("replacing-0", "replacing", children=(disk("old", state="FAULTED"), disk("new")))
+
+
+def test_a_whole_idle_pool_is_ok_and_says_no_more():
+    found = judged(pool(disk("a"), disk("b")))
+    assert (found.word, found.severity, found.reasons) == ("OK", "ok", ())
+
+
+def test_error_counters_on_a_healthy_pool_are_a_notice():
+    found = judged(pool(disk("a", errors=ErrorCounters(0, 0, 3)), disk("b")))
+    assert (found.word, found.severity) == ("OK", "notice")
+    assert "a: 0 read, 0 write, 3 checksum errors" in found.reasons
+
+
+def test_a_missing_disk_is_named_with_why():
+    found = judged(pool(disk("a", state="FAULTED", note="too many errors"), state="DEGRADED"))
+    assert (found.word, found.severity) == ("DEGRADED", "warning")
+    assert found.reasons[0] == "a FAULTED (too many errors)"
+
+
+def test_finished_is_not_safe_while_a_replacing_vdev_is_left():
+    found = judged(pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,)))
+    assert found.word == "NOT RESTORED"
+    assert found.reasons[0] == "replacing-0 still there after the resilver"
+
+
+def test_the_old_disk_may_take_some_seconds_to_leave():
+    seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,))
+    assert judged(seen, now=DONE.end + 5).word == "DEGRADED"
+
+
+def test_a_running_resilver_is_not_called_unrestored():
+    running = Scan("resilver", "running", start=300.0)
+    seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(running, DONE))
+    assert judged(seen).word == "DEGRADED"
+
+
+def test_scan_errors_and_a_checkpoint_are_said():
+    bad = dataclasses.replace(DONE, errors=7)
+    kept = Activity("checkpoint", "exists")
+    found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(kept,)))
+    assert found.word == "NOT RESTORED"
+    assert "the last repair ended with 7 errors" in found.reasons
+    assert any("checkpoint" in reason for reason in found.reasons)
+
+
+def test_an_old_canceled_scrub_is_no_concern():
+    old = Scan("scrub", "canceled", end=1.0)
+    assert judged(pool(disk("a"), scans=(old,))).word == "OK"
+
+
+def test_data_errors_outrank_degraded_and_suspended_outranks_all():
+    assert judged(pool(disk("a"), state="DEGRADED", error_count=2)).word == "ERRORS"
+    found = judged(pool(disk("a"), state="SUSPENDED", error_count=2, scans=(DONE,)))
+    assert (found.word, found.severity) == ("SUSPENDED", "error")
+
+
+def test_zero_redundancy_names_the_vdev_not_to_touch():
+    members = (disk("a", state="REMOVED"), disk("b", state="REMOVED"), disk("c"), disk("d"))
+    found = judged(pool(*members, state="DEGRADED"))
+    assert "raidz2-0 has no redundancy left: touch none of its disks" in found.reasons
+
+
+def test_a_pool_that_does_not_answer_says_how_old_its_picture_is():
+    found = unreachable("no answer in 5 s", "SUSPENDED", 65)
+    assert (found.word, found.severity) == ("SUSPENDED", "error")
+    assert found.reasons == ("no answer in 5 s", "last seen 1m05s ago")
+    assert unreachable("no answer", "ONLINE", 5).word == "STALE"

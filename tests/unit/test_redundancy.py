@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.model import Vdev
+from zconsole.redundancy import redundancy
+
+
+def disk(name: str, state: str = "ONLINE", **fields) -> Vdev:
+    return Vdev(name, "disk", state=state, **fields)
+
+
+def pool(*tops: Vdev) -> Vdev:
+    return Vdev("tank", "root", children=tops)
+
+
+def left(*tops: Vdev) -> dict[str, int]:
+    return {entry.vdev: entry.left for entry in redundancy(pool(*tops))}
+
+
+def group(kind: str, *children: Vdev, **fields) -> Vdev:
+    return Vdev(f"{kind}-0", kind, children=children, **fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "disks", "expected"),
+    [("mirror", 2, 1), ("mirror", 3, 2), ("raidz1", 4, 1), ("raidz2", 6, 2), ("draid3", 9, 3)],
+)
+def test_a_whole_vdev_can_lose_what_its_layout_says(kind, disks, expected):
+    assert left(group(kind, *(disk(str(i)) for i in range(disks)))) == {f"{kind}-0": expected}
+
+
+def test_a_single_disk_has_none_and_is_named_untouchable():
+    (entry,) = redundancy(pool(disk("sda")))
+    assert (entry.left, entry.untouchable) == (0, ("sda",))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        disk("x", "FAULTED"),
+        disk("x", "OFFLINE"),
+        disk("x", resilvering=True),
+        disk("x", awaiting_resilver=True),
+        group("replacing", disk("old", "UNAVAIL"), disk("new", resilvering=True)),
+    ],
+)
+def test_a_missing_or_unfinished_device_counts_as_lost(broken):
+    assert left(group("raidz2", disk("a"), disk("b"), disk("c"), broken)) == {"raidz2-0": 1}
+
+
+@pytest.mark.parametrize("kind", ["replacing", "spare"])
+def test_a_group_with_one_whole_child_counts_as_present(kind):
+    pair = group(kind, disk("old"), disk("new", resilvering=True))
+    assert left(group("raidz1", disk("a"), disk("b"), pair)) == {"raidz1-0": 1}
+
+
+def test_at_zero_every_disk_that_alone_holds_its_place_is_untouchable():
+    pair = group("replacing", disk("old"), disk("new", resilvering=True))
+    both = group("spare", disk("p"), disk("q"))
+    (entry,) = redundancy(pool(group("raidz1", disk("a"), disk("b", "FAULTED"), pair, both)))
+    assert entry.left == 0
+    assert entry.untouchable == ("a", "old")
+
+
+def test_never_below_zero_and_data_classes_only():
+    gone = group("mirror", disk("a", "REMOVED"), disk("b", "UNAVAIL"))
+    log = Vdev("l", "disk", vclass="log")
+    special = Vdev("mirror-1", "mirror", vclass="special", children=(disk("s"), disk("t")))
+    assert left(gone, log, special) == {"mirror-0": 0, "mirror-1": 1}
+
+
+def test_top_levels_of_one_name_are_both_reported():
+    one = Vdev("raidz1", "raidz1", children=(disk("a"), disk("b"), disk("c")))
+    two = Vdev("raidz1", "raidz1", children=(disk("d"), disk("e", "FAULTED"), disk("f")))
+    assert left(one, two) == {"raidz1": 1, "raidz1#1": 0}

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zconsole import units
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0), ("88", 88), ("0B", 0), ("512B", 512), ("4K", 4096), ("1.50K", 1536),
+        ("12.9T", round(12.9 * 1024**4)), ("9,12T", round(9.12 * 1024**4)), ("1023K", 1023 * 1024),
+        ("-", None), ("", None), ("junk", None), ("1.2.3K", None),
+    ],
+)  # fmt: skip
+def test_parse_size(text, value):
+    assert units.parse_size(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("62h28m", 224880), ("0h2m", 120), ("1m35s", 95), ("00:00:09", 9),
+        ("1 days 02:03:04", 93784),
+        ("0 days 01:24:38", 5078), ("2d03h", 183600), ("soon", None), ("1h2", None),
+    ],
+)  # fmt: skip
+def test_parse_duration(text, seconds):
+    assert units.parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"), (88, "88"), (4096, "4K"), (1536, "1.50K"), (12.9 * 1024**4, "12.9T"),
+        (1023 * 1024, "1023K"), (None, "-"), (-4096, "-4K"), (float("nan"), "-"),
+    ],
+)  # fmt: skip
+def test_size_is_printed_as_zpool_does(value, text):
+    assert units.size(value) == text
+
+
+@given(st.integers(0, 2**63))
+def test_a_printed_size_is_short_and_reads_back_within_its_own_rounding(value):
+    text = units.size(value)
+    assert len(text) <= 5
+    read = units.parse_size(text)
+    assert abs(read - value) <= units.size_resolution(text) + 1
+
+
+@given(st.floats(0, 1e9))
+def test_a_duration_reads_back_within_its_smaller_unit(seconds):
+    read = units.parse_duration(units.duration(seconds))
+    assert abs(read - seconds) <= (3600 if seconds >= 86400 else 60 if seconds >= 3600 else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("tank", "tank"),
+        ("über 日本", "über 日本"),
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\nb\t", "a\\x0ab\\x09"),
+        ("a\udcffb", "a\\xffb"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\x9b2J", "\\x9b2J"),
+    ],
+)
+def test_outside_text_cannot_speak_to_the_terminal(text, shown):
+    assert units.clean(text) == shown
+
+
+@given(st.text())
+def test_cleaned_text_holds_no_control_characters(text):
+    assert all(c.isprintable() or c in "\u00a0\u3000" or c.isspace() for c in units.clean(text))
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in units.clean(text))

@@ -1,0 +1,110 @@
+"""From a sample and the pool's history to the frame that views read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zconsole.balance import balance
+from zconsole.frame import Balance, Frame, Health, Row, Series
+from zconsole.health import health, unreachable
+from zconsole.history import PoolHistory
+from zconsole.model import IoRates, Sample, Trouble
+from zconsole.redundancy import redundancy
+from zconsole.siblings import slow_siblings
+from zconsole.topology import placed
+
+
+def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) -> Frame:
+    """The frame of a fresh sample that ``history`` has already been given."""
+    pool = sample.pool
+    left = redundancy(pool.root)
+    return Frame(
+        t=sample.t,
+        source=sample.source,
+        exact=sample.exact,
+        pool=pool.name,
+        guid=pool.guid,
+        state=pool.state,
+        message=pool.message,
+        action=pool.action,
+        error_count=pool.error_count,
+        errors=pool.errors,
+        stale_seconds=0.0,
+        problem=None,
+        kstat=sample.kstat,
+        health=health(pool, left, sample.t),
+        scans=history.scan_views(sample),
+        activities=history.activity_views(sample),
+        redundancy=left,
+        rows=_rows(sample, history),
+        balance=balance(pool.root, sample.version),
+        series=history.series,
+        events=history.events,
+        host=sample.host,
+        version=sample.version,
+        comment=pool.comment,
+        flags=flags,
+    )
+
+
+def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
+    """The last good frame, aged, with why there is no newer one; its tree and ETA stay."""
+    age = max(0.0, trouble.t - last.t)
+    return replace(
+        last,
+        stale_seconds=age,
+        problem=trouble.text,
+        kstat=trouble.kstat,
+        health=unreachable(trouble.text, trouble.kstat, age),
+        events=history.events,
+        host=trouble.host or last.host,
+    )
+
+
+def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:
+    """A frame for a pool that never gave a sample: its name and why."""
+    return Frame(
+        t=trouble.t,
+        source=source,
+        exact=False,
+        pool=trouble.pool,
+        guid=None,
+        state=trouble.kstat,
+        message=None,
+        action=None,
+        error_count=None,
+        errors=None,
+        stale_seconds=0.0,
+        problem=trouble.text,
+        kstat=trouble.kstat,
+        health=_never_seen(trouble),
+        scans=(),
+        activities=(),
+        redundancy=(),
+        rows=(),
+        balance=Balance(None, None, None),
+        series=series,
+        host=trouble.host,
+    )
+
+
+def _never_seen(trouble: Trouble) -> Health:
+    found = unreachable(trouble.text, trouble.kstat, 0.0)
+    return replace(found, reasons=(trouble.text,))
+
+
+def _rows(sample: Sample, history: PoolHistory) -> tuple[Row, ...]:
+    places = tuple(placed(sample.pool.root))
+    rates = {place.key: history.rates(place.key) for place in places}
+    slow = slow_siblings(places, rates)
+    return tuple(
+        Row(
+            key=place.key,
+            depth=place.depth,
+            vdev=place.vdev,
+            rates=rates.get(place.key) or IoRates(),
+            slow_sibling=slow.get(place.key),
+            missing_since=history.missing_since(place.key),
+        )
+        for place in places
+    )

@@ -1,0 +1,100 @@
+"""What several commands share: options, opening sources, printing rounds of frames."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from datetime import UTC, tzinfo
+from typing import Any, TypeVar
+
+from zconsole.errors import UsageError
+from zconsole.frame import Frame
+from zconsole.report import json, text
+from zconsole.session import Session
+from zconsole.sources.base import Source
+
+Result = TypeVar("Result")
+
+FASTEST = 0.1
+"""Seconds: nobody needs samples more often, and every one costs the kernel a walk."""
+
+
+def positive(word: str) -> float:
+    """An argparse type: seconds or a factor above 0."""
+    value = float(word)
+    if not 0 < value < float("inf"):
+        raise ValueError(word)
+    return value
+
+
+def count(word: str) -> int:
+    """An argparse type: how many, at least 1."""
+    value = int(word)
+    if value < 1:
+        raise ValueError(word)
+    return value
+
+
+def add_pools(parser: argparse.ArgumentParser) -> None:
+    """``[POOL…]``."""
+    parser.add_argument("pools", nargs="*", metavar="POOL", help="pools to watch (default: all)")
+
+
+def add_interval(parser: argparse.ArgumentParser, default: float = 1.0) -> None:
+    """``--interval S``."""
+    parser.add_argument(
+        "--interval", type=positive, default=default, metavar="S", help="seconds between samples"
+    )
+
+
+def interval_of(args: argparse.Namespace) -> float:
+    """The asked interval, not under a tenth of a second. Raises UsageError below that."""
+    if args.interval < FASTEST:
+        raise UsageError(f"--interval must be at least {FASTEST:g} seconds")
+    return float(args.interval)
+
+
+def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
+    """Print a round: a JSON object or a text line a frame, flushed at once."""
+    for frame in frames:
+        line = json.line(json.sample_object(frame)) if as_json else text.watch_line(frame, zone)
+        print(line)
+    sys.stdout.flush()
+
+
+async def rounds(source: Source, session: Session, interval: float) -> AsyncIterator[list[Frame]]:
+    """Frames of each sample of ``source``, ``interval`` seconds from start to start."""
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    try:
+        while (raws := await source.sample()) is not None:
+            yield list(session.advance(raws))
+            due = max(due + interval, loop.time()) if interval else loop.time()
+            await asyncio.sleep(max(0.0, due - loop.time()))
+    finally:
+        await source.aclose()
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """What a command's coroutine returns, run in an event loop of its own."""
+    return asyncio.run(main)
+
+
+def live_session() -> Session:
+    """A session for samples of this machine, whose dates are in the machine's zone."""
+    return Session(zone=local_zone())
+
+
+def local_zone() -> tzinfo:
+    """The machine's time zone, following its changes of offset."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        from pathlib import Path
+
+        with Path("/etc/localtime").open("rb") as zone_file:
+            return ZoneInfo.from_file(zone_file, key="localtime")
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return UTC

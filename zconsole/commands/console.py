@@ -1,0 +1,65 @@
+"""``zconsole [POOL…]``: the console itself; a plain status report where there is no terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from zconsole.commands import common
+
+if TYPE_CHECKING:
+    from zconsole.ui.feed import Feed
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    common.add_pools(parser)
+    common.add_interval(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Open the console over live pools, or print a status report; returns the exit code."""
+    if not has_terminal():
+        from zconsole.commands import status
+
+        args.saved, args.json, args.exit_status = None, False, False
+        return status.run(args)
+    return _live(args)
+
+
+def has_terminal() -> bool:
+    """Whether a console can be drawn here: a TTY on both sides that is not dumb."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def open_console(
+    args: argparse.Namespace, feed: Feed, zone: tzinfo | None, host: str | None = None
+) -> int:
+    """Run the console over a feed until the operator quits; returns its exit code."""
+    from zconsole.ui.environment import prepare
+
+    prepare()
+    from zconsole.ui.app import run_console
+    from zconsole.ui.feed import ConsoleOptions
+
+    options = ConsoleOptions(
+        host=socket.gethostname() if host is None else host,
+        theme=args.theme,
+        ascii=args.ascii,
+        mouse=not args.no_mouse,
+        read_only=args.read_only,
+        zone=zone,
+    )
+    return run_console(feed, options)
+
+
+def _live(args: argparse.Namespace) -> int:
+    from zconsole.feed import SessionFeed
+    from zconsole.sources.live import LiveSource
+
+    feed = SessionFeed(LiveSource(args.pools), common.live_session(), common.interval_of(args))
+    return open_console(args, feed, None)

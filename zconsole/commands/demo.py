@@ -1,0 +1,73 @@
+"""``zconsole demo``: the console over a simulated pool."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from zconsole.commands import common
+from zconsole.errors import ExitCode, UsageError
+from zconsole.session import Session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--scenario", metavar="NAME", help="which story to simulate")
+    parser.add_argument("--list", action="store_true", help="name the scenarios, one a line")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="same seed, same run")
+    parser.add_argument(
+        "--speed", type=common.positive, default=1.0, metavar="X", help="times real time"
+    )
+    parser.add_argument("--json", action="store_true", help="watch lines at simulated time")
+    parser.add_argument("--count", type=common.count, metavar="N", help="with --json: N samples")
+    common.add_interval(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo; returns the exit code."""
+    from zconsole.commands.console import has_terminal
+    from zconsole.sim import scenarios
+
+    if args.list:
+        print("\n".join(scenarios.names()))
+        return ExitCode.OK
+    if args.scenario is not None and args.scenario not in scenarios.names():
+        raise UsageError(f"no scenario {args.scenario!r}; zconsole demo --list names them")
+    if args.json:
+        return common.run(_print(args))
+    if not has_terminal():
+        return common.run(_report(args))
+    return _console(args)
+
+
+async def _print(args: argparse.Namespace) -> int:
+    from zconsole.sim.source import samples
+
+    interval = common.interval_of(args)
+    session = Session(flags=("DEMO",))
+    for raws in samples(args.scenario, args.seed, interval, args.count):
+        common.show(session.advance(raws), True, None)
+    return ExitCode.OK
+
+
+async def _report(args: argparse.Namespace) -> int:
+    """One report of the simulated pool, where there is no terminal to draw on."""
+    from zconsole.commands import status
+    from zconsole.sim.source import samples
+
+    session = Session(flags=("DEMO",))
+    for raws in samples(args.scenario, args.seed, 1.0, 1):
+        status.show(session.advance(raws), False)
+    print("zconsole: no terminal, so one report; --json follows the simulation", file=sys.stderr)
+    return ExitCode.OK
+
+
+def _console(args: argparse.Namespace) -> int:
+    from zconsole.commands.console import open_console
+    from zconsole.feed import SessionFeed
+    from zconsole.sim.source import SimulatedSource
+
+    source = SimulatedSource(args.scenario, args.seed, args.speed)
+    session = Session(flags=source.capabilities.flags)
+    feed = SessionFeed(source, session, common.interval_of(args))
+    return open_console(args, feed, None, host="demo")

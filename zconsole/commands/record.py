@@ -1,0 +1,58 @@
+"""``zconsole record FILE``: samples as JSON lines, until interrupted or the scan ends."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from zconsole.commands import common
+from zconsole.commands.watch import Ending, running
+from zconsole.errors import ExitCode
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("file", metavar="FILE", help="the recording to write")
+    common.add_pools(parser)
+    common.add_interval(parser)
+    parser.add_argument("--count", type=common.count, metavar="N", help="stop after N samples")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record; returns 0 when the scan ended, the count was reached or it was interrupted."""
+    try:
+        return common.run(_record(args))
+    except KeyboardInterrupt:
+        return ExitCode.OK
+
+
+async def _record(args: argparse.Namespace) -> int:
+    from zconsole.sources.live import LiveSource
+    from zconsole.sources.record import Recorder
+
+    interval = common.interval_of(args)
+    source, session = LiveSource(args.pools), common.live_session()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    if task is not None:
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    ending, seen_running, taken = Ending(), False, 0
+    try:
+        with Recorder(args.file) as recorder:
+            while (raws := await source.sample()) is not None:
+                started = loop.time()
+                recorder.write(raws)
+                frames = session.advance(raws)
+                taken += 1
+                seen_running = seen_running or any(running(frames).values())
+                if (seen_running and ending.reached(frames)) or taken == args.count:
+                    break
+                await asyncio.sleep(max(0.0, started + interval - loop.time()))
+    except asyncio.CancelledError:
+        pass
+    finally:
+        await source.aclose()
+    print(f"{taken} samples in {args.file}", file=sys.stderr)
+    return ExitCode.OK

@@ -1,0 +1,86 @@
+"""``zconsole status``: a one-shot health report of live pools or of saved output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from zconsole.commands import common
+from zconsole.errors import ExitCode, NotFoundError
+from zconsole.frame import Frame
+from zconsole.report import json, text
+from zconsole.session import Session
+
+FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    common.add_pools(parser)
+    parser.add_argument(
+        "--from", dest="saved", metavar="FILE|-", help="read saved zpool status output instead"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a pool and line")
+    parser.add_argument(
+        "--exit-status",
+        action="store_true",
+        help="exit 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; returns the exit code."""
+    frames = _saved(args) if args.saved else common.run(_live(args))
+    if not frames:
+        print("zconsole: no pools are imported", file=sys.stderr)
+    show(frames, args.json)
+    return exit_status(frames) if args.exit_status else ExitCode.OK
+
+
+def show(frames: Sequence[Frame], as_json: bool) -> None:
+    """Print each pool in full, or as a JSON line."""
+    for frame in frames:
+        if as_json:
+            print(json.line(json.sample_object(frame)))
+        else:
+            print(text.status_report(frame))
+
+
+def exit_status(frames: Sequence[Frame]) -> ExitCode:
+    """The worst of all pools: 11 faulted or suspended, 10 degraded or with data errors."""
+    worst = ExitCode.OK
+    for frame in frames:
+        words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
+        if FAULTED.intersection(words):
+            return ExitCode.FAULTED
+        if frame.problem or frame.error_count or frame.health.word != "OK":
+            worst = ExitCode.DEGRADED
+    return worst
+
+
+def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
+    from zconsole.sources.saved import read_saved
+
+    frames = Session(zone=common.local_zone()).advance([read_saved(args.saved)])
+    return _chosen(frames, args.pools)
+
+
+def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...]:
+    if not names:
+        return frames
+    known = {frame.pool for frame in frames}
+    for name in names:
+        if name not in known:
+            raise NotFoundError(f"no pool {name!r} in that output")
+    return tuple(frame for frame in frames if frame.pool in names)
+
+
+async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
+    from zconsole.sources.live import LiveSource
+
+    source = LiveSource(args.pools)
+    try:
+        return common.live_session().advance(await source.sample() or ())
+    finally:
+        await source.aclose()

@@ -1,0 +1,90 @@
+"""``zconsole watch``: a line, or a JSON object, a pool and sample; and when a scan is over."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+from zconsole.commands import common
+from zconsole.errors import ExitCode
+from zconsole.frame import Frame
+
+SETTLE = 20.0
+"""Seconds after the end in which a replaced device may still go, or a deferred pass start."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    common.add_pools(parser)
+    common.add_interval(parser)
+    parser.add_argument("--count", type=common.count, metavar="N", help="stop after N samples")
+    parser.add_argument(
+        "--until-done",
+        action="store_true",
+        help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON lines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the pools; returns the exit code."""
+    return common.run(_follow(args))
+
+
+async def _follow(args: argparse.Namespace) -> int:
+    from zconsole.sources.live import LiveSource
+
+    interval = common.interval_of(args)
+    source, session = LiveSource(args.pools), common.live_session()
+    ending = Ending()
+    taken = 0
+    async for frames in common.rounds(source, session, interval):
+        common.show(frames, args.json, None)
+        taken += 1
+        if args.until_done and ending.reached(frames):
+            return ending.code(frames)
+        if args.count is not None and taken >= args.count:
+            break
+    return ExitCode.OK
+
+
+class Ending:
+    """Knows when the scans of all pools are over, given one round of frames after another."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def reached(self, frames: Sequence[Frame]) -> bool:
+        """Whether nothing runs any more and what follows an end has had time to happen."""
+        over = [self._over(frame) for frame in frames]
+        return all(over)
+
+    def code(self, frames: Sequence[Frame]) -> ExitCode:
+        """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0."""
+        codes = {ending_code(frame) for frame in frames}
+        for code in (ExitCode.DEGRADED, ExitCode.CANCELED):
+            if code in codes:
+                return code
+        return ExitCode.OK
+
+    def _over(self, frame: Frame) -> bool:
+        if frame.problem or any(view.scan.active for view in frame.scans):
+            self._since.pop(frame.pool, None)
+            return False
+        since = self._since.setdefault(frame.pool, frame.t)
+        return ending_code(frame) == ExitCode.OK or frame.t - since >= SETTLE
+
+
+def ending_code(frame: Frame) -> ExitCode:
+    """How the newest scan of a pool, over now, has ended."""
+    view = frame.scan
+    if view is not None and view.scan.state == "canceled":
+        return ExitCode.CANCELED
+    if frame.health.word != "OK" or (view is not None and view.scan.errors):
+        return ExitCode.DEGRADED
+    return ExitCode.OK
+
+
+def running(frames: Sequence[Frame]) -> Mapping[str, bool]:
+    """Which pools have a scan running or paused."""
+    return {f.pool: any(view.scan.active for view in f.scans) for f in frames}

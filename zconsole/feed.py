@@ -1,0 +1,69 @@
+"""The console's feed: samples a source at an interval and turns each round into frames."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from zconsole.session import Session
+from zconsole.sources.base import Source
+from zconsole.ui.feed import Update
+
+Details = Callable[[str, str], Awaitable[tuple[tuple[str, str], ...]]]
+"""Pool name and vdev key to label and value pairs about the device."""
+
+
+async def no_details(pool: str, key: str) -> tuple[tuple[str, str], ...]:
+    """For sources that know no more of a device than its sample."""
+    return ()
+
+
+class SessionFeed:
+    """Frames from any source. ``interval`` seconds apart, 0 for a source with its own pace."""
+
+    def __init__(
+        self, source: Source, session: Session, interval: float, details: Details = no_details
+    ) -> None:
+        self._source = source
+        self._session = session
+        self._interval = interval
+        self._details = details
+        self._changed = asyncio.Event()
+        self._due: float | None = None
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two samples."""
+        return self._interval
+
+    def set_interval(self, seconds: float) -> None:
+        """Sample every ``seconds`` from now on; cuts the present wait short."""
+        self._interval = seconds
+        self._changed.set()
+
+    async def next(self) -> Update | None:
+        """Wait for the next sample's time, take it, and return its frames; None at the end."""
+        await self._wait()
+        self._due = asyncio.get_running_loop().time()
+        raws = await self._source.sample()
+        if raws is None:
+            return None
+        return Update(self._session.advance(raws), self._source.capabilities)
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        """What else is known of one device: serial, model, sector sizes."""
+        return await self._details(pool, key)
+
+    async def aclose(self) -> None:
+        """Close the source."""
+        await self._source.aclose()
+
+    async def _wait(self) -> None:
+        """Sleep until ``interval`` after the last sample began; a new interval starts it anew."""
+        loop = asyncio.get_running_loop()
+        while self._due is not None and (left := self._due + self._interval - loop.time()) > 0:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left)
+            except TimeoutError:
+                return

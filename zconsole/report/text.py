@@ -1,0 +1,219 @@
+"""Frames as plain text, for pipes, dumb terminals and screen readers. All of it is cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, tzinfo
+
+from zconsole.frame import ActivityView, Balance, Frame, Redundancy, Row, ScanView, VdevBalance
+from zconsole.units import clean, duration, latency, rate, size
+
+NAME_WIDTH = 28
+BAR_WIDTH = 30
+
+
+def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
+    """A pool in full: health, redundancy, scans, tree, balance, errors; ends in a newline.
+
+    ``zone`` is for clock times; None is the machine's own.
+    """
+    parts: list[str] = [*_heading(frame)]
+    for view in frame.scans:
+        parts.extend(_scan(view, frame.t, zone))
+    parts.extend(_activity(activity) for activity in frame.activities)
+    if frame.rows:
+        parts.extend(("", *_table(frame.rows)))
+    if frame.balance.vdevs:
+        parts.extend(("", *balance_lines(frame.balance)))
+    parts.extend(_errors(frame))
+    return "\n".join(clean_lines(parts)) + "\n"
+
+
+def clean_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Each line made safe for a terminal."""
+    return (clean(text).rstrip() for text in lines)
+
+
+def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
+    """One line a pool and sample: time, pool, health, the scan and what is left."""
+    words = [_clock(frame.t, zone), frame.pool, frame.health.word]
+    if frame.problem:
+        words.append(f"{frame.problem} ({duration(frame.stale_seconds)} old)")
+    elif frame.scan is not None:
+        words.extend(_scan_words(frame.scan))
+    else:
+        words.append("no scan")
+    words.extend(f"{entry.vdev}:{entry.left}" for entry in frame.redundancy)
+    return clean("  ".join(words))
+
+
+def balance_report(name: str, found: Balance) -> str:
+    """The capacity balance of a pool: spread, bytes to even out and a bar per top-level vdev."""
+    return "\n".join(clean_lines((name, *balance_lines(found)))) + "\n"
+
+
+def _heading(frame: Frame) -> Iterator[str]:
+    state = f" ({frame.state})" if frame.state and frame.state != frame.health.word else ""
+    yield f"{frame.pool}: {frame.health.word}{state}"
+    yield from (f"  {reason}" for reason in frame.health.reasons)
+    if frame.problem and frame.problem not in frame.health.reasons:
+        yield f"  {frame.problem}"
+    if frame.redundancy:
+        yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
+    if frame.message:
+        yield f"  zpool says: {frame.message}"
+
+
+def _left(entry: Redundancy) -> str:
+    if entry.left or len(entry.untouchable) < 2:
+        return f"{entry.vdev} {entry.left}"
+    return f"{entry.vdev} 0, do not touch {', '.join(entry.untouchable)}"
+
+
+def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
+    scan = view.scan
+    if not scan.active:
+        yield _ended(view, zone)
+        return
+    stage = f", {view.stage}" if view.stage else ""
+    errors = f", {scan.errors} errors" if scan.errors else ""
+    yield f"{_scan_name(view)}: {scan.state}{stage}, {_percent(view)}{errors}"
+    yield f"  {_amounts(view)}"
+    yield f"  {_eta(view, now, zone)}"
+    yield from (f"  {note}" for note in view.notes)
+
+
+def _scan_name(view: ScanView) -> str:
+    return f"{view.scan.function} of {view.scan.vdev}" if view.scan.vdev else view.scan.function
+
+
+def _ended(view: ScanView, zone: tzinfo | None) -> str:
+    scan = view.scan
+    on = f" on {_day_clock(scan.end, zone)}" if scan.end else ""
+    if scan.state != "finished":
+        return f"{_scan_name(view)}: {scan.state}{on}"
+    verb = "repaired" if scan.function == "scrub" else "resilvered"
+    took = f" in {duration(scan.duration)}" if scan.duration is not None else ""
+    errors = f", {scan.errors} errors" if scan.errors is not None else ""
+    return f"{_scan_name(view)}: finished, {verb} {size(scan.processed_bytes)}{took}{errors}{on}"
+
+
+def _percent(view: ScanView) -> str:
+    return "progress unknown" if view.percent is None else f"{view.percent:.2f}% done"
+
+
+def _amounts(view: ScanView) -> str:
+    scan = view.scan
+    words = [f"scanned {size(scan.scanned_bytes)} of {size(scan.total_bytes)}"]
+    if scan.two_stage:
+        at = f" at {rate(view.issue_rate)}" if view.issue_rate is not None else ""
+        words.append(f"issued {size(scan.issued_bytes)}{at}")
+    elif view.scan_rate is not None:
+        words[0] += f" at {rate(view.scan_rate)}"
+    words.append(f"repaired {size(scan.processed_bytes)}")
+    return ", ".join(words)
+
+
+def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
+    found = view.estimate
+    zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
+    if found.eta is None:
+        return f"no ETA: {found.reason}{zpool}"
+    span = ""
+    if found.low is not None and found.high is not None:
+        span = f" ({duration(found.low)} to {duration(found.high)})"
+    restarts = f", {view.restarts} restarts" if view.restarts else ""
+    ends = _day_clock(now + found.eta, zone)
+    return f"ETA {duration(found.eta)}{span}, {ends}; {found.reason}{zpool}{restarts}"
+
+
+def _activity(view: ActivityView) -> str:
+    activity = view.activity
+    where = f" of {activity.vdev}" if activity.vdev else ""
+    done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
+    eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
+    amount = f", {size(activity.done_bytes)}" if activity.done_bytes is not None else ""
+    total = f" of {size(activity.total_bytes)}" if activity.total_bytes is not None else ""
+    return f"{activity.kind}{where}: {activity.state}{amount}{total}{done}{eta}"
+
+
+def _scan_words(view: ScanView) -> Iterator[str]:
+    scan = view.scan
+    yield scan.function if scan.vdev is None else f"{scan.function} {scan.vdev}"
+    yield view.stage or scan.state
+    if view.percent is not None:
+        yield f"{view.percent:.2f}%"
+    if not scan.active:
+        return
+    speed = view.issue_rate if scan.two_stage else view.scan_rate
+    yield f"{size(scan.issued_bytes)}/{size(scan.to_issue_bytes)} at {rate(speed)}"
+    found = view.estimate
+    if found.eta is None:
+        yield f"no ETA ({found.reason})"
+    else:
+        yield f"ETA {duration(found.eta)} ({duration(found.low)} to {duration(found.high)})"
+
+
+def _table(rows: tuple[Row, ...]) -> Iterator[str]:
+    width = max(NAME_WIDTH, *(len(clean(row.vdev.name)) + 2 * row.depth for row in rows))
+    yield f"{'NAME':<{width}}  {'STATE':<9} {'READ/s':>7} {'WRITE/s':>7} {'WAIT':>6} {'ERRORS':>11}"
+    vclass = "normal"
+    for row in rows:
+        if row.vdev.vclass != vclass and row.depth == 1:
+            vclass = row.vdev.vclass
+            if vclass != "normal":
+                yield vclass
+        yield _table_row(row, width)
+
+
+def _table_row(row: Row, width: int) -> str:
+    vdev, rates = row.vdev, row.rates
+    name = f"{'  ' * row.depth}{clean(vdev.name)}"
+    counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
+    errors = "" if None in counters else " ".join(size(c) for c in counters)
+    notes = [vdev.note] if vdev.note else []
+    if row.slow_sibling:
+        notes.append(f"slow: {row.slow_sibling}")
+    return (
+        f"{name:<{width}}  {vdev.state:<9} {size(rates.read, ''):>7} {size(rates.write, ''):>7} "
+        f"{latency(rates.latency):>6} {errors:>11}  {', '.join(notes)}"
+    )
+
+
+def balance_lines(found: Balance) -> Iterator[str]:
+    """Spread and bytes to even out, then name, bar, fill, free and share of new writes a vdev."""
+    spread = "-" if found.spread is None else f"{100 * found.spread:.1f}%"
+    yield f"balance: spread {spread}, to even out {size(found.imbalance_bytes)}"
+    width = max((len(clean(v.name)) for v in found.vdevs), default=0)
+    yield from (_balance_line(vdev, width) for vdev in found.vdevs)
+
+
+def _balance_line(vdev: VdevBalance, width: int) -> str:
+    filled = "" if vdev.fill is None else "#" * round(vdev.fill * BAR_WIDTH)
+    words = [
+        f"  {clean(vdev.name):<{width}}  {filled:.<{BAR_WIDTH}}",
+        "    -" if vdev.fill is None else f"{100 * vdev.fill:5.1f}%",
+        f"{size(vdev.free_bytes):>5} free",
+    ]
+    if vdev.frag is not None:
+        words.append(f"{100 * vdev.frag:.0f}% fragmented")
+    if vdev.new_write_share is not None:
+        words.append(f"{100 * vdev.new_write_share:.0f}% of new writes")
+    return "  ".join(words)
+
+
+def _errors(frame: Frame) -> Iterator[str]:
+    if frame.error_count:
+        yield ""
+        yield f"data errors: {frame.error_count}"
+        yield from (f"  {path}" for path in frame.errors or ())
+        if not frame.errors:
+            yield "  (the file names need root: zpool status -v)"
+
+
+def _clock(t: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(t, zone).strftime("%H:%M:%S")
+
+
+def _day_clock(t: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(t, zone).strftime("%a %d %b %H:%M")
