@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from zconsole import __version__
+from zconsole.cli import COMMANDS, command_of, main
+
+STATUS = """\
+  pool: tank
+ state: DEGRADED
+status: One or more devices has been removed by the administrator.
+  scan: scrub repaired 0B in 00:00:04 with 0 errors on Fri Nov 20 09:24:46 2026
+config:
+
+\tNAME        STATE     READ WRITE CKSUM
+\ttank        DEGRADED     0     0     0
+\t  mirror-0  DEGRADED     0     0     0
+\t    sda     ONLINE       0     0     0
+\t    sdb     REMOVED      0     0     0
+
+errors: No known data errors
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ([], "console"),
+        (["tank"], "console"),
+        (["status"], "status"),
+        (["--ascii", "status"], "status"),
+        (["--theme", "status", "tank"], "console"),
+        (["--theme", "light", "watch"], "watch"),
+        (["console", "status"], "console"),
+        (["--", "status"], "console"),
+    ],
+)
+def test_the_first_word_chooses_the_command(words, name):
+    assert command_of(words) == name
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help(name, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([name, "--help"])
+    assert left.value.code == 0
+    assert "usage: zconsole" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert (left.value.code, capsys.readouterr().out) == (0, f"zconsole {__version__}\n")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "status.txt"
+    path.write_text(STATUS)
+    return str(path)
+
+
+def test_status_of_saved_output_as_json(saved, capsys):
+    assert main(["status", "--from", saved, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["version"], found["pool"], found["state"]) == (1, "tank", "DEGRADED")
+    assert (found["source"], found["exact"]) == ("text", False)
+    assert found["redundancy"] == {"mirror-0": 0}
+    assert found["scan"]["function"] == "scrub"
+    assert found["scan"]["state"] == "finished"
+    assert found["error_count"] == 0
+    leaves = found["topology"]["children"][0]["children"]
+    assert [(leaf["name"], leaf["state"]) for leaf in leaves] == [("sda", "ONLINE"), ("sdb", "REMOVED")]
+
+
+def test_exit_status_follows_the_pool_only_when_asked(saved, capsys):
+    assert main(["status", "--from", saved]) == 0
+    assert main(["status", "--from", saved, "--exit-status"]) == 10
+
+
+def test_a_faulted_pool_exits_11(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(STATUS.replace("DEGRADED", "FAULTED"))
+    assert main(["status", "--from", str(path), "--exit-status"]) == 11
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["status", "--from", "/nonexistent/file"], 3, "/nonexistent/file"),
+        (["status", "--from", "{empty}"], 5, ""),
+        (["status", "--from", "{saved}", "other"], 3, "other"),
+        (["replay", "/nonexistent/file", "--json"], 3, "/nonexistent/file"),
+        (["replay", "{saved}", "--json"], 5, ""),
+        (["demo", "--scenario", "no-such", "--json"], 2, "no-such"),
+        (["balance", "--from", "{saved}"], 5, ""),
+    ],
+)
+def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp_path, capsys):
+    empty = tmp_path / "empty"
+    empty.write_text("nothing that zpool ever printed\n")
+    words = [w.format(saved=saved, empty=empty) for w in words]
+    assert main(words) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("zconsole: ")
+    assert said in err
+
+
+def test_usage_errors_exit_2(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["watch", "--count", "0"])
+    assert left.value.code == 2
+
+
+def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(STATUS.replace("sdb", "s\x1b[2Jb"))
+    assert main(["status", "--from", str(path)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def run(*words: str, **options) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "zconsole", *words]
+    return subprocess.run(command, capture_output=True, check=False, **options)
+
+
+def test_a_closed_pipe_is_quiet():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "zconsole", "demo", "--json", "--count", "50"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert done.stderr == b""
+    assert done.returncode in (0, 141)
+
+
+def test_without_a_terminal_the_demo_prints_a_report():
+    done = run("demo", stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert b"redundancy left" in done.stdout
+
+
+def test_standard_input_is_read_for_a_dash(saved):
+    done = run("status", "--from", "-", "--json", input=STATUS.encode())
+    assert json.loads(done.stdout)["pool"] == "tank"

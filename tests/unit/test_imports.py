@@ -1,0 +1,87 @@
+"""The direction of imports, kept by running them: what a package may not pull in."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "zconsole"
+RICH_ALLOWED = ("ui/", "report/text.py")
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def modules() -> list[str]:
+    return sorted(str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py"))
+
+
+def pulls_in(module: str, name: str) -> bool:
+    return any(n == name or n.startswith(name + ".") for n in imported(PACKAGE / module))
+
+
+@pytest.mark.parametrize("module", modules())
+def test_only_the_ui_imports_textual_and_only_ui_and_report_import_rich(module):
+    if not module.startswith("ui/"):
+        assert not pulls_in(module, "textual")
+    if not module.startswith(RICH_ALLOWED):
+        assert not pulls_in(module, "rich")
+
+
+LAYERS = ("model.py raw.py units.py topology.py eta.py balance.py redundancy.py siblings.py "
+          "history.py frame.py health.py assemble.py session.py").split()  # fmt: skip
+HIGHER = ("ui", "commands", "report", "sources", "sim", "actions", "rebalance", "cli")
+
+
+@pytest.mark.parametrize("module", LAYERS)
+def test_the_pure_core_looks_at_nothing_above_it(module):
+    reached = {name for name in HIGHER if pulls_in(module, f"zconsole.{name}")}
+    assert reached == set()
+
+
+@pytest.mark.parametrize("package", ["sources", "decode", "sim"])
+def test_sources_know_nothing_of_what_is_made_of_their_samples(package):
+    forbidden = ("zconsole.ui", "zconsole.frame", "zconsole.report", "zconsole.commands")
+    for module in modules():
+        if module.startswith(f"{package}/"):
+            assert not [name for name in forbidden if pulls_in(module, name)], module
+
+
+SPAWNERS = ("subprocess", "os.system", "os.popen", "pty", "multiprocessing")
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if m != "sources/runner.py"])
+def test_one_seam_spawns_processes(module):
+    tree = ast.parse((PACKAGE / module).read_text())
+    calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    assert not [name for name in SPAWNERS if pulls_in(module, name) or name in calls]
+    assert not [call for call in calls if "create_subprocess" in call or "posix_spawn" in call]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["demo", "--json", "--count", "1"], ["themes", "--json"], ["demo", "--list"]],
+)
+def test_headless_commands_never_load_textual(words):
+    code = (
+        "import sys, zconsole.cli\n"
+        "try:\n    zconsole.cli.main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "loaded = [m for m in ('textual', 'rich') if m in sys.modules]\n"
+        "sys.exit(','.join(loaded) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
