@@ -1,0 +1,129 @@
+"""Work that is no scan: removal, raidz expansion, checkpoint, trim and initialize."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
+from zconsole.sim.flow import Job, Part, emit, solve
+from zconsole.sim.pool import PoolState, Top, write_shares
+
+ACTIVE, FINISHED = 1, 2
+"""dsl_scan_state_t, which removal and expansion use (DSS_SCANNING, DSS_FINISHED)."""
+
+
+@dataclass(slots=True)
+class Removal:
+    """pool_removal_stat_t; bytes, epoch seconds."""
+
+    vdev: int
+    start: float
+    total: float
+    state: int = ACTIVE
+    end: float = 0.0
+    copied: float = 0.0
+
+
+@dataclass(slots=True)
+class Expansion:
+    """pool_raidz_expand_stat_t; bytes, epoch seconds."""
+
+    vdev: int
+    start: float
+    total: float
+    state: int = ACTIVE
+    end: float = 0.0
+    reflowed: float = 0.0
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """pool_checkpoint_stat_t: ``state`` 1 exists, 2 discarding; ``space`` in bytes."""
+
+    start: float
+    space: float
+    state: int = 1
+
+
+def advance(pool: PoolState, dt: float) -> None:
+    """Moves everything that is under way on by ``dt`` seconds."""
+    if pool.removal is not None and pool.removal.state == ACTIVE:
+        _evacuate(pool, pool.removal, dt)
+    if pool.expansion is not None and pool.expansion.state == ACTIVE:
+        _reflow(pool, pool.expansion, dt)
+    if pool.checkpoint is not None:
+        _hold(pool, pool.checkpoint, dt)
+    for leaf in pool.leaves():
+        for job in (leaf.trim, leaf.initialize):
+            if job is not None and job.state == 1:
+                _leaf_job(leaf, job, dt, job is leaf.trim)
+
+
+def _evacuate(pool: PoolState, removal: Removal, dt: float) -> None:
+    top = pool.tops[removal.vdev]
+    others = [t for t in pool.normal_tops() if t is not top]
+    shares = write_shares(others, pool.version >= "2.4")
+    sources = top.sources()
+    parts = [Part(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
+    for other, share in zip(others, shares, strict=True):
+        parts += [
+            Part(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
+            for x in other.leaves()
+            if x.online
+        ]
+    job = Job(removal.vdev, parts, duty=0.8)
+    solve([job], pool.host)
+    done = min(job.rate * dt, removal.total - removal.copied)
+    emit(job, done / dt, 0.0)
+    removal.copied += done
+    for other, share in zip(others, shares, strict=True):
+        other.alloc += done * share
+    if removal.copied >= removal.total - 1.0:
+        removal.state, removal.end = FINISHED, pool.now
+        top.kind, top.members, top.alloc, top.space = "indirect", [], 0.0, 0.0
+        pool.note("vdev_remove_dev", "evacuation finished")
+
+
+def _reflow(pool: PoolState, expansion: Expansion, dt: float) -> None:
+    top = pool.tops[expansion.vdev]
+    if pool.scan is not None and pool.scan.running and pool.scan.function == 2:
+        return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
+    share = top.share
+    parts = [Part(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    parts += [Part(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    job = Job(expansion.vdev, parts)
+    solve([job], pool.host)
+    done = min(job.rate * dt, expansion.total - expansion.reflowed)
+    emit(job, done / dt, 0.0)
+    expansion.reflowed += done
+    if expansion.reflowed >= expansion.total - 1.0:
+        expansion.state, expansion.end = FINISHED, pool.now
+        _grow(top)
+        pool.note("vdev_attach", "raidz expansion finished")
+
+
+def _grow(top: Top) -> None:
+    """The new width counts once everything has been reflowed."""
+    top.space *= top.width / (top.width - 1)
+    top.asize = int(top.asize * top.width / (top.width - 1))
+
+
+def _hold(pool: PoolState, checkpoint: Checkpoint, dt: float) -> None:
+    _, write = pool.load.at(pool.t)
+    if checkpoint.state == 1:
+        checkpoint.space = min(pool.alloc, checkpoint.space + write * dt)
+        return
+    checkpoint.space -= 2e9 * dt
+    if checkpoint.space <= 0.0:
+        pool.checkpoint = None
+
+
+def _leaf_job(leaf: Leaf, job: JobProgress, dt: float, trim: bool) -> None:
+    rate = job.rate * (1.0 - leaf.used)
+    step = min(rate * dt, job.total - job.done)
+    job.done += step
+    if not trim:
+        time = leaf.media_time(MIB, 64 * MIB, 1.0, True)
+        leaf.flows.append(Flow("async_w", True, step / dt / MIB, MIB, time, 1.0))
+    if job.done >= job.total - 1.0:
+        job.state = 4

@@ -1,0 +1,148 @@
+"""Building pools: leaves with stable names, top-level vdevs with their sizes and contents."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from zconsole.sim.disk import DiskModel, Leaf
+from zconsole.sim.engine import Incident
+from zconsole.sim.load import Load
+from zconsole.sim.noise import Wobble, rng
+from zconsole.sim.pool import Group, Host, Layout, Member, PoolState, Top
+
+LABELS = 4 << 20
+"""What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
+_SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
+
+
+@dataclass(slots=True)
+class Build:
+    """A pool under construction: hands out names, GUIDs and variation, all from the seed."""
+
+    seed: int
+    name: str
+    random: random.Random = field(init=False)
+    count: int = 0
+    flash: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = rng(self.seed, self.name)
+
+    def guid(self) -> int:
+        """A new GUID."""
+        return self.random.getrandbits(63) | 1 << 62
+
+    def leaf(self, model: DiskModel, bus: str | None = None, slow: float = 1.0) -> Leaf:
+        """A device of ``model``, no two of them quite equally fast."""
+        serial = "".join(self.random.choice(_SERIAL) for _ in range(8))
+        vary = 1.0 + self.random.uniform(-0.02, 0.02)
+        unit = replace(model, outer=model.outer * vary, inner=model.inner * vary)
+        name = f"{model.name}_{serial}"
+        path = f"/dev/disk/by-id/{name}-part1"
+        return Leaf(path, name, self.guid(), unit, self._device(model), bus=bus, slow=slow)
+
+    def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
+        """Several devices of one model."""
+        return [self.leaf(model, bus) for _ in range(count)]
+
+    def _device(self, model: DiskModel) -> str:
+        if model.name.startswith("nvme"):
+            self.flash += 1
+            return f"nvme{self.flash - 1}n1p1"
+        self.count += 1
+        return f"sd{letters(self.count - 1)}1"
+
+    def replacing(self, old: Leaf, new: Leaf, kind: str = "replacing") -> Group:
+        """``old`` being replaced (or spared) by the empty device ``new``."""
+        new.dtl = 1.0
+        return Group(kind, self.guid(), [old, new])
+
+    def top(
+        self,
+        kind: str,
+        members: Sequence[Member],
+        fill: float,
+        nparity: int = 0,
+        vclass: str = "normal",
+        frag: float = 0.1,
+    ) -> Top:
+        """A top-level vdev as large as its smallest device allows, ``fill`` (0…1) full."""
+        top = Top(kind, self.guid(), list(members), nparity, vclass, frag=frag)
+        smallest = min(leaf.model.size for leaf in top.leaves())
+        top.space = float((smallest - LABELS) * (1 if kind in ("mirror", "disk") else top.width))
+        top.asize = int(top.space)
+        top.alloc = top.synced = top.space * fill
+        return top
+
+    def raidz(self, nparity: int, members: Sequence[Member], fill: float, frag: float = 0.1) -> Top:
+        """A raidz vdev."""
+        return self.top("raidz", members, fill, nparity, frag=frag)
+
+    def mirror(
+        self, members: Sequence[Member], fill: float, vclass: str = "normal", frag: float = 0.1
+    ) -> Top:
+        """A mirror vdev."""
+        return self.top("mirror", members, fill, vclass=vclass, frag=frag)
+
+    def load(self, read: float = 0.0, write: float = 0.0, **rest: float) -> Load:
+        """Foreground load, varied a little by the seed."""
+        vary = self.random.uniform(0.95, 1.05)
+        wobble = Wobble(rng(self.seed, self.name, "load"), 23.0)
+        return Load(wobble, read * vary, write * vary, **rest)
+
+    def pool(
+        self,
+        tops: Sequence[Top],
+        load: Load | None = None,
+        layout: Layout | None = None,
+        host: Host | None = None,
+        spares: Sequence[Leaf] = (),
+        cache: Sequence[Leaf] = (),
+    ) -> PoolState:
+        """The pool itself, nothing running yet."""
+        return PoolState(
+            self.name,
+            self.guid(),
+            list(tops),
+            host or Host(),
+            load or self.load(),
+            layout or Layout(),
+            spares=list(spares),
+            cache=list(cache),
+        )
+
+    def lost(self, leaf: Leaf, state: int = 4, aux: int = 1) -> Leaf:
+        """``leaf`` as a device that is gone: its counters begin at 0, its path is remembered."""
+        leaf.state, leaf.aux = state, aux
+        return leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A named beginning: what it builds, how long it has run already, what it is about."""
+
+    name: str
+    about: str
+    build: Callable[[int], tuple[Story, ...]]
+    age: float = 0.0
+    """Simulated seconds before the first sample."""
+
+
+@dataclass(slots=True)
+class Story:
+    """A pool and what will happen to it."""
+
+    pool: PoolState
+    incidents: list[Incident] = field(default_factory=list)
+
+
+def letters(number: int) -> str:
+    """Device letters: a … z, aa, ab …"""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(97 + rest) + text
+    return text

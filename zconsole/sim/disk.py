@@ -1,0 +1,220 @@
+"""Leaf physics: what a device can do, and the mutable state and counters of one leaf."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+HISTOGRAM = 37
+"""Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskModel:
+    """A kind of device. Rates in bytes/s, times in seconds."""
+
+    name: str
+    """What its by-id name starts with: ``ata-WDC_WD80EFAX-68KNBN0``."""
+    size: int
+    outer: float
+    """Sequential read rate at the start of the device."""
+    inner: float
+    """… and at its end (the same for flash)."""
+    seek: float = 0.0
+    """Positioning for a random request: seek and half a turn; nearly 0 for flash."""
+    latency: float = 0.0003
+    """Link and controller time of a request, which requests in flight overlap."""
+    write: float = 1.0
+    """Sequential write rate as a share of the read rate."""
+    cache_bytes: float = 0.0
+    """Shingled disks: persistent cache that takes writes at full speed until it is full."""
+    collapsed: float = 0.0
+    """Shingled disks: write rate once the cache is full."""
+
+    @property
+    def flash(self) -> bool:
+        """Whether it has no moving parts."""
+        return self.seek < 0.001
+
+    def bandwidth(self, position: float, write: bool = False) -> float:
+        """Sequential bytes/s at ``position`` (0 outermost … 1 innermost)."""
+        rate = self.outer + (self.inner - self.outer) * position
+        return rate * self.write if write else rate
+
+    def media_time(self, size: float, run: float, position: float, write: bool) -> float:
+        """Seconds the device itself spends on a request of ``size`` bytes.
+
+        ``run`` is the length in bytes that is contiguous with its predecessors: a run costs one
+        positioning however many requests it takes.
+        """
+        return size / self.bandwidth(position, write) + min(1.0, size / run) * self.seek
+
+
+@dataclass(slots=True)
+class Flow:
+    """One kind of I/O on one leaf during a step."""
+
+    kind: str
+    """sync_r, sync_w, async_r, async_w, scrub, trim or rebuild: the queue class."""
+    write: bool
+    ops: float
+    """Requests a second."""
+    size: float
+    """Bytes a request."""
+    time: float
+    """Device seconds a request."""
+    queue: float
+    """Requests it keeps in flight at most (``…_active``)."""
+    pending: float = 0.0
+    """Requests waiting behind those, for a flow that this leaf limits."""
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """Trim or initialize of one leaf; bytes, and the state numbers of vdev_initializing_state_t."""
+
+    done: float
+    total: float
+    state: int
+    """1 active, 2 canceled, 3 suspended, 4 complete (include/sys/fs/zfs.h)."""
+    time: float
+    rate: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Leaf:
+    """One device of the pool: identity, state and cumulative counters."""
+
+    path: str
+    name: str
+    guid: int
+    model: DiskModel
+    device: str
+    """Name in /proc/diskstats."""
+    kind: str = "disk"
+    state: int = 7
+    aux: int = 0
+    slow: float = 1.0
+    """Below 1: this unit does only that share of its model's rates."""
+    bus: str | None = None
+    """Controller or port multiplier it shares."""
+    dtl: float = 0.0
+    """Share of its top-level's data it still lacks, 0…1."""
+    deferred: bool = False
+    rebuilding: bool = False
+    position: float = 0.0
+    scan_processed: float = 0.0
+    rebuild_processed: float = 0.0
+    read_ops: float = 0.0
+    write_ops: float = 0.0
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    read_time: float = 0.0
+    write_time: float = 0.0
+    busy_time: float = 0.0
+    in_flight: float = 0.0
+    read_histogram: list[float] = field(default_factory=lambda: [0.0] * HISTOGRAM)
+    write_histogram: list[float] = field(default_factory=lambda: [0.0] * HISTOGRAM)
+    read_errors: float = 0.0
+    write_errors: float = 0.0
+    cksum_errors: float = 0.0
+    slow_ios: float = 0.0
+    error_rate: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Read, write and checksum errors an hour of being read or written at full speed."""
+    cache_fill: float = 0.0
+    collapsed: bool = False
+    flows: list[Flow] = field(default_factory=list)
+    """What it does in the current step."""
+    used: float = 0.0
+    """Share of device time that foreground I/O takes in the current step."""
+    queues: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Class to (pending, active) requests as of the last step."""
+    opened: float = 0.0
+    """Simulated seconds at which its counters began."""
+    create_txg: int = 4
+    trim: JobProgress | None = None
+    initialize: JobProgress | None = None
+    was: str | None = None
+    """The path it had, when its device is not there."""
+
+    @property
+    def online(self) -> bool:
+        """Whether it answers (ONLINE or DEGRADED)."""
+        return self.state >= 6
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds all of its data and answers."""
+        return self.online and self.dtl == 0.0
+
+    def media_time(self, size: float, run: float, queue: float, write: bool) -> float:
+        """Device seconds a request; deep queues shorten seeks, as elevators do."""
+        model = self.model
+        if write and self.collapsed:
+            return size / (model.collapsed * self.slow)
+        reach = run * (1.0 + 0.12 * min(queue, 10.0))
+        return model.media_time(size, max(reach, size), self.position, write) / self.slow
+
+    def capacity(self, size: float, run: float, queue: float, write: bool) -> float:
+        """Bytes/s of background I/O this leaf can do with ``queue`` requests in flight.
+
+        Foreground I/O (``used``, its share of device time) goes first; what remains is shared in
+        proportion to the requests each keeps outstanding.
+        """
+        media = self.media_time(size, run, queue, write)
+        left = (1.0 - self.used) * queue / (queue + 3.0 * self.used)
+        return size * min(left / media, queue * left / (media + self.model.latency))
+
+    def write_cached(self, written: float, dt: float) -> None:
+        """Moves a shingled disk's cache: filled by ``written`` bytes, drained meanwhile."""
+        model = self.model
+        if not model.cache_bytes:
+            return
+        drained = model.collapsed * dt * (1.0 if self.collapsed else 0.25)
+        self.cache_fill = min(model.cache_bytes, max(0.0, self.cache_fill + written - drained))
+        full = self.cache_fill >= model.cache_bytes
+        self.collapsed = full or (self.collapsed and self.cache_fill > 0.9 * model.cache_bytes)
+
+    def account(self, dt: float) -> None:
+        """Adds ``dt`` seconds of its flows to every counter, and forgets the flows."""
+        used = sum(flow.ops * flow.time for flow in self.flows)
+        written = 0.0
+        self.in_flight = 0.0
+        self.queues = {}
+        for flow in self.flows:
+            self._account_one(flow, used, dt)
+            written += flow.ops * flow.size * dt if flow.write else 0.0
+        self.busy_time += dt * min(1.0, max(used, 1.0 - math.exp(-self.in_flight)))
+        self.write_cached(written, dt)
+        self.flows = []
+
+    def _account_one(self, flow: Flow, used: float, dt: float) -> None:
+        if flow.ops <= 0.0:
+            return
+        wait = (flow.time + self.model.latency) / max(1.0 - used, 0.02)
+        wait = min(wait, max(flow.queue / flow.ops, flow.time + self.model.latency))
+        active = wait * flow.ops
+        self.in_flight += active
+        self.queues[flow.kind] = (flow.pending, active)
+        ops = flow.ops * dt
+        if flow.write:
+            self.write_ops += ops
+            self.write_bytes += ops * flow.size
+            self.write_time += ops * wait
+            spread(self.write_histogram, wait, ops)
+        else:
+            self.read_ops += ops
+            self.read_bytes += ops * flow.size
+            self.read_time += ops * wait
+            spread(self.read_histogram, wait, ops)
+
+
+def spread(histogram: list[float], wait: float, ops: float) -> None:
+    """Adds ``ops`` requests that waited around ``wait`` seconds: most near it, some far above."""
+    nanoseconds = int(wait * 1e9)
+    bucket = min(max(nanoseconds.bit_length() - 1, 2), HISTOGRAM - 4)
+    histogram[bucket - 1] += ops * 0.28
+    histogram[bucket] += ops * 0.55
+    histogram[bucket + 1] += ops * 0.155
+    histogram[bucket + 2] += ops * 0.015

@@ -1,0 +1,301 @@
+"""The raw form of a simulated pool: the config nvlist as OpenZFS 2.3 returns it, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zconsole.sim.activity import Checkpoint, Expansion, Removal
+from zconsole.sim.disk import HISTOGRAM, Leaf
+from zconsole.sim.lifecycle import DEGRADED, ONLINE
+from zconsole.sim.pool import Member, PoolState, Top, leaves_of
+from zconsole.sim.rebuild import Rebuild
+from zconsole.sim.scan import Scan
+
+STATS = 48
+"""Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
+
+_CLASSES = {
+    "sync_r": "sync_r",
+    "sync_w": "sync_w",
+    "async_r": "async_r",
+    "async_w": "async_w",
+    "scrub": "async_scrub",
+    "trim": "async_trim",
+    "rebuild": "rebuild",
+}
+_QUEUES = {
+    key: (f"vdev_{name}_pend_queue", f"vdev_{name}_active_queue") for key, name in _CLASSES.items()
+}
+_IDLE: dict[str, Any] = {name: 0 for pair in _QUEUES.values() for name in pair}
+_NO_WAITS = (0,) * HISTOGRAM
+CANT_OPEN, NO_REPLICAS, SPARED = 4, 3, 10
+
+
+def config(pool: PoolState) -> dict[str, Any]:
+    """What ``zpool_get_config`` returns for this pool now."""
+    found: dict[str, Any] = {
+        "version": 5000,
+        "name": pool.name,
+        "state": 0,
+        "txg": pool.txg,
+        "pool_guid": pool.guid,
+        "errata": 0,
+        "hostname": "demo",
+        "vdev_children": len(pool.tops),
+        "vdev_tree": _root(pool),
+        "error_count": int(pool.data_errors),
+    }
+    if pool.suspended:
+        found["suspended"] = 0
+        found["suspended_reason"] = 1
+    return found
+
+
+def _root(pool: PoolState) -> dict[str, Any]:
+    children = [_top(pool, top, index) for index, top in enumerate(pool.tops)]
+    root: dict[str, Any] = {
+        "type": "root",
+        "id": 0,
+        "guid": pool.guid,
+        "create_txg": 4,
+        "vdev_stats": _root_stats(pool, children),
+        "children": children,
+    }
+    if pool.scan is not None:
+        root["scan_stats"] = scan_stats(pool.scan)
+    if pool.removal is not None:
+        root["removal_stats"] = _removal(pool.removal)
+    if pool.expansion is not None:
+        root["raidz_expand_stats"] = _expansion(pool.expansion)
+    if pool.checkpoint is not None:
+        root["checkpoint_stats"] = _checkpoint(pool.checkpoint)
+    if pool.spares:
+        used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
+        root["spares"] = [_spare(pool, leaf, leaf.guid in used) for leaf in pool.spares]
+    if pool.cache:
+        root["l2cache"] = [_leaf(pool, leaf) for leaf in pool.cache]
+    return root
+
+
+def scan_stats(scan: Scan) -> list[int]:
+    """pool_scan_stat_t as 2.2 and later report it (22 entries)."""
+    examined = min(scan.examined, scan.total - scan.short)
+    head = [scan.function, scan.state, int(scan.start), int(scan.end), int(scan.total)]
+    counts = [int(examined), int(scan.skipped), int(scan.processed), int(scan.errors)]
+    passed = [int(scan.pass_examined), int(scan.pass_start), int(scan.paused_since)]
+    rest = [int(scan.spent_paused), int(scan.pass_issued), int(scan.issued)]
+    return head + counts + passed + rest + [0] * 7
+
+
+def _rebuild(rebuild: Rebuild | None) -> list[int]:
+    if rebuild is None:
+        return [0] * 13
+    ms, issued = int(rebuild.elapsed * 1000), int(rebuild.issued)
+    head = [rebuild.state, int(rebuild.start), int(rebuild.end), ms, issued, issued]
+    tail = [int(rebuild.rebuilt), int(rebuild.estimate), rebuild.errors, ms, issued, issued, 0]
+    return head + tail
+
+
+def _removal(removal: Removal) -> list[int]:
+    times = [int(removal.start), int(removal.end)]
+    return [removal.state, removal.vdev, *times, int(removal.total), int(removal.copied), 0]
+
+
+def _expansion(expansion: Expansion) -> list[int]:
+    times = [int(expansion.start), int(expansion.end)]
+    done = [int(expansion.total), int(expansion.reflowed), 0]
+    return [expansion.state, expansion.vdev, *times, *done]
+
+
+def _checkpoint(checkpoint: Checkpoint) -> list[int]:
+    return [checkpoint.state, int(checkpoint.start), int(checkpoint.space)]
+
+
+def _top(pool: PoolState, top: Top, index: int) -> dict[str, Any]:
+    if len(top.members) == 1 and top.kind == "disk":
+        node = _leaf(pool, top.leaves().__next__())
+        _space(node["vdev_stats"], top)
+    else:
+        children = [_member(pool, member, i) for i, member in enumerate(top.members)]
+        node = {"type": top.kind, "guid": top.guid, "children": children}
+        state, aux = top_state(top)
+        stats = _sum(children, state, aux, pool)
+        _space(stats, top)
+        stats[26] = 0 if top.kind != "draid" else stats[26]
+        node["vdev_stats"] = stats
+        if not children:
+            del node["children"]
+    node |= {"id": index, "ashift": top.ashift, "asize": top.asize, "create_txg": 4}
+    node["is_log"] = int(top.vclass == "log")
+    node["org.openzfs:rebuild_stats"] = _rebuild(top.rebuild)
+    _traits(node, top, pool, index)
+    return node
+
+
+def _traits(node: dict[str, Any], top: Top, pool: PoolState, index: int) -> None:
+    """Keys that only some top-level vdevs have (vdev_config_generate, vdev_label.c)."""
+    if top.kind in ("raidz", "draid"):
+        node["nparity"] = top.nparity
+    if top.kind == "draid":
+        node["draid_ndata"], node["draid_nspares"] = top.data_disks, top.spares
+        node["draid_ngroups"] = top.data_disks + top.nparity
+    if top.vclass != "normal":
+        node["alloc_bias"] = top.vclass
+    if top.removing:
+        node["removing"], node["non_allocating"] = 1, 1
+    if pool.expansion is not None and (pool.expansion.vdev, pool.expansion.state) == (index, 1):
+        node["raidz_expanding"] = True
+
+
+def _space(stats: list[int], top: Top) -> None:
+    inflation = top.inflation
+    stats[3], stats[4] = int(top.synced), int(top.space)
+    stats[5], stats[6] = int(top.space / inflation), int(top.space)
+    stats[25], stats[27] = int(top.removing), round(top.frag * 100)
+    stats[42] = stats[43] = stats[44] = top.ashift
+    stats[45] = int(not top.allocating)
+
+
+def _member(pool: PoolState, member: Member, index: int) -> dict[str, Any]:
+    if isinstance(member, Leaf):
+        return _leaf(pool, member) | {"id": index}
+    children = [_leaf(pool, leaf) | {"id": i} for i, leaf in enumerate(member.children)]
+    stats = _sum(children, *member_state(member), pool)
+    stats[42] = stats[43] = stats[44] = 12
+    return {
+        "type": member.kind,
+        "id": index,
+        "guid": member.guid,
+        "vdev_stats": stats,
+        "children": children,
+    }
+
+
+def member_state(member: Member) -> tuple[int, int]:
+    """vdev state and aux of a leaf or group (vdev_mirror_state_change)."""
+    if isinstance(member, Leaf):
+        return member.state, member.aux
+    bad = sum(not leaf.online for leaf in member.children)
+    if bad == len(member.children):
+        return CANT_OPEN, NO_REPLICAS
+    return (DEGRADED if bad else ONLINE), 0
+
+
+def top_state(top: Top) -> tuple[int, int]:
+    """vdev state and aux of a top-level vdev (vdev_propagate_state)."""
+    states = [member_state(member)[0] for member in top.members]
+    bad = sum(state < DEGRADED for state in states)
+    if bad > top.tolerance:
+        return CANT_OPEN, NO_REPLICAS
+    return (DEGRADED if bad or DEGRADED in states else ONLINE), 0
+
+
+def pool_state(pool: PoolState) -> int:
+    """vdev state of the root."""
+    states = [top_state(top)[0] for top in pool.tops if top.members]
+    if any(state == CANT_OPEN for state in states):
+        return CANT_OPEN
+    return DEGRADED if DEGRADED in states else ONLINE
+
+
+def _sum(children: Sequence[Mapping[str, Any]], state: int, aux: int, pool: PoolState) -> list[int]:
+    """Interior vdevs report the I/O of what is below (vdev_get_stats_ex_impl, vdev.c)."""
+    stats = [0] * STATS
+    stats[0], stats[1], stats[2] = int((pool.t + 3600.0) * 1e9), state, aux
+    for child in children:
+        below = child["vdev_stats"]
+        for i in (9, 10, 15, 16, 26, 41):
+            stats[i] += below[i]
+    return stats
+
+
+def _root_stats(pool: PoolState, children: Sequence[Mapping[str, Any]]) -> list[int]:
+    stats = _sum(children, pool_state(pool), 0, pool)
+    counted = list(pool.data_tops())
+    stats[3] = int(sum(top.synced for top in counted))
+    stats[4] = int(sum(top.space for top in counted))
+    stats[5] = int(sum(top.space / top.inflation for top in counted))
+    stats[26] = stats[41] = 0
+    return stats
+
+
+def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
+    node: dict[str, Any] = {
+        "type": leaf.kind,
+        "guid": leaf.guid,
+        "path": leaf.path,
+        "create_txg": leaf.create_txg,
+        "vdev_stats": leaf_stats(pool, leaf),
+        "vdev_stats_ex": _extended(leaf),
+    }
+    if leaf.kind == "disk":
+        node["whole_disk"] = 1
+    if leaf.state == 5 and leaf.aux == 14:
+        node["faulted"], node["aux_state"] = 1, "external"
+    elif leaf.state == 5:
+        node["faulted"], node["aux_state"] = 1, "err_exceeded"
+    elif leaf.state == 2:
+        node["offline"] = 1
+    elif leaf.state == 3:
+        node["removed"] = 1
+    elif leaf.state == CANT_OPEN:
+        node["not_present"] = 1
+    if any(leaf is spare for spare in pool.spares):
+        node["is_spare"] = 1
+    if leaf.dtl > 0.0 and leaf.online:
+        node["rebuild_txg" if leaf.rebuilding else "resilver_txg"] = pool.txg
+    return node
+
+
+def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
+    """vdev_stat_t of a leaf, as an array of 48."""
+    stats = [0] * STATS
+    stats[0], stats[1], stats[2] = int((pool.t - leaf.opened + 3600.0) * 1e9), leaf.state, leaf.aux
+    stats[6] = leaf.model.size
+    stats[9], stats[10] = int(leaf.read_ops), int(leaf.write_ops)
+    stats[15], stats[16] = int(leaf.read_bytes), int(leaf.write_bytes)
+    stats[20], stats[21] = int(leaf.read_errors), int(leaf.write_errors)
+    stats[22], stats[26] = int(leaf.cksum_errors), int(leaf.scan_processed)
+    stats[33], stats[34] = int(leaf.deferred), int(leaf.slow_ios)
+    stats[36] = int(not leaf.model.flash)
+    stats[41], stats[46] = int(leaf.rebuild_processed), leaf.model.size
+    stats[42] = stats[43] = stats[44] = 12
+    for at, job in ((28, leaf.initialize), (37, leaf.trim)):
+        if job is not None:
+            stats[at : at + 4] = int(job.done), int(job.total), job.state, int(job.time)
+    return stats
+
+
+def _extended(leaf: Leaf) -> dict[str, Any]:
+    """Queues and latency histograms (spa_add_vdev_stats_ex names)."""
+    found = dict(_IDLE)
+    for kind, (pending, active) in leaf.queues.items():
+        pend_name, active_name = _QUEUES[kind]
+        found[pend_name], found[active_name] = int(pending), round(active)
+    idle = not (leaf.read_ops or leaf.write_ops)
+    reads = _NO_WAITS if idle else list(map(int, leaf.read_histogram))
+    writes = _NO_WAITS if idle else list(map(int, leaf.write_histogram))
+    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = reads
+    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = writes
+    found["vdev_slow_ios"] = int(leaf.slow_ios)
+    return found
+
+
+def _spare(pool: PoolState, leaf: Leaf, used: bool) -> dict[str, Any]:
+    node = _leaf(pool, leaf) | {"is_spare": 1}
+    if used:
+        stats = [0] * STATS
+        stats[1], stats[2], stats[6], stats[46] = (
+            CANT_OPEN,
+            SPARED,
+            leaf.model.size,
+            leaf.model.size,
+        )
+        node["vdev_stats"] = stats
+    return node
+
+
+def damaged_members(top: Top) -> list[Leaf]:
+    """Leaves of ``top`` that do not answer."""
+    return [leaf for member in top.members for leaf in leaves_of(member) if not leaf.online]

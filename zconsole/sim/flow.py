@@ -1,0 +1,122 @@
+"""How fast background work can go through a set of leaves, and what stops it going faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from zconsole.sim.disk import Flow, Leaf
+from zconsole.sim.pool import Host
+
+MIB = float(1 << 20)
+FEW = 1e-9
+
+
+@dataclass(slots=True)
+class Part:
+    """What one leaf does for a job: ``share`` bytes of I/O for each byte of progress."""
+
+    leaf: Leaf
+    share: float
+    kind: str
+    """The queue class of its I/O."""
+    write: bool
+    size: float
+    run: float
+    queue: float
+    ceiling: float = 0.0
+    """Bytes/s of progress this leaf alone would allow."""
+
+
+@dataclass(slots=True)
+class Job:
+    """Work on one top-level vdev; after ``solve``, its rate and its limit."""
+
+    key: int
+    parts: list[Part]
+    clamp: float = float("inf")
+    """Bytes/s that something other than the disks allows."""
+    clamp_cause: str = ""
+    duty: float = 1.0
+    """Share of the time it is let work at all."""
+    duty_cause: str = "foreground"
+    weight: float = 1.0
+    """Bytes checksummed or reconstructed per byte of progress."""
+    rate: float = 0.0
+    """Bytes/s of progress, averaged over working and not working."""
+    cause: str = ""
+    slowest: Part | None = None
+    limits: dict[str, float] = field(default_factory=dict)
+
+
+def request_size(run: float, block: float) -> float:
+    """Bytes a request after the queue has joined neighbours (zfs_vdev_aggregation_limit)."""
+    return max(4096.0, min(MIB, run, max(block, run * 0.5)))
+
+
+def solve(jobs: Iterable[Job], host: Host) -> None:
+    """Sets ``rate`` and ``cause`` of every job: disks first, then shared links, then the CPU."""
+    running = [job for job in jobs if job.parts]
+    for job in running:
+        _by_disks(job)
+    for name, capacity in host.buses.items():
+        _by_bus(running, name, capacity)
+    load = sum(job.rate * job.weight for job in running)
+    if load > host.throughput:
+        for job in running:
+            job.rate *= host.throughput / load
+            job.cause = "cpu"
+
+
+def _by_disks(job: Job) -> None:
+    inverse: dict[int, float] = {}
+    for part in job.parts:
+        capacity = part.leaf.capacity(part.size, part.run, part.queue, part.write)
+        inverse[part.leaf.guid] = inverse.get(part.leaf.guid, 0.0) + part.share / capacity
+    for part in job.parts:
+        part.ceiling = 1.0 / max(inverse[part.leaf.guid], FEW / 1e9)
+    job.slowest = min(job.parts, key=lambda part: part.ceiling)
+    job.rate = job.slowest.ceiling * job.duty
+    job.cause = _disk_cause(job, job.slowest) if job.duty > 0.85 else job.duty_cause
+    if job.clamp < job.rate:
+        job.rate, job.cause = job.clamp, job.clamp_cause
+
+
+def _disk_cause(job: Job, slowest: Part) -> str:
+    """In one word, why the slowest leaf is slow: what the console ought to find out."""
+    leaf = slowest.leaf
+    if leaf.used > 0.25:
+        return "foreground"
+    if slowest.write:
+        return "smr" if leaf.collapsed else "new-disk"
+    others = sorted(part.ceiling for part in job.parts if not part.write)
+    if len(others) > 2 and slowest.ceiling < 0.7 * others[len(others) // 2]:
+        return "straggler"
+    seeks = min(1.0, slowest.size / slowest.run) * leaf.model.seek
+    transfer = slowest.size / leaf.model.bandwidth(leaf.position)
+    return "random" if seeks > transfer else "disks"
+
+
+def _by_bus(jobs: list[Job], name: str, capacity: float) -> None:
+    used = 0.0
+    for job in jobs:
+        used += job.rate * sum(part.share for part in job.parts if part.leaf.bus == name)
+    if used <= capacity:
+        return
+    for job in jobs:
+        if any(part.leaf.bus == name for part in job.parts):
+            job.rate *= capacity / used
+            job.cause = "bus"
+
+
+def emit(job: Job, rate: float, in_flight_limit: float) -> None:
+    """Turns ``rate`` bytes/s of progress into I/O of the leaves."""
+    for part in job.parts:
+        ops = rate * part.share / part.size
+        if ops <= FEW:
+            continue
+        media = part.leaf.media_time(part.size, part.run, part.queue, part.write)
+        pending = in_flight_limit / part.size * 0.9 if part is job.slowest else 0.4 * part.queue
+        part.leaf.flows.append(
+            Flow(part.kind, part.write, ops, part.size, media, part.queue, pending)
+        )

@@ -1,0 +1,141 @@
+"""What happens when work ends or a device fails: detaching, deferral, restart, follow-on."""
+
+from __future__ import annotations
+
+from zconsole.sim import rebuild, scan
+from zconsole.sim.disk import Leaf
+from zconsole.sim.pool import Group, PoolState, Top, leaves_of
+
+HOUR = 3600.0
+OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
+"""vdev_state_t (include/sys/fs/zfs.h)."""
+
+
+def errors(pool: PoolState, dt: float) -> None:
+    """Adds the errors that failing leaves make in ``dt`` seconds, and the repairs of scans."""
+    for leaf in pool.leaves():
+        if leaf.error_rate == (0.0, 0.0, 0.0) or not leaf.online or not leaf.in_flight:
+            continue
+        read, write, cksum = (rate * dt / HOUR for rate in leaf.error_rate)
+        leaf.read_errors += read
+        leaf.write_errors += write
+        leaf.cksum_errors += cksum
+        if pool.scan is not None and pool.scan.running:
+            repaired = (read + cksum) * 131072.0
+            pool.scan.processed += repaired
+            leaf.scan_processed += repaired
+
+
+def conclude(pool: PoolState) -> None:
+    """Ends what has come to its end, and starts what waited for it."""
+    for top in pool.tops:
+        _conclude_rebuild(pool, top)
+    current = pool.scan
+    if current is not None and current.running and scan.ended(current):
+        _conclude_scan(pool, current)
+
+
+def _conclude_scan(pool: PoolState, current: scan.Scan) -> None:
+    current.state, current.end = scan.FINISHED, pool.now
+    if current.function == scan.SCRUB:
+        pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")
+        return
+    # A checkpoint or an error keeps the DTLs, and so the old devices (dsl_scan_done).
+    if current.errors < 1 and pool.checkpoint is None:
+        for leaf in current.targets:
+            if leaf.online and not leaf.deferred:
+                leaf.dtl = 0.0
+        pool.note("resilver_finish", "resilver finished")
+        _settle(pool)
+    start_deferred(pool)
+
+
+def start_deferred(pool: PoolState) -> None:
+    """Starts the follow-on resilver of deferred leaves, if there are any."""
+    waiting = [leaf for top in pool.tops for leaf in top.leaves() if leaf.deferred and leaf.online]
+    if not waiting:
+        return
+    for leaf in waiting:
+        leaf.deferred = False
+    scan.begin(pool, scan.RESILVER, waiting)
+
+
+def _conclude_rebuild(pool: PoolState, top: Top) -> None:
+    current = top.rebuild
+    if current is None or current.state != rebuild.ACTIVE:
+        return
+    if current.issued < current.estimate - 1.0:
+        return
+    current.state, current.end = rebuild.COMPLETE, pool.now
+    for leaf in current.targets:
+        leaf.dtl, leaf.rebuilding = 0.0, False
+    pool.note("resilver_finish", "sequential rebuild finished")
+    _settle(pool)
+    active = any(t.rebuild and t.rebuild.state == rebuild.ACTIVE for t in pool.tops)
+    if pool.tunables["zfs_rebuild_scrub_enabled"] and not active:
+        scan.begin(pool, scan.SCRUB)
+
+
+def _settle(pool: PoolState) -> None:
+    """Detaches the old device of every replacing vdev whose new one is complete.
+
+    A spare vdev stays until somebody detaches one of its devices.
+    """
+    for top in pool.tops:
+        for place, member in enumerate(top.members):
+            if not isinstance(member, Group) or member.kind != "replacing":
+                continue
+            new = member.children[-1]
+            if new.complete:
+                top.members[place] = new
+                pool.note("vdev_remove", f"{member.children[0].name} detached", vdev=new.path)
+
+
+def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> None:
+    """A device stops answering; work that needs it stops, the pool suspends where it must."""
+    leaf.state, leaf.aux = state, aux
+    word = {REMOVED: "REMOVED", FAULTED: "FAULTED", CANT_OPEN: "UNAVAIL", OFFLINE: "OFFLINE"}
+    pool.note("statechange", f"{leaf.name} is {word[state]}", "error", leaf.path)
+    for top in pool.tops:
+        if leaf in list(top.leaves()) and top.lost() > top.tolerance:
+            suspend(pool)
+
+
+def suspend(pool: PoolState) -> None:
+    """Suspends all I/O (failmode=wait)."""
+    if not pool.suspended:
+        pool.suspended = True
+        pool.note("io_failure", "pool suspended: I/O has failed", "error")
+
+
+def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
+    """A device answers again and lacks ``missed`` of its data: the resilver starts over."""
+    leaf.state, leaf.aux = ONLINE, 0
+    pool.note("vdev_online", f"{leaf.name} is ONLINE", "notice", leaf.path)
+    leaf.dtl = max(leaf.dtl, missed)
+    resilver_all(pool)
+
+
+def resilver_all(pool: PoolState) -> None:
+    """(Re)starts the resilver of everything that lacks data."""
+    previous = pool.scan
+    aims = incomplete(pool)
+    if not aims:
+        return
+    for leaf in aims:
+        leaf.deferred = False
+    if previous is not None and previous.state == scan.SCANNING:
+        pool.note("history_event", "scan aborted, restarting", "warning")
+    restarts = previous.restarts + 1 if previous and previous.state == scan.SCANNING else 0
+    scan.begin(pool, scan.RESILVER, aims).restarts = restarts
+
+
+def incomplete(pool: PoolState) -> list[Leaf]:
+    """Leaves that answer and lack data, other than those a rebuild works on."""
+    return [
+        leaf
+        for top in pool.data_tops()
+        for member in top.members
+        for leaf in leaves_of(member)
+        if leaf.online and leaf.dtl > 0.0 and not leaf.rebuilding
+    ]

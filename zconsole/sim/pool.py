@@ -1,0 +1,234 @@
+"""The simulated pool's topology, its allocator and its state: data, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from zconsole.sim.disk import Leaf
+from zconsole.sim.load import Load
+from zconsole.sim.tunables import Tunables
+
+if TYPE_CHECKING:
+    from zconsole.sim.activity import Checkpoint, Expansion, Removal
+    from zconsole.sim.rebuild import Rebuild
+    from zconsole.sim.scan import Scan
+
+TXG_SECONDS = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A replacing or spare vdev: several leaves in one place of a top-level vdev."""
+
+    kind: str
+    guid: int
+    children: list[Leaf]
+
+
+Member = Leaf | Group
+"""What a top-level vdev is made of."""
+
+
+@dataclass(slots=True, eq=False)
+class Top:
+    """A top-level vdev."""
+
+    kind: str
+    """mirror, raidz, draid, disk, indirect or hole."""
+    guid: int
+    members: list[Member]
+    nparity: int = 0
+    vclass: str = "normal"
+    alloc: float = 0.0
+    """Bytes allocated, parity included."""
+    space: float = 0.0
+    """Bytes that can be allocated."""
+    frag: float = 0.0
+    ashift: int = 12
+    asize: int = 0
+    data_disks: int = 0
+    """dRAID: data devices in a redundancy group."""
+    spares: int = 0
+    """dRAID: distributed spares."""
+    removing: bool = False
+    allocating: bool = True
+    synced: float = 0.0
+    """``alloc`` as of the last txg."""
+    rebuild: Rebuild | None = None
+
+    @property
+    def width(self) -> int:
+        """How many members it has."""
+        return max(1, len(self.members))
+
+    @property
+    def share(self) -> float:
+        """What part of an allocated byte each member holds."""
+        return 1.0 if self.kind in ("mirror", "disk") else 1.0 / self.width
+
+    @property
+    def inflation(self) -> float:
+        """Allocated bytes a byte of data takes."""
+        if self.kind == "draid":
+            return (self.data_disks + self.nparity) / self.data_disks
+        return self.width / (self.width - self.nparity) if self.kind == "raidz" else 1.0
+
+    @property
+    def groups(self) -> int:
+        """Data disks, the weight of the allocator up to 2.3 (metaslab.c, mg_aliquot)."""
+        return max(1, self.width - self.nparity) if self.kind in ("raidz", "draid") else 1
+
+    @property
+    def free(self) -> float:
+        """Bytes left to allocate."""
+        return max(0.0, self.space - self.alloc)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Its devices, in order."""
+        for member in self.members:
+            if isinstance(member, Leaf):
+                yield member
+            else:
+                yield from member.children
+
+    def sources(self) -> list[Leaf]:
+        """A complete leaf for each member that has one."""
+        found = (next((x for x in leaves_of(m) if x.complete), None) for m in self.members)
+        return [leaf for leaf in found if leaf is not None]
+
+    def lost(self) -> int:
+        """Members without a complete leaf."""
+        return self.width - len(self.sources())
+
+    @property
+    def tolerance(self) -> int:
+        """Members it can do without."""
+        return self.width - 1 if self.kind == "mirror" else self.nparity
+
+
+def leaves_of(member: Member) -> list[Leaf]:
+    """The leaves of a member: itself, or the group's."""
+    return [member] if isinstance(member, Leaf) else member.children
+
+
+@dataclass(slots=True)
+class Layout:
+    """How the pool's data lies on its disks."""
+
+    block: float = 131072.0
+    """Mean allocated bytes of a block."""
+    run: float = 48 * 1048576.0
+    """Allocated bytes that lie one after the other once all blocks are sorted."""
+    old_run: float = 262144.0
+    """… when blocks are taken in the order they were written (scans before 0.8)."""
+    span: float = 6 * 1048576.0
+    """Data bytes that one metadata read leads to."""
+
+
+@dataclass(slots=True)
+class Host:
+    """The machine: memory in bytes, checksum and parity throughput in bytes/s."""
+
+    memory: int = 64 << 30
+    throughput: float = 9e9
+    buses: dict[str, float] = field(default_factory=dict)
+    """Shared links, each with its bytes/s."""
+    cpu: float = 0.03
+    """Share of all processors in use in the last step."""
+    arc: int = 24 << 30
+
+
+@dataclass(slots=True)
+class PoolEvent:
+    """Something for ``zpool events``; ``t`` in simulated seconds."""
+
+    t: float
+    name: str
+    text: str
+    severity: str = "info"
+    vdev: str | None = None
+
+
+@dataclass(slots=True)
+class PoolState:
+    """Everything there is to know about a simulated pool."""
+
+    name: str
+    guid: int
+    tops: list[Top]
+    host: Host
+    load: Load
+    layout: Layout = field(default_factory=Layout)
+    version: str = "2.3.9"
+    spares: list[Leaf] = field(default_factory=list)
+    cache: list[Leaf] = field(default_factory=list)
+    tunables: Tunables = field(default_factory=Tunables)
+    scan: Scan | None = None
+    removal: Removal | None = None
+    expansion: Expansion | None = None
+    checkpoint: Checkpoint | None = None
+    data_errors: float = 0.0
+    damaged: tuple[str, ...] = ()
+    suspended: bool = False
+    one_stage: bool = False
+    """Scans issue as they walk (before 0.8)."""
+    autoexpand: bool = False
+    t: float = 0.0
+    """Simulated seconds since the beginning."""
+    txg: int = 4_200_000
+    next_txg: float = TXG_SECONDS
+    start: float = 0.0
+    """Epoch seconds of ``t`` = 0."""
+    events: list[PoolEvent] = field(default_factory=list)
+    limits: dict[int, str] = field(default_factory=dict)
+    """Top-level index to what bound its scan in the last step: the truth of a verdict."""
+    next_guid: int = 1
+
+    @property
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self.start + self.t
+
+    @property
+    def alloc(self) -> float:
+        """Bytes allocated in all data classes."""
+        return sum(top.alloc for top in self.tops)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Every device of the tree, cache devices and free spares included."""
+        for top in self.tops:
+            yield from top.leaves()
+        yield from self.cache
+        used = {leaf.guid for top in self.tops for leaf in top.leaves()}
+        yield from (leaf for leaf in self.spares if leaf.guid not in used)
+
+    def data_tops(self) -> list[Top]:
+        """Top-level vdevs that hold blocks: all but logs, holes and removed ones."""
+        return [t for t in self.tops if t.vclass != "log" and t.kind not in ("indirect", "hole")]
+
+    def normal_tops(self) -> list[Top]:
+        """Data vdevs of the normal class."""
+        return [top for top in self.data_tops() if top.vclass == "normal"]
+
+    def note(self, name: str, text: str, severity: str = "info", vdev: str | None = None) -> None:
+        """Adds an event of this moment."""
+        self.events.append(PoolEvent(self.t, name, text, severity, vdev))
+
+    def new_guid(self) -> int:
+        """A GUID not used before, the same in every run."""
+        self.next_guid += 1
+        return (self.guid ^ (self.next_guid * 0x9E3779B97F4A7C15)) & (2**64 - 1)
+
+
+def write_shares(tops: list[Top], by_free_only: bool) -> list[float]:
+    """What part of new raw bytes each top-level vdev gets, summing to 1.
+
+    Up to 2.3 in proportion to free bytes × data disks, from 2.4 to free bytes (metaslab.c).
+    """
+    weights = [
+        top.free * (1 if by_free_only else top.groups) if top.allocating else 0.0 for top in tops
+    ]
+    total = sum(weights)
+    return [weight / total if total else 0.0 for weight in weights]

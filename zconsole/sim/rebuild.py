@@ -1,0 +1,74 @@
+"""Sequential rebuild of one top-level vdev (vdev_rebuild.c, 2.3.9): no checksums, LBA order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from zconsole.sim.disk import Leaf
+from zconsole.sim.flow import Job, Part, emit, solve
+from zconsole.sim.pool import PoolState, Top
+
+ACTIVE, CANCELED, COMPLETE = 1, 2, 3
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """vdev_rebuild_phys_t; bytes, epoch seconds."""
+
+    start: float
+    estimate: float
+    targets: list[Leaf] = field(default_factory=list)
+    state: int = ACTIVE
+    end: float = 0.0
+    issued: float = 0.0
+    rebuilt: float = 0.0
+    elapsed: float = 0.0
+    errors: int = 0
+
+
+def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
+    """Starts (or starts over) the rebuild of ``targets`` in ``top``."""
+    for leaf in targets:
+        leaf.rebuilding, leaf.rebuild_processed = True, 0.0
+    top.rebuild = Rebuild(pool.now, top.alloc, targets)
+    pool.note("resilver_start", "sequential rebuild started")
+
+
+def advance(pool: PoolState, dt: float) -> None:
+    """Moves every active rebuild on by ``dt`` seconds."""
+    pairs = []
+    for index, top in enumerate(pool.tops):
+        if top.rebuild is not None and top.rebuild.state == ACTIVE:
+            pairs.append((top, top.rebuild, _job(pool, top, top.rebuild, index)))
+    solve([job for _, _, job in pairs], pool.host)
+    for top, rebuild, job in pairs:
+        step = min(job.rate * dt, max(0.0, rebuild.estimate - rebuild.issued))
+        rebuild.issued += step
+        rebuild.elapsed += dt
+        for part in job.parts:
+            if part.write:
+                rebuild.rebuilt += step * part.share / max(top.share, 1e-9)
+                part.leaf.rebuild_processed += step * part.share
+        pool.limits[job.key] = job.cause
+        emit(job, step / dt, float(pool.tunables["zfs_rebuild_vdev_limit"]))
+
+
+def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> Job:
+    knobs = pool.tunables
+    size = float(knobs["zfs_rebuild_max_segment"])
+    run = max(size, pool.layout.run / 2)
+    queue = max(
+        1.0, min(knobs["zfs_vdev_rebuild_max_active"], knobs["zfs_rebuild_vdev_limit"] / size)
+    )
+    sources = top.sources()
+    share = 1.0 / len(sources) if top.kind == "mirror" and sources else top.share
+    parts = [Part(x, share, "rebuild", False, size, run, queue) for x in sources]
+    for leaf in rebuild.targets:
+        spread = sources if leaf.kind == "dspare" else [leaf]
+        for x in spread:
+            part = top.share / len(spread) if leaf.kind == "dspare" else top.share
+            parts.append(Part(x, part, "rebuild", True, size, run, queue))
+    fill = top.alloc / top.space if top.space else 0.0
+    for leaf in top.leaves():
+        leaf.position = fill * min(1.0, rebuild.issued / max(1.0, rebuild.estimate))
+    return Job(index, parts)

@@ -1,0 +1,308 @@
+"""The two-stage scan: metadata is walked into sorted extents, which are then issued.
+
+Follows module/zfs/dsl_scan.c (2.3.9): extents are kept in memory up to a limit; the walk stops
+while they are issued, and again when all metadata has been seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from zconsole.sim.disk import Leaf
+from zconsole.sim.flow import Job, Part, emit, request_size, solve
+from zconsole.sim.pool import Group, PoolState, Top
+
+SCRUB, RESILVER = 1, 2
+SCANNING, FINISHED, CANCELED = 1, 2, 3
+SIO_BYTES = 130.0
+"""Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
+
+
+@dataclass(slots=True)
+class Queue:
+    """What the scan has to do on one top-level vdev, in allocated bytes."""
+
+    top: Top
+    total: float
+    unscanned: float
+    fraction: float
+    """Share of the bytes that needs I/O; the rest is skipped."""
+    queued: float = 0.0
+    issued: float = 0.0
+    density: float = 1.0
+    """How much of what is left to issue is in memory: how well it can be sorted."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """dsl_scan_phys_t and what only memory holds of a scan; times in epoch seconds."""
+
+    function: int
+    start: float
+    queues: list[Queue]
+    state: int = SCANNING
+    end: float = 0.0
+    short: float = 0.0
+    """Bytes by which ``examined`` stops short of the total."""
+    targets: list[Leaf] = field(default_factory=list)
+    clearing: bool = False
+    checkpoint: float = 0.0
+    """Simulated seconds at which everything queued was last issued."""
+    skipped: float = 0.0
+    processed: float = 0.0
+    errors: float = 0.0
+    pass_start: float = 0.0
+    pass_examined: float = 0.0
+    pass_issued: float = 0.0
+    paused_since: float = 0.0
+    spent_paused: float = 0.0
+    restarts: int = 0
+
+    @property
+    def total(self) -> float:
+        """to_examine."""
+        return sum(queue.total for queue in self.queues)
+
+    @property
+    def examined(self) -> float:
+        """Bytes whose metadata was walked."""
+        return sum(queue.total - queue.unscanned for queue in self.queues)
+
+    @property
+    def issued(self) -> float:
+        """Bytes issued."""
+        return sum(queue.issued for queue in self.queues)
+
+    @property
+    def queued(self) -> float:
+        """Bytes in memory, to be issued."""
+        return sum(queue.queued for queue in self.queues)
+
+    @property
+    def running(self) -> bool:
+        """Active and not paused."""
+        return self.state == SCANNING and not self.paused_since
+
+
+def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> Scan:
+    """Starts a scan of ``pool`` now, replacing any other; a resilver of ``targets``."""
+    aims = targets or []
+    queues = []
+    for top in pool.data_tops():
+        missing = max((leaf.dtl for leaf in aims if leaf in list(top.leaves())), default=0.0)
+        fraction = 1.0 if function == SCRUB else missing
+        queues.append(Queue(top, top.alloc, top.alloc, fraction))
+    short = min(230_000.0, 0.0001 * pool.alloc)
+    for leaf in pool.leaves():
+        leaf.scan_processed = 0.0
+    scan = Scan(function, pool.now, queues, targets=aims, short=short, pass_start=pool.now)
+    scan.checkpoint = pool.t
+    pool.scan = scan
+    word = "scrub" if function == SCRUB else "resilver"
+    pool.note(f"{word}_start", f"{word} started")
+    return scan
+
+
+def advance(pool: PoolState, dt: float) -> None:
+    """Moves the running scan on by ``dt`` seconds."""
+    scan = pool.scan
+    if scan is None or not scan.running or pool.tunables["zfs_scan_suspend_progress"]:
+        return
+    if pool.one_stage:
+        _walk(pool, scan, _issue(pool, scan, dt, ahead=True))
+    elif scan.clearing:
+        _issue(pool, scan, dt)
+        _stop_clearing(pool, scan)
+    else:
+        _walk(pool, scan, _walk_rate(pool, scan) * dt)
+        _start_clearing(pool, scan)
+
+
+def ended(scan: Scan) -> bool:
+    """Whether everything has been walked and issued."""
+    return all(q.unscanned + q.queued < 1.0 for q in scan.queues)
+
+
+def memory_limit(pool: PoolState) -> float:
+    """Bytes of memory the queues may take (dsl_scan_should_clear: RAM / zfs_scan_mem_lim_fact)."""
+    return pool.host.memory / max(1, pool.tunables["zfs_scan_mem_lim_fact"])
+
+
+def _memory(pool: PoolState, scan: Scan) -> float:
+    return scan.queued / pool.layout.block * SIO_BYTES
+
+
+def _start_clearing(pool: PoolState, scan: Scan) -> None:
+    walked = all(queue.unscanned < 1.0 for queue in scan.queues)
+    due = pool.t - scan.checkpoint >= pool.tunables["zfs_scan_checkpoint_intval"]
+    if not (walked or due or _memory(pool, scan) >= memory_limit(pool)):
+        return
+    scan.clearing = True
+    for queue in scan.queues:
+        left = queue.queued + queue.unscanned * queue.fraction
+        queue.density = queue.queued / left if left else 1.0
+    if walked:
+        scan.pass_start, scan.pass_examined, scan.pass_issued = pool.now, 0.0, 0.0
+        scan.spent_paused = 0.0
+
+
+def _stop_clearing(pool: PoolState, scan: Scan) -> None:
+    if all(queue.unscanned < 1.0 for queue in scan.queues):
+        return
+    due = pool.t - scan.checkpoint >= pool.tunables["zfs_scan_checkpoint_intval"]
+    soft = 1.0 - 1.0 / max(2, pool.tunables["zfs_scan_mem_lim_soft_fact"])
+    if due and scan.queued >= 1.0:
+        return
+    if due:
+        scan.checkpoint = pool.t
+    elif _memory(pool, scan) > soft * memory_limit(pool):
+        return
+    scan.clearing = False
+
+
+def _walk_rate(pool: PoolState, scan: Scan) -> float:
+    """Data bytes/s that reading metadata leads through; adds those reads to the leaves."""
+    special = [top for top in pool.data_tops() if top.vclass == "special"]
+    leaves = [leaf for top in special or pool.normal_tops() for leaf in top.sources()]
+    active = pool.tunables["zfs_vdev_async_read_max_active"]
+    prefetch = 0.3 if pool.tunables["zfs_no_scrub_prefetch"] else 1.0
+    parts = [Part(leaf, 1.0, "async_r", False, 16384.0, 16384.0, active) for leaf in leaves]
+    rate = 0.0
+    for part in parts:
+        capacity = part.leaf.capacity(part.size, part.run, part.queue, False) * 0.7 * prefetch
+        emit(Job(0, [part]), capacity, 0.0)
+        rate += capacity / part.size * pool.layout.span
+    return min(rate * duty(pool, scan.function), pool.host.throughput * 4)
+
+
+def _walk(pool: PoolState, scan: Scan, step: float) -> None:
+    """Walks ``step`` bytes of data's metadata, spread over the top-level vdevs."""
+    unscanned = sum(queue.unscanned for queue in scan.queues)
+    share = min(1.0, step / unscanned) if unscanned else 0.0
+    for queue in scan.queues:
+        walked = queue.unscanned * share
+        queue.unscanned -= walked
+        scan.skipped += walked * (1.0 - queue.fraction)
+        scan.pass_examined += walked
+        if not pool.one_stage:
+            queue.queued += walked * queue.fraction
+
+
+def duty(pool: PoolState, function: int) -> float:
+    """Share of the time a scan is let work, given how busy txgs are with writes.
+
+    dsl_scan_check_suspend: with a txg waiting, a scan yields after ``zfs_…_min_time_ms``.
+    """
+    name = "zfs_scrub_min_time_ms" if function == SCRUB else "zfs_resilver_min_time_ms"
+    if pool.one_stage and function == SCRUB:
+        name = "zfs_scan_min_time_ms"
+    least = pool.tunables[name] / 1000.0
+    used = max((leaf.used for top in pool.normal_tops() for leaf in top.leaves()), default=0.0)
+    _, write = pool.load.at(pool.t)
+    if write <= 0.0:
+        return 1.0
+    syncing = 5.0 * min(0.9, used)
+    period = max(5.0 * (1.0 - min(1.0, pool.load.sync)), least + syncing + 0.5 * pool.load.sync)
+    return min(1.0, max(least, period - syncing) / period)
+
+
+def jobs(pool: PoolState, scan: Scan) -> list[tuple[Queue, Job]]:
+    """A job for every top-level vdev with something to issue."""
+    found = []
+    share = duty(pool, scan.function)
+    for index, queue in enumerate(scan.queues):
+        if queue.queued >= 1.0 or (pool.one_stage and queue.unscanned >= 1.0):
+            job = _job(pool, scan, queue, index)
+            job.duty = share
+            found.append((queue, job))
+    return found
+
+
+def _job(pool: PoolState, scan: Scan, queue: Queue, index: int) -> Job:
+    """The reads and repair writes of issuing extents of one top-level vdev."""
+    top, layout, knobs = queue.top, pool.layout, pool.tunables
+    ratio = max(1.0, layout.run / layout.block)
+    run = layout.old_run if pool.one_stage else layout.block * ratio ** (queue.density**0.5)
+    leaf_run = max(4096.0, run * top.share)
+    size = request_size(leaf_run, layout.block * top.share)
+    limit = max(1.0, knobs["zfs_scan_vdev_limit"] / size) if not pool.one_stage else 32.0
+    reads = min(limit, float(_active(pool, "zfs_vdev_scrub")))
+    sources = top.sources()
+    per_source = top.share
+    if top.kind == "mirror" and scan.function == RESILVER:
+        per_source = 1.0 / max(1, len(sources))
+    parts = [Part(x, per_source, "scrub", False, size, leaf_run, reads) for x in sources]
+    writes = min(limit, float(knobs["zfs_vdev_async_write_min_active"]))
+    members = set(map(id, top.leaves()))
+    parts += [
+        Part(leaf, top.share, "async_w", True, size, leaf_run, writes)
+        for leaf in scan.targets
+        if id(leaf) in members and leaf.online and not leaf.deferred
+    ]
+    _place(queue)
+    return Job(index, parts)
+
+
+def _active(pool: PoolState, prefix: str) -> int:
+    """Requests a leaf may have in flight: the minimum while others do I/O, else the maximum."""
+    read, write = pool.load.at(pool.t)
+    interactive = read / max(pool.load.size, 1.0) > 5.0 or write * pool.load.sync > 0.0
+    return max(1, pool.tunables[f"{prefix}_{'min' if interactive else 'max'}_active"])
+
+
+def _place(queue: Queue) -> None:
+    """Moves the heads to where sorted issuing has come."""
+    top = queue.top
+    fill = top.alloc / top.space if top.space else 0.0
+    where = fill * min(1.0, queue.issued / max(1.0, queue.total * queue.fraction))
+    for leaf in top.leaves():
+        leaf.position = where
+
+
+def _delayed(pool: PoolState, scan: Scan) -> float:
+    """Bytes/s that scrub_delay or resilver_delay allow beside other I/O (dsl_scan.c@0.7.13)."""
+    name = "zfs_scrub_delay" if scan.function == SCRUB else "zfs_resilver_delay"
+    ticks = pool.tunables[name]
+    read, write = pool.load.at(pool.t)
+    idle = (read + write) / max(1.0, pool.load.size) < 100.0 / max(
+        1, pool.tunables["zfs_scan_idle"]
+    )
+    if not ticks or idle:
+        return float("inf")
+    return 100.0 / ticks * pool.layout.block
+
+
+def _issue(pool: PoolState, scan: Scan, dt: float, ahead: bool = False) -> float:
+    """Issues for ``dt`` seconds; returns the bytes. ``ahead``: straight from the walk."""
+    pairs = jobs(pool, scan)
+    for _, job in pairs:
+        job.clamp, job.clamp_cause = _delayed(pool, scan) / len(pairs), "delay"
+    solve([job for _, job in pairs], pool.host)
+    done = 0.0
+    pool.limits = {}
+    for queue, job in pairs:
+        there = queue.unscanned * queue.fraction if ahead else queue.queued
+        step = min(job.rate * dt, there)
+        queue.queued -= 0.0 if ahead else step
+        queue.issued += step
+        done += step
+        pool.limits[job.key] = job.cause
+        _repair(scan, job, step)
+        emit(job, step / dt, float(pool.tunables["zfs_scan_vdev_limit"]))
+    scan.pass_issued += done
+    return done
+
+
+def _repair(scan: Scan, job: Job, step: float) -> None:
+    for part in job.parts:
+        if part.write:
+            part.leaf.scan_processed += step * part.share
+            scan.processed += step * part.share
+
+
+def holders(top: Top, leaf: Leaf) -> Group | None:
+    """The replacing or spare group a leaf is in, if any."""
+    for member in top.members:
+        if isinstance(member, Group) and any(child is leaf for child in member.children):
+            return member
+    return None

@@ -1,0 +1,46 @@
+"""The default scenario: a resilver with something to look at in every pane."""
+
+from __future__ import annotations
+
+from zconsole.sim import scan
+from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim.models import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
+from zconsole.sim.pool import Host, Layout, Member
+
+HOUR = 3600.0
+
+
+def resilver(seed: int) -> tuple[Story, ...]:
+    """A raidz2 of eight, one disk replaced by a bigger one, one of the others slow."""
+    make = Build(seed, "tank")
+    disks = make.leaves(8, RED_4T)
+    disks[5].slow = 0.62
+    disks[5].error_rate = (0.4, 0.0, 1.5)
+    new = make.leaf(RED_8T)
+    members: list[Member] = [*disks[:2], make.replacing(disks[2], new), *disks[3:]]
+    make.lost(disks[2], state=5, aux=11)
+    disks[2].read_errors, disks[2].write_errors = 14.0, 212.0
+    spare = make.leaf(RED_4T)
+    pool = make.pool(
+        [
+            make.raidz(2, members, fill=0.68, frag=0.18),
+            make.mirror(make.leaves(2, OPTANE_100G), 0.0, vclass="log", frag=0.0),
+        ],
+        load=make.load(read=5e6, write=4e6, size=262144.0, bursty=0.7, sync=0.1, sequential=4.0),
+        layout=Layout(block=1048576.0, run=64 * 1048576.0, span=24 * 1048576.0),
+        host=Host(memory=128 << 30),
+        spares=[spare],
+        cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
+    )
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+SCENARIOS = (
+    Scenario(
+        "resilver",
+        "raidz2 with one disk being replaced, a slow one beside it",
+        resilver,
+        7.2 * HOUR,
+    ),
+)

@@ -1,0 +1,170 @@
+"""The simulated pool as a source of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from zconsole.raw import Raw
+from zconsole.sim import blockdev, emit, message
+from zconsole.sim.engine import Engine
+from zconsole.sim.pool import PoolState
+from zconsole.sim.scenarios import DEFAULT, find
+from zconsole.sources.base import Capabilities
+
+EPOCH = 1_795_000_000.0
+"""Simulated epoch seconds of the first sample, where nobody names another."""
+_WARM_UP = 9000
+"""Leaf-steps that may be spent on simulating what came before the first sample."""
+
+
+class World:
+    """The pools of one scenario, at one moment that only moves forward."""
+
+    def __init__(self, scenario: str, seed: int, start: float = EPOCH) -> None:
+        """Simulates ``scenario`` up to its first sample, which is taken at ``start``.
+
+        Raises NotFoundError for a scenario that does not exist.
+        """
+        chosen = find(scenario)
+        self.scenario = chosen
+        self._age = chosen.age
+        self.engines: list[Engine] = []
+        for story in chosen.build(seed):
+            _place(story.pool, start - chosen.age)
+            engine = Engine(story.pool, sorted(story.incidents, key=lambda i: i.t))
+            leaves = sum(1 for _ in story.pool.leaves())
+            engine.advance(chosen.age, max(30, min(500, _WARM_UP // leaves)))
+            self.engines.append(engine)
+
+    @property
+    def pools(self) -> tuple[PoolState, ...]:
+        """The pools, in a fixed order."""
+        return tuple(engine.pool for engine in self.engines)
+
+    def advance(self, elapsed: float) -> None:
+        """Moves on to ``elapsed`` simulated seconds after the first sample."""
+        for engine in self.engines:
+            engine.advance(self._age + elapsed)
+
+    def raws(self) -> tuple[Raw, ...]:
+        """One raw form a pool, with the events since the last call."""
+        return tuple(raw(pool) for pool in self.pools)
+
+
+def _place(pool: PoolState, zero: float) -> None:
+    """Puts ``t`` = 0 at ``zero`` epoch seconds, in everything that the scenario began there."""
+    pool.start = zero
+    current = pool.scan
+    if current is not None:
+        current.start += zero
+        current.pass_start += zero
+    for top in pool.tops:
+        if top.rebuild is not None:
+            top.rebuild.start += zero
+    for began in (pool.removal, pool.expansion, pool.checkpoint):
+        if began is not None:
+            began.start += zero
+    for leaf in pool.leaves():
+        for job in (leaf.trim, leaf.initialize):
+            if job is not None:
+                job.time += zero
+
+
+def raw(pool: PoolState) -> Raw:
+    """The raw form of ``pool`` now; takes its events."""
+    found: Raw = {
+        "t": pool.now,
+        "clock": pool.t + 86400.0,
+        "boot": f"demo-{pool.guid:x}",
+        "source": "demo",
+        "pool": pool.name,
+        "version": pool.version,
+        "host": _host(pool),
+        "diskstats": blockdev.rows(pool),
+        "devices": blockdev.devices(pool),
+        "events": _events(pool),
+    }
+    if pool.suspended:
+        found["kstat"] = "SUSPENDED"
+        found["problem"] = "the pool is suspended: zpool would wait for it without end"
+        return found
+    found["kstat"] = "DEGRADED" if emit.pool_state(pool) < 7 else "ONLINE"
+    found["libzfs"] = emit.config(pool)
+    found["names"] = {leaf.path: leaf.name for leaf in pool.leaves()}
+    found["message"] = message.message(pool)
+    return found
+
+
+def _host(pool: PoolState) -> dict[str, float]:
+    memory = pool.host.memory
+    free = memory - pool.host.arc - memory // 8
+    return {
+        "cpu": pool.host.cpu,
+        "memory_total": memory,
+        "memory_available": max(memory // 16, free),
+        "arc_bytes": pool.host.arc,
+    }
+
+
+def _events(pool: PoolState) -> list[dict[str, object]]:
+    taken, pool.events = pool.events, []
+    return [
+        {
+            "t": pool.start + event.t,
+            "name": event.name,
+            "text": event.text,
+            "severity": event.severity,
+            "vdev": event.vdev,
+        }
+        for event in taken
+    ]
+
+
+class SimulatedSource:
+    """A source over a simulated world whose time follows ``clock``, ``speed`` times as fast."""
+
+    def __init__(
+        self,
+        scenario: str = DEFAULT,
+        seed: int = 1,
+        speed: float = 1.0,
+        start: float = EPOCH,
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """``clock`` gives monotonic seconds. Raises NotFoundError for an unknown scenario."""
+        self.world = World(scenario, seed, start)
+        self._speed = speed
+        self._clock = clock
+        self._began: float | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """A demo: live, and may be acted on, though nothing real is."""
+        version = self.world.pools[0].version
+        return Capabilities("demo", may_act=True, version=version, flags=("DEMO",))
+
+    async def sample(self) -> tuple[Raw, ...] | None:
+        """Every pool at the simulated time that has come."""
+        now = self._clock()
+        if self._began is None:
+            self._began = now
+        self.world.advance((now - self._began) * self._speed)
+        return self.world.raws()
+
+    async def aclose(self) -> None:
+        """Nothing is ever in flight."""
+
+
+def samples(
+    scenario: str, seed: int, interval: float = 1.0, count: int | None = None, start: float = EPOCH
+) -> Iterator[tuple[Raw, ...]]:
+    """Samples every ``interval`` simulated seconds, as fast as they can be had.
+
+    Raises NotFoundError for an unknown scenario.
+    """
+    world = World(scenario, seed, start)
+    taken = 0
+    while count is None or taken < count:
+        world.advance(taken * interval)
+        yield world.raws()
+        taken += 1
