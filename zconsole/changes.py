@@ -1,0 +1,68 @@
+"""What the console itself saw change between two samples of a pool's devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from zconsole.model import Event, Vdev
+from zconsole.topology import Placed
+
+BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
+Tree = Mapping[str, Placed]
+"""Key to vdev, as ``zconsole.topology.placed`` gives them."""
+
+
+def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
+    """Leaves that changed state, came or went, and error counters that moved, in tree order."""
+    for key, place in new.items():
+        before = old.get(key)
+        if place.vdev.children:
+            continue
+        if before is None:
+            yield _event(t, "vdev_added", f"{place.vdev.name} appeared ({place.vdev.state})", place)
+            continue
+        yield from _leaf_changes(t, before.vdev, place)
+    for key, place in old.items():
+        if key not in new and not place.vdev.children:
+            yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
+
+
+def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
+    vdev = place.vdev
+    if vdev.state != before.state:
+        text = f"{vdev.name} went from {before.state} to {vdev.state}"
+        yield _event(t, "statechange", text, place, _state_severity(vdev.state))
+    if vdev.awaiting_resilver and not before.awaiting_resilver:
+        yield _event(t, "resilver_deferred", f"{vdev.name} waits for the next resilver", place)
+    moved = _errors_moved(before, vdev)
+    if moved:
+        yield _event(t, "errors", f"{vdev.name}: {moved}", place, "warning")
+
+
+def _errors_moved(before: Vdev, after: Vdev) -> str:
+    """``3 more checksum errors``; empty when no counter rose."""
+    kinds = {"read": "read", "write": "write", "cksum": "checksum"}
+    parts = []
+    for field, word in kinds.items():
+        was, now = getattr(before.errors, field), getattr(after.errors, field)
+        if was is not None and now is not None and now > was:
+            parts.append(f"{now - was} more {word} error{'s' if now - was > 1 else ''}")
+    return ", ".join(parts)
+
+
+def _state_severity(state: str) -> str:
+    if state in BROKEN:
+        return "error"
+    return "notice" if state == "ONLINE" else "warning"
+
+
+def pool_change(t: float, old: str | None, new: str | None) -> Iterator[Event]:
+    """The pool's own state, when it changed."""
+    if old is not None and new is not None and old != new:
+        text = f"the pool went from {old} to {new}"
+        severity = "error" if new in (*BROKEN, "SUSPENDED") else _state_severity(new)
+        yield Event(t, "statechange", text, severity, origin="console")
+
+
+def _event(t: float, name: str, text: str, place: Placed, severity: str = "notice") -> Event:
+    return Event(t, name, text, severity, vdev=place.vdev.name, origin="console")

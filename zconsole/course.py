@@ -1,0 +1,151 @@
+"""The course of one scan or activity: its cumulative counters over running time, bounded.
+
+Running time leaves out pauses, exports and clock faults, so that a rate is bytes per second of
+work. Recent points are all kept; older ones thin out, so that days fit in a few hundred points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAX_POINTS = 600
+RECENT_POINTS = 240
+"""The newest points are never thinned out: at a sample a second, four minutes."""
+HOLE_INTERVALS = 5.0
+LEAP_FACTOR = 4.0
+"""Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
+SANE = 2**60
+"""Counters beyond this are the kernel's unsigned underflow, not bytes (openzfs/zfs#17990)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one sample says about the work: bytes since its start, as the source has them."""
+
+    t: float
+    clock: float
+    running: bool
+    issued: float
+    scanned: float = 0.0
+    processed: float = 0.0
+    pass_start: float | None = None
+
+    @property
+    def sane(self) -> bool:
+        """Whether every counter can be bytes."""
+        return all(0 <= n < SANE for n in (self.issued, self.scanned, self.processed))
+
+
+class Point(NamedTuple):
+    """Counters summed over every unbroken stretch watched, against running seconds."""
+
+    x: float
+    """Seconds of work since the first sample."""
+    t: float
+    issued: float
+    scanned: float
+    processed: float
+
+
+class Course:
+    """Points of one scan, oldest first; breaks in the counters are bridged, never counted."""
+
+    def __init__(self, points: Iterable[Point] = ()) -> None:
+        self.points: list[Point] = list(points)
+        self.last: Reading | None = None
+        self.moved_at = self.points[-1].x if self.points else 0.0
+        """Running seconds at which a counter last moved."""
+
+    def add(self, reading: Reading) -> bool:
+        """Take a sample in; returns whether the counters or the clock broke since the last one."""
+        if not reading.sane:
+            return False
+        last = self.last
+        if last is None:
+            self.last = reading
+            self._begin(reading)
+            return False
+        seconds = reading.clock - last.clock
+        if seconds == 0:
+            return False
+        self.last = reading
+        steps = _steps(last, reading)
+        broken = seconds < 0 or min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
+        if broken or not (last.running and reading.running):
+            seconds, steps = 0.0, (0.0, 0.0, 0.0)
+        self._append(reading.t, seconds, steps)
+        return broken
+
+    def _begin(self, reading: Reading) -> None:
+        """The first sample: its counters, or a bridge from what was remembered."""
+        if self.points:
+            self._append(reading.t, *self._bridge(reading))
+        else:
+            start = Point(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
+            self.points.append(start)
+
+    def _bridge(self, reading: Reading) -> tuple[float, tuple[float, float, float]]:
+        """Running seconds and bytes between the last remembered point and now; none if unsure."""
+        old = self.points[-1]
+        seconds = reading.t - old.t
+        steps = (
+            reading.issued - old.issued,
+            reading.scanned - old.scanned,
+            reading.processed - old.processed,
+        )
+        if seconds <= 0 or not reading.running or min(steps) < 0:
+            return 0.0, (0.0, 0.0, 0.0)
+        return seconds, steps
+
+    def _jumped(self, last: Reading, reading: Reading, seconds: float) -> bool:
+        """Whether a new pass began in between, or bytes leapt across a hole in the sampling.
+
+        On import the kernel counts what its last checkpoint had walked as issued (dsl_scan.c,
+        ``dsl_scan_init``), so issued bytes leap, and the pass starts anew.
+        """
+        if None not in (last.pass_start, reading.pass_start):
+            return last.pass_start != reading.pass_start
+        watched = self.points[-1].x - self.points[0].x
+        if len(self.points) < 3 or seconds < HOLE_INTERVALS * watched / (len(self.points) - 1):
+            return False
+        usual = (self.points[-1].issued - self.points[0].issued) / max(watched, 1e-9)
+        return reading.issued - last.issued > LEAP_FACTOR * usual * seconds
+
+    def _append(self, t: float, seconds: float, steps: tuple[float, float, float]) -> None:
+        old = self.points[-1]
+        moved = (old.issued + steps[0], old.scanned + steps[1], old.processed + max(0.0, steps[2]))
+        point = Point(old.x + seconds, t, *moved)
+        if max(steps) > 0:
+            self.moved_at = point.x
+        if seconds == 0:
+            self.points[-1] = point
+            return
+        self.points.append(point)
+        if len(self.points) > MAX_POINTS:
+            self.points = thinned(self.points)
+
+    @property
+    def seconds(self) -> float:
+        """Running seconds watched."""
+        return self.points[-1].x - self.points[0].x if self.points else 0.0
+
+    @property
+    def idle(self) -> float:
+        """Running seconds since a counter last moved."""
+        return self.points[-1].x - self.moved_at if self.points else 0.0
+
+
+def _steps(last: Reading, reading: Reading) -> tuple[float, float, float]:
+    return (
+        reading.issued - last.issued,
+        reading.scanned - last.scanned,
+        reading.processed - last.processed,
+    )
+
+
+def thinned(points: list[Point]) -> list[Point]:
+    """Every other point of all but the newest ones; the first and last stay."""
+    old, new = points[:-RECENT_POINTS], points[-RECENT_POINTS:]
+    return old[::2] + new

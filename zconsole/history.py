@@ -1,0 +1,183 @@
+"""What was seen of one pool so far: rates, scans, activities and changes, from its samples.
+
+Pure: time comes with the samples. A pool with a thousand leaves costs a few ms a sample, and the
+rings and windows bound the memory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, tzinfo
+
+from zconsole.activitybook import ActivityBook
+from zconsole.changes import device_changes, pool_change
+from zconsole.frame import ActivityView, ScanView
+from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
+from zconsole.rates import NONE, RateWindow
+from zconsole.scanbook import ScanBook
+from zconsole.series import RateSeries
+from zconsole.topology import Placed, placed
+
+MAX_EVENTS = 500
+NO_DATA = ("cache", "spare")
+"""Classes whose I/O is not part of the pool's own sum."""
+
+
+class PoolHistory:
+    """The past of one pool; fed with every sample, in order."""
+
+    def __init__(self, tz: tzinfo = UTC) -> None:
+        self.series = RateSeries()
+        self.scans = ScanBook(tz)
+        self.activities = ActivityBook()
+        self._windows: dict[str, RateWindow] = {}
+        self._rates: dict[str, IoRates] = {}
+        self._tree: dict[str, Placed] = {}
+        self._missing: dict[str, float] = {}
+        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._last: Sample | None = None
+
+    def push(self, sample: Sample) -> None:
+        """Take in a sample of the pool."""
+        tree = {p.key: p for p in placed(sample.pool.root)}
+        if self._last is not None:
+            self._notice(sample, tree)
+        self._events.extend(sample.events)
+        self._track_missing(sample.t, tree)
+        self._measure(sample.clock, tree)
+        self._events.extend(self.scans.push(sample, tree, self._events))
+        self.activities.push(sample, tree)
+        for view in self.scans.views(sample):
+            self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
+        self._tree, self._last = tree, sample
+
+    def push_trouble(self, trouble: Trouble) -> None:
+        """Take in that there is no sample; what diskstats still gives goes on."""
+        tree = {key: _with_block(place, trouble) for key, place in self._tree.items()}
+        for key, place in tree.items():
+            before = self._tree[key].vdev
+            if trouble.block and before.block and not place.vdev.block and key not in self._missing:
+                self._missing[key] = trouble.t
+                text = f"the device of {before.name} is gone"
+                self._events.append(
+                    Event(trouble.t, "device_gone", text, "error", before.name, "console")
+                )
+        self._measure(trouble.clock, tree)
+
+    def rates(self, key: str) -> IoRates:
+        """Windowed rates of a vdev (its key from ``zconsole.topology.placed``); empty if unknown.
+
+        An interior vdev has the kernel's own counters where there are any, else the sum of its
+        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
+        """
+        return self._rates.get(key, NONE)
+
+    def scan_views(self, sample: Sample) -> tuple[ScanView, ...]:
+        """The scans of a sample that was pushed, in its order."""
+        return self.scans.views(sample)
+
+    def activity_views(self, sample: Sample) -> tuple[ActivityView, ...]:
+        """Removal, expansion, checkpoint, and every trim and initialize of a sample pushed."""
+        return self.activities.views(sample)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What ``zpool events`` told and what the console saw itself, newest last."""
+        return tuple(self._events)
+
+    def missing_since(self, key: str) -> float | None:
+        """Epoch seconds at which a vdev was seen to leave ONLINE; None if it is, or always was."""
+        return self._missing.get(key)
+
+    def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
+        old = self._last.pool if self._last else sample.pool
+        told = {(e.name, e.vdev) for e in sample.events}
+        seen = [
+            *pool_change(sample.t, old.state, sample.pool.state),
+            *device_changes(sample.t, self._tree, tree),
+        ]
+        self._events.extend(e for e in seen if (e.name, e.vdev) not in told)
+
+    def _track_missing(self, t: float, tree: dict[str, Placed]) -> None:
+        for key, place in tree.items():
+            online = place.vdev.state in ("ONLINE", "AVAIL", "INUSE")
+            before = self._tree.get(key)
+            if online:
+                self._missing.pop(key, None)
+            elif before is not None and before.vdev.state == "ONLINE":
+                self._missing.setdefault(key, t)
+        for key in self._missing.keys() - tree.keys():
+            del self._missing[key]
+
+    def _measure(self, clock: float, tree: dict[str, Placed]) -> None:
+        self.series.advance()
+        latest: dict[str, IoRates] = {}
+        for key, place in tree.items():
+            window = self._windows.get(key)
+            if window is None:
+                window = self._windows[key] = RateWindow()
+            window.add(clock, place.vdev)
+            self._rates[key], latest[key] = window.windowed, window.latest
+        fill_in(tree, self._rates)
+        fill_in(tree, latest)
+        for key, rates in latest.items():
+            self.series.put_device(key, rates)
+        self._forget(self._windows.keys() - tree.keys())
+
+    def _forget(self, gone: set[str]) -> None:
+        for key in gone:
+            del self._windows[key], self._rates[key]
+        self.series.forget(gone)
+
+
+def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates]) -> None:
+    """Give every interior vdev what it lacks, from its children, bottom up."""
+    below: dict[str, list[IoRates]] = {}
+    for key in reversed(tree):
+        place = tree[key]
+        if key in below:
+            rates[key] = _merged(rates[key], below[key])
+        counts = place.vdev.vclass not in NO_DATA or place.depth > 1
+        if place.parent is not None and counts:
+            below.setdefault(place.parent, []).append(rates[key])
+
+
+def _merged(own: IoRates, below: list[IoRates]) -> IoRates:
+    busy = max((r.busy for r in below if r.busy is not None), default=None)
+    if own.read is not None:
+        return replace(own, busy=busy, latency=_first(own.latency, _mean_latency(below)))
+    return IoRates(
+        read=_sum(r.read for r in below),
+        write=_sum(r.write for r in below),
+        read_ops=_sum(r.read_ops for r in below),
+        write_ops=_sum(r.write_ops for r in below),
+        latency=_mean_latency(below),
+        busy=busy,
+    )
+
+
+def _first(*values: float | None) -> float | None:
+    return next((v for v in values if v is not None), None)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def _mean_latency(below: list[IoRates]) -> float | None:
+    pairs = [
+        ((r.read_ops or 0.0) + (r.write_ops or 0.0), r.latency)
+        for r in below
+        if r.latency is not None
+    ]
+    requests = sum(n for n, _ in pairs)
+    return sum(n * wait for n, wait in pairs) / requests if requests > 0 else None
+
+
+def _with_block(place: Placed, trouble: Trouble) -> Placed:
+    """The vdev with nothing but the block counters that are still to be had."""
+    block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
+    return replace(place, vdev=replace(place.vdev, io=None, rates=None, histograms={}, block=block))

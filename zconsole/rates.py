@@ -1,0 +1,172 @@
+"""Windowed I/O rates of one vdev from its cumulative counters.
+
+Bytes and operations come from the kernel's own counters against the kernel's own clock, else
+from rates a source gave ready-made, else from diskstats. A counter that fell, a device that was
+swapped or a clock that jumped starts the window anew: for one sample there is no rate, never an
+absurd one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import mul
+
+from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
+
+WINDOW_SECONDS = 5.0
+"""About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
+WINDOW_SAMPLES = 6
+GAP_FACTOR = 10.0
+GAP_SECONDS = 30.0
+"""A pause in sampling this long, and ten times the last one, is a suspend or an export."""
+ABSURD = 1e12
+"""Bytes a second beyond which a delta is a counter fault."""
+
+_BUCKET_SECONDS = tuple(1.5 * 2.0**i / 1e9 for i in range(64))
+"""Midpoint of bucket i, which counts requests of 2^i to 2^(i+1) ns."""
+
+Wait = tuple[float, float]
+NONE = IoRates()
+
+
+class Snapshot:
+    """What the rates of one vdev need to remember of one sample."""
+
+    __slots__ = ("block", "clock", "io", "wait")
+
+    def __init__(self, clock: float, vdev: Vdev) -> None:
+        self.clock = clock
+        self.io = vdev.io
+        self.block = vdev.block
+        self.wait = None if vdev.block else _histogram_wait(vdev.histograms)
+
+
+class RateWindow:
+    """The last few samples of one vdev's counters."""
+
+    __slots__ = ("_kept", "latest", "path", "windowed")
+
+    def __init__(self) -> None:
+        self._kept: deque[Snapshot] = deque(maxlen=WINDOW_SAMPLES)
+        self.path: str | None = None
+        self.windowed = NONE
+        """Over the window, for the eye."""
+        self.latest = NONE
+        """Over the last interval alone, for a sparkline."""
+
+    def add(self, clock: float, vdev: Vdev) -> None:
+        """Take a sample in; ``clock`` in seconds that never jump."""
+        new = Snapshot(clock, vdev)
+        kept = self._kept
+        if kept and (vdev.path != self.path or not _continues(kept, new)):
+            kept.clear()
+        self.path = vdev.path
+        kept.append(new)
+        while len(kept) > 2 and clock - kept[1].clock >= WINDOW_SECONDS:
+            kept.popleft()
+        ready = vdev.rates or NONE
+        self.latest = between(kept[-2], new, ready) if len(kept) > 1 else ready
+        self.windowed = between(kept[0], new, ready) if len(kept) > 2 else self.latest
+
+
+def between(old: Snapshot, new: Snapshot, ready: IoRates = NONE) -> IoRates:
+    """Rates between two samples of the same device; ``ready`` are the source's own.
+
+    Latency is time waited per request (diskstats, else the latency histograms' midpoints); busy
+    is the share of time the block device had I/O in flight, None without diskstats.
+    """
+    seconds = new.clock - old.clock
+    rates = ready
+    if old.io is not None and new.io is not None and new.io.timestamp > old.io.timestamp:
+        rates = replace(_io_rates(old.io, new.io), latency=ready.latency, busy=ready.busy)
+    elif ready.read is None and old.block is not None and new.block is not None and seconds > 0:
+        rates = _block_rates(old.block, new.block, seconds)
+    if old.block is not None and new.block is not None and seconds > 0:
+        wait, busy = _block_load(old.block, new.block, seconds)
+        return replace(rates, latency=wait, busy=busy)
+    if old.wait is not None and new.wait is not None and rates.latency is None:
+        return replace(rates, latency=_mean_wait(old.wait, new.wait))
+    return rates
+
+
+def _io_rates(old: IoCounters, new: IoCounters) -> IoRates:
+    seconds = new.timestamp - old.timestamp
+    return IoRates(
+        read=(new.read_bytes - old.read_bytes) / seconds,
+        write=(new.write_bytes - old.write_bytes) / seconds,
+        read_ops=(new.read_ops - old.read_ops) / seconds,
+        write_ops=(new.write_ops - old.write_ops) / seconds,
+    )
+
+
+def _block_rates(old: BlockCounters, new: BlockCounters, seconds: float) -> IoRates:
+    return IoRates(
+        read=(new.read_bytes - old.read_bytes) / seconds,
+        write=(new.write_bytes - old.write_bytes) / seconds,
+        read_ops=(new.read_ops - old.read_ops) / seconds,
+        write_ops=(new.write_ops - old.write_ops) / seconds,
+    )
+
+
+def _block_load(
+    old: BlockCounters, new: BlockCounters, seconds: float
+) -> tuple[float | None, float]:
+    """Seconds a request (None without one), and the mean share of time its devices were busy."""
+    requests = new.read_ops - old.read_ops + new.write_ops - old.write_ops
+    waited = new.read_seconds - old.read_seconds + new.write_seconds - old.write_seconds
+    busy = (new.busy_seconds - old.busy_seconds) / seconds / max(1, len(new.names))
+    return (waited / requests if requests > 0 else None), min(1.0, busy)
+
+
+def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> Wait | None:
+    """Requests and the seconds they waited in all; None where the source has no histograms."""
+    found = [histograms[name] for name in ("disk_r", "disk_w") if name in histograms]
+    if not found:
+        return None
+    requests = sum(sum(counts) for counts in found)
+    return float(requests), sum(sum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
+
+
+def _mean_wait(old: Wait, new: Wait) -> float | None:
+    requests = new[0] - old[0]
+    return (new[1] - old[1]) / requests if requests > 0 else None
+
+
+def _continues(kept: Sequence[Snapshot], new: Snapshot) -> bool:
+    """Whether a sample carries on from the window: same devices, no fall, no gap, no fault."""
+    old = kept[-1]
+    seconds = new.clock - old.clock
+    usual = old.clock - kept[-2].clock if len(kept) > 1 else seconds
+    if seconds <= 0 or (seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual):
+        return False
+    return (
+        _io_continues(old.io, new.io)
+        and _block_continues(old.block, new.block, seconds)
+        and (old.wait is None or new.wait is None or old.wait[0] <= new.wait[0])
+    )
+
+
+def _io_continues(old: IoCounters | None, new: IoCounters | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    seconds = new.timestamp - old.timestamp
+    moved = new.read_bytes - old.read_bytes, new.write_bytes - old.write_bytes
+    ops = new.read_ops - old.read_ops, new.write_ops - old.write_ops
+    return seconds >= 0 and min(*moved, *ops) >= 0 and max(moved) <= ABSURD * max(seconds, 0.01)
+
+
+def _block_continues(old: BlockCounters | None, new: BlockCounters | None, seconds: float) -> bool:
+    if old is None or new is None:
+        return old is new
+    falls = (
+        new.read_ops - old.read_ops,
+        new.write_ops - old.write_ops,
+        new.read_bytes - old.read_bytes,
+        new.write_bytes - old.write_bytes,
+        new.read_seconds - old.read_seconds,
+        new.write_seconds - old.write_seconds,
+        new.busy_seconds - old.busy_seconds,
+    )
+    return old.names == new.names and min(falls) >= 0 and max(falls[2:4]) <= ABSURD * seconds

@@ -1,0 +1,95 @@
+"""Bounded rings of past rates, for sparklines."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from math import isnan, nan
+
+from zconsole.model import IoRates
+
+DEVICE_METRICS = ("read", "write", "latency", "busy")
+SCAN_METRICS = ("scan_rate", "issue_rate")
+CAPACITY = 240
+"""Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
+
+
+class _Ring:
+    """The values of one key, all metrics of a tick side by side; a missed tick reads as none."""
+
+    __slots__ = ("_capacity", "_last", "_values", "_width")
+
+    def __init__(self, width: int, capacity: int) -> None:
+        self._width = width
+        self._capacity = capacity
+        self._values = array("f", [nan]) * (width * capacity)
+        self._last = -1
+
+    def put(self, tick: int, values: Sequence[float]) -> None:
+        missed = range(max(self._last + 1, tick - self._capacity + 1), tick)
+        blank = array("f", [nan]) * self._width
+        for skipped in missed if self._last >= 0 else ():
+            self._store(skipped, blank)
+        self._store(tick, array("f", values))
+        self._last = tick
+
+    def _store(self, tick: int, values: array[float]) -> None:
+        start = tick % self._capacity * self._width
+        self._values[start : start + self._width] = values
+
+    def tail(self, tick: int, column: int, count: int) -> list[float | None]:
+        """The values up to ``tick``, oldest first."""
+        found: list[float | None] = []
+        oldest = self._last - self._capacity
+        for at in range(tick - min(count, self._capacity) + 1, tick + 1):
+            if at < 0:
+                continue
+            value = nan
+            if oldest < at <= self._last:
+                value = self._values[at % self._capacity * self._width + column]
+            found.append(None if isnan(value) else value)
+        return found
+
+
+class RateSeries:
+    """Past rates of every vdev and scan of a pool; implements ``zconsole.frame.Series``."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._tick = -1
+        self._rings: dict[str, _Ring] = {}
+
+    def advance(self) -> None:
+        """Begin the next sample; keys not put until the one after have no value for it."""
+        self._tick += 1
+
+    def put_device(self, key: str, rates: IoRates) -> None:
+        """Keep the rates of a vdev for the present sample."""
+        self._put(key, [_or_nan(getattr(rates, name)) for name in DEVICE_METRICS])
+
+    def put_scan(self, key: str, scan_rate: float | None, issue_rate: float | None) -> None:
+        """Keep the rates of a scan for the present sample."""
+        self._put(key, [_or_nan(scan_rate), _or_nan(issue_rate)])
+
+    def _put(self, key: str, values: Sequence[float]) -> None:
+        ring = self._rings.get(key)
+        if ring is None:
+            ring = self._rings[key] = _Ring(len(values), self._capacity)
+        ring.put(self._tick, values)
+
+    def forget(self, keys: set[str]) -> None:
+        """Drop the rings of keys that are gone for good."""
+        for key in keys:
+            self._rings.pop(key, None)
+
+    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+        """The last ``count`` values of a key's metric, oldest first; None where there was none."""
+        ring = self._rings.get(key)
+        if ring is None or count <= 0:
+            return ()
+        metrics = SCAN_METRICS if metric in SCAN_METRICS else DEVICE_METRICS
+        return ring.tail(self._tick, metrics.index(metric), count)
+
+
+def _or_nan(value: float | None) -> float:
+    return nan if value is None else value

@@ -1,0 +1,47 @@
+"""Straight lines through any stretch of a course, each in logarithmic time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+
+class Line(NamedTuple):
+    """A least-squares line: its slope and its value at the end of the stretch."""
+
+    slope: float
+    end: float
+
+
+class Slopes:
+    """Prefix sums over (x, y); every point weighs the time it stands for, so thinning is fair."""
+
+    def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+        self._xs = xs
+        self._x0, self._y0 = xs[0], ys[0]
+        steps = [1.0, *(max(0.1, b - a) for a, b in pairwise(xs))]
+        rows = [(w, x - xs[0], y - ys[0]) for w, x, y in zip(steps, xs, ys, strict=True)]
+        self._n = _sums(w for w, _, _ in rows)
+        self._sx = _sums(w * x for w, x, _ in rows)
+        self._sy = _sums(w * y for w, _, y in rows)
+        self._sxx = _sums(w * x * x for w, x, _ in rows)
+        self._sxy = _sums(w * x * y for w, x, y in rows)
+
+    def line(self, start: float, end: float) -> Line | None:
+        """The line through the points from ``start`` to ``end``; None with fewer than two."""
+        i, j = bisect_left(self._xs, start - 1e-6), bisect_right(self._xs, end + 1e-6)
+        if j - i < 2:
+            return None
+        n, sx, sy = (s[j] - s[i] for s in (self._n, self._sx, self._sy))
+        sxx, sxy = (s[j] - s[i] for s in (self._sxx, self._sxy))
+        spread = n * sxx - sx * sx
+        if spread <= 0:
+            return None
+        slope = (n * sxy - sx * sy) / spread
+        return Line(slope, self._y0 + (sy - slope * sx) / n + slope * (end - self._x0))
+
+
+def _sums(values: Iterable[float]) -> list[float]:
+    return [0.0, *accumulate(values)]

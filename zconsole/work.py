@@ -1,0 +1,125 @@
+"""What a scan or activity has to do, in the finest figures its source gives."""
+
+from __future__ import annotations
+
+from zconsole import units
+from zconsole.course import Reading
+from zconsole.eta import Work
+from zconsole.model import Activity, Scan, Vdev
+
+PERCENT_STEP = 0.00005
+"""Half the last printed digit of ``percent``, as a share."""
+PROCESSED_SLACK = 32 * 2**20
+"""Repaired bytes rounded more coarsely than a queue is deep say less than issued bytes do."""
+TAIL = 2.0
+REBUILD_TAIL = 4.0
+"""A rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
+
+
+def issued_bytes(scan: Scan) -> tuple[float, float] | None:
+    """Bytes of work done and their rounding; None when the source says nothing of it.
+
+    One-stage dialects work as they scan. In text the percentage is often finer than the bytes.
+    """
+    done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
+    total = scan.to_issue_bytes
+    if done is None:
+        return None
+    step = PERCENT_STEP * (total or 0)
+    if scan.percent is not None and total and step < scan.resolution:
+        return scan.percent / 100 * total, step
+    return float(done), scan.resolution
+
+
+def scan_reading(t: float, clock: float, scan: Scan) -> Reading | None:
+    """The sample of a scan for its course; None when it has no counters."""
+    done = issued_bytes(scan)
+    if done is None:
+        return None
+    return Reading(
+        t,
+        clock,
+        scan.state == "running",
+        done[0],
+        float(scan.scanned_bytes or 0),
+        float(scan.processed_bytes or 0),
+        scan.pass_start,
+    )
+
+
+def scan_work(scan: Scan, root: Vdev) -> Work | None:
+    """What is left of a scan; None when its total or its progress is not known."""
+    done, total = issued_bytes(scan), scan.to_issue_bytes
+    if done is None or total is None:
+        return None
+    rebuild = scan.function == "rebuild"
+    return Work(
+        total=float(total),
+        issued=done[0],
+        processed=_processed(scan, done),
+        share=repaired_share(scan, root),
+        start=scan.start,
+        tail=REBUILD_TAIL if rebuild else TAIL,
+        resolution=done[1],
+        average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
+        verb="issuing"
+        if scan.two_stage and not rebuild
+        else "rebuilding"
+        if rebuild
+        else "scanning",
+    )
+
+
+def _processed(scan: Scan, done: tuple[float, float]) -> float:
+    """Repaired bytes where they are exact enough to follow the work by; else 0."""
+    if scan.function not in ("resilver", "rebuild") or not scan.processed_bytes:
+        return 0.0
+    if scan.resolution == 0:
+        return float(scan.processed_bytes)
+    rounding = units.size_resolution(units.size(scan.processed_bytes))
+    in_issued = rounding / scan.processed_bytes * done[0]
+    return float(scan.processed_bytes) if in_issued <= max(PROCESSED_SLACK, done[1]) else 0.0
+
+
+def repaired_share(scan: Scan, root: Vdev) -> float | None:
+    """Bytes repaired for each byte issued, from the one top-level vdev the scan works on.
+
+    Issued bytes count allocated bytes, parity and all copies (dsl_scan.c, ``count_block``), once
+    for a mirror; repaired bytes count what was written to each leaf. A rebuild counts the bytes it
+    read: without parity on dRAID, once for a mirror (vdev_rebuild.c, ``vdev_rebuild_range``).
+    None when several top-level vdevs are worked on, or none is known.
+    """
+    if scan.function == "rebuild":
+        top = next((v for v in root.children if v.name == scan.vdev), None)
+        return None if top is None else _rebuilt_share(top)
+    tops = [(v, sum(x.resilvering for x in v.leaves())) for v in root.children]
+    tops = [(v, filling) for v, filling in tops if filling]
+    if len(tops) != 1:
+        return None
+    top, filling = tops[0]
+    if top.kind.startswith("raidz"):
+        return filling / len(top.children)
+    return float(filling) if top.kind in ("mirror", "replacing", "spare") else None
+
+
+def _rebuilt_share(top: Vdev) -> float | None:
+    if not top.kind.startswith("draid"):
+        return 1.0
+    if top.data_disks is None or top.nparity is None:
+        return None
+    return top.data_disks / (top.data_disks + top.nparity)
+
+
+def activity_reading(t: float, clock: float, activity: Activity) -> Reading | None:
+    """The sample of an activity for its course; None when it has no counters."""
+    if activity.done_bytes is None:
+        return None
+    return Reading(t, clock, activity.state == "running", float(activity.done_bytes))
+
+
+def activity_work(activity: Activity) -> Work | None:
+    """What is left of an activity; None when that is not known."""
+    if activity.done_bytes is None or activity.total_bytes is None:
+        return None
+    done, total = float(activity.done_bytes), float(activity.total_bytes)
+    return Work(total, done, start=activity.start, verb="moving")
