@@ -1,1 +1,1 @@
-"""What can be done to a pool: plan, confirm, run, follow, log."""
+"""Actions on live pools: a pure plan first, then a confirmed, audited, followed run of it."""

@@ -1,0 +1,135 @@
+"""Which devices of the machine can take a vdev's place, and why the others cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.actions.device import Device
+from zconsole.actions.plan import Facts
+from zconsole.actions.target import Target, find_path, members
+from zconsole.model import Pool, Vdev
+from zconsole.units import size
+
+LABELS = 4 * 1024**2 + 512 * 1024
+"""Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
+
+PARTITIONING = 11 * 1024**2
+"""What zpool's own partitioning of a whole disk can cost: alignment and the 8 MiB part9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A device judged for one place in one pool."""
+
+    device: Device
+    problems: tuple[str, ...] = ()
+    """Why it cannot work; empty when it can."""
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether zpool would take it, as far as can be told."""
+        return not self.problems
+
+
+def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
+    """Every device of the machine: usable ones first, the best fit by size first among them."""
+    judged = [judge(pool, target, device, facts) for device in facts.devices]
+    return tuple(sorted(judged, key=_order))
+
+
+def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
+    """One device for this place, with every reason against it."""
+    sized, hair = _size(target, device)
+    sector, slow = _sectors(target, device)
+    used, doubts = _in_use(pool, target, device)
+    return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow))
+
+
+def least_bytes(target: Target) -> int | None:
+    """Bytes that a device in this place must have at least; None when that is not known.
+
+    ``vdev_get_min_asize`` (vdev.c): a raidz member carries the top-level's size over its width,
+    a mirror member all of it. dRAID: the smallest of its present disks.
+    """
+    top = target.top
+    if top.kind.startswith("draid"):
+        known = [leaf.size_bytes for leaf in top.leaves() if leaf.size_bytes]
+        return min(known) if known else None
+    if not top.size_bytes:
+        return None
+    if top.kind.startswith("raidz"):
+        return top.size_bytes // max(1, len(members(top))) + LABELS
+    return top.size_bytes + LABELS
+
+
+def ashift_of(target: Target) -> int | None:
+    """The alignment shift of the top-level vdev the place belongs to; None when unknown."""
+    if target.top.ashift:
+        return target.top.ashift
+    return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
+
+
+def _order(candidate: Candidate) -> tuple[bool, int, int, str]:
+    device = candidate.device
+    return (not candidate.usable, len(candidate.cautions), device.size or 0, device.path)
+
+
+def _size(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    least = least_bytes(target)
+    if least is None or device.size is None:
+        return (), ("its size could not be compared",)
+    if device.size < least:
+        return (f"too small: {size(device.size)}, this place needs {size(least)}",), ()
+    if device.kind == "disk" and device.size - PARTITIONING < least:
+        return (), (f"may be too small by a hair: {size(device.size)} for {size(least)}",)
+    return (), ()
+
+
+def _sectors(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    ashift = ashift_of(target)
+    if ashift is None:
+        return (), ()
+    if device.logical and device.logical > 1 << ashift:
+        return (f"its sectors are {device.logical} bytes, {target.top.name} is laid out for"
+                f" {1 << ashift} (ashift {ashift}); only a new vdev can use it",), ()
+    if device.physical and device.physical > 1 << ashift:
+        return (), (f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}",)
+    return (), ()
+
+
+def _in_use(
+    pool: Pool, target: Target, device: Device
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    problems: list[str] = []
+    member = find_path(pool, (device.path, device.node, *device.aliases))
+    if member is not None and not _same_place(member, target):
+        problems.append(f"in this pool already, as {member.name}")
+    problems += [f"mounted on {where}" for where in device.mounted]
+    problems += [f"in use by {holder}" for holder in device.holders]
+    problems += ["used as swap"] if device.swap else []
+    problems += ["read-only"] if device.read_only else []
+    problems += _contents(pool, device) if member is None else []
+    return tuple(problems), ("its contents could not be looked at",) if device.unread else ()
+
+
+def _contents(pool: Pool, device: Device) -> list[str]:
+    """What zpool would refuse to overwrite without being forced, which is never done here."""
+    said = [f"holds {name}; zpool does not overwrite that unless forced: wipe it first if it is"
+            " of no use (wipefs)" for name in device.signatures]
+    if device.zfs_pool is not None:
+        whose = (
+            "this pool" if device.zfs_pool == pool.name else f"pool {device.zfs_pool}"
+        ) if device.zfs_pool else "a pool"
+        said.append(f"carries a label of {whose}; only if that is of no use: zpool labelclear")
+    return said
+
+
+def _same_place(member: Target, target: Target) -> bool:
+    """A new disk put where the old one was has the old one's path."""
+    return member.key == target.key and member.vdev.state != "ONLINE"
+
+
+def spares(pool: Pool) -> tuple[Vdev, ...]:
+    """The pool's hot spares that are free to be used."""
+    return tuple(v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")

@@ -1,0 +1,42 @@
+"""A block device or file of the machine, as far as it matters for giving it to a pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One whole disk, or a file; ``path`` is the name to give to zpool."""
+
+    path: str
+    """The by-id link where there is one, else the node: names that survive a reboot first."""
+    node: str = ""
+    """``/dev/sdb``."""
+    aliases: tuple[str, ...] = ()
+    """Every other path of the device and of its partitions."""
+    kind: str = "disk"
+    """disk or file."""
+    size: int | None = None
+    model: str = ""
+    serial: str = ""
+    logical: int | None = None
+    """Logical sector size in bytes."""
+    physical: int | None = None
+    rotational: bool | None = None
+    partitions: tuple[str, ...] = ()
+    signatures: tuple[str, ...] = ()
+    """What is on it and on its partitions: ``ext4``, ``LVM2_member``, ``partition table``."""
+    zfs_pool: str | None = None
+    """Name of the pool whose label it carries; ``""`` when the label does not tell."""
+    mounted: tuple[str, ...] = ()
+    swap: bool = False
+    holders: tuple[str, ...] = ()
+    """Device-mapper or md devices built on it."""
+    read_only: bool = False
+    temperature: float | None = None
+    """Degrees Celsius, where smartctl gave it."""
+    locate: str | None = None
+    """The enclosure's LED file in /sys, where there is one."""
+    unread: bool = False
+    """Whether its contents could not be looked at (no permission)."""

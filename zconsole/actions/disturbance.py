@@ -1,0 +1,67 @@
+"""What adding a device to be filled does to the scans that run already.
+
+From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_rebuild.c (2.1 to
+2.4): any attach stops a scrub; a resilver is restarted unless the new device can be deferred.
+"""
+
+from __future__ import annotations
+
+from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.target import Target, progress, rebuild_of
+from zconsole.model import Scan
+
+
+def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]:
+    """What the running scans lose by it, one sentence a scan, with the percent lost."""
+    said: list[str] = []
+    for scan in s.running:
+        if scan.function in ("scrub", "errorscrub"):
+            said.append(_scrub(scan))
+        elif scan.function == "resilver" and not sequential:
+            said.append(on_resilver(s.facts, scan))
+    rebuild = rebuild_of(s.pool, target.top)
+    if sequential and rebuild is not None:
+        said.append(
+            f"the rebuild of {target.top.name} restarts from 0 with both devices:"
+            f" {progress(rebuild)} is lost"
+        )
+    return tuple(said)
+
+
+def on_resilver(facts: Facts, scan: Scan) -> str:
+    """What one more device to resilver does to the resilver that runs."""
+    defers = will_defer(facts, scan)
+    if defers is None:
+        return (
+            "a resilver runs: the new device waits for its end, or restarts it from 0"
+            f" ({progress(scan)} lost), which cannot be told without knowing the pool's features"
+        )
+    if defers:
+        return (
+            f"a resilver runs, at {progress(scan)}: the new device waits (awaiting resilver) and"
+            " gets a full pass of its own after this one"
+        )
+    return f"the running resilver restarts from 0 to include it: {progress(scan)} is lost"
+
+
+def will_defer(facts: Facts, scan: Scan) -> bool | None:
+    """Whether a second device waits for the running resilver; None when it cannot be told.
+
+    Without the feature resilver_defer, or with zfs_resilver_disable_defer, it never waits; from
+    2.3 it does not while less than zfs_resilver_defer_percent has been issued.
+    """
+    feature = facts.has("resilver_defer")
+    if feature is None:
+        return None
+    if not feature or facts.parameters.get("zfs_resilver_disable_defer"):
+        return False
+    threshold = facts.parameters.get("zfs_resilver_defer_percent")
+    if threshold is None:
+        return True if facts.version < (2, 3) else None
+    return None if scan.percent is None else scan.percent >= threshold
+
+
+def _scrub(scan: Scan) -> str:
+    word = "error scrub" if scan.function == "errorscrub" else "scrub"
+    state = "paused " if scan.state == "paused" else "running "
+    return f"the {state}{word} is thrown away at {progress(scan)}; a later one starts from 0"

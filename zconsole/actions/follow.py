@@ -1,0 +1,122 @@
+"""Knowing from samples when an action has ended, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from zconsole.actions.plan import Follow, Outcome, Situation
+from zconsole.actions.target import Target, find, find_path
+from zconsole.model import Scan
+from zconsole.redundancy import is_complete
+
+
+class OldAndNew(Protocol):
+    """A replace to follow: key of the old device, path of the new one."""
+
+    @property
+    def old(self) -> str:
+        """Key of the device that goes."""
+
+    @property
+    def new(self) -> str:
+        """Path of the device that comes."""
+
+
+def replaced(s: Situation, swaps: tuple[OldAndNew, ...]) -> Follow:
+    """Ends when every old device is gone, or its group stays after the resilver's end."""
+    spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
+    since = s.t
+
+    def follow(now: Situation) -> Outcome | None:
+        ends = [_one_replace(now, swap, swap.old in spared, since) for swap in swaps]
+        bad = next((end for end in ends if end is not None and not end.ok), None)
+        if bad is not None or any(end is None for end in ends):
+            return bad
+        return Outcome(True, "; ".join(dict.fromkeys(end.text for end in ends if end)))
+
+    return follow
+
+
+def scan_ended(s: Situation, function: str) -> Follow:
+    """Ends when a scan of this function that began after ``s`` has finished or was canceled."""
+    before = {scan.key for scan in s.pool.scans if not scan.active}
+
+    def follow(now: Situation) -> Outcome | None:
+        ended = next(
+            (
+                scan for scan in now.pool.scans
+                if scan.function == function and not scan.active and scan.key not in before
+            ),
+            None,
+        )
+        return None if ended is None or ended.end is None else _scan_outcome(ended)
+
+    return follow
+
+
+def when(holds: Callable[[Situation], bool], text: str) -> Follow:
+    """Ends well as soon as something holds."""
+    return lambda now: Outcome(True, text) if holds(now) else None
+
+
+def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
+    """Ends well as soon as something holds for one vdev; badly when it has left the pool."""
+
+    def follow(now: Situation) -> Outcome | None:
+        target = find(now.pool, key)
+        if target is None:
+            return Outcome(False, "the device is no longer in the pool")
+        return Outcome(True, text) if holds(target) else None
+
+    return follow
+
+
+def gone(key: str, text: str) -> Follow:
+    """Ends well when a vdev has left the pool."""
+    return lambda now: Outcome(True, text) if find(now.pool, key) is None else None
+
+
+def _one_replace(now: Situation, swap: OldAndNew, spared: bool, since: float) -> Outcome | None:
+    old = find(now.pool, swap.old)
+    if old is None:
+        return _new_device(now, swap)
+    if old.group is None:
+        return Outcome(False, f"backed out: {old.name} is alone in its place again")
+    if old.group.kind == "spare" and not spared:
+        stands_in = any(is_complete(c) for c in old.group.children if c is not old.vdev)
+        return Outcome(True, f"a spare stands in for {old.name}") if stands_in else None
+    ended = _ended_since(now, since)
+    if ended is None or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+        return None
+    return Outcome(
+        False,
+        f"the resilver ended with {ended.errors or 0} errors and {old.group.name} is still there:"
+        " redundancy is not restored",
+    )
+
+
+def _new_device(now: Situation, swap: OldAndNew) -> Outcome | None:
+    device = now.facts.device(swap.new)
+    paths = (swap.new, *((device.path, *device.aliases) if device else ()))
+    new = find_path(now.pool, paths)
+    if new is not None and not is_complete(new.vdev):
+        return None
+    return Outcome(True, f"{swap.new} is in place and complete")
+
+
+def _ended_since(now: Situation, since: float) -> Scan | None:
+    """The newest resilver or rebuild, when it began after ``since`` and none runs any more."""
+    fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
+    if not fills or any(scan.active for scan in fills):
+        return None
+    newest = max(fills, key=lambda scan: scan.end or 0.0)
+    # The kernel's start time is in whole seconds.
+    return newest if newest.start is not None and newest.start >= int(since) else None
+
+
+def _scan_outcome(scan: Scan) -> Outcome:
+    if scan.state == "canceled":
+        return Outcome(False, f"the {scan.function} was canceled")
+    errors = scan.errors or 0
+    return Outcome(errors == 0, f"the {scan.function} finished with {errors} errors")

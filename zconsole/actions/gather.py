@@ -1,0 +1,118 @@
+"""The facts a plan needs, asked of zpool, /sys and the machine's devices."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from zconsole.actions.device import Device
+from zconsole.actions.machine import Machine, disks, file_device
+from zconsole.actions.plan import Facts, version_of
+from zconsole.actions.target import key_of
+from zconsole.model import Pool
+from zconsole.sources.runner import DeadlineError, Runner
+
+ANSWER = 10.0
+"""Seconds zpool, zdb or smartctl may take to answer a question."""
+
+DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
+"""Module parameters on which the fate of a running resilver depends."""
+
+
+async def gather(
+    runner: Runner, pool: Pool, suspended: bool, machine: Machine, paths: tuple[str, ...] = ()
+) -> Facts:
+    """Everything that can be found out now; what cannot stays unknown, nothing raises.
+
+    ``paths`` are files or devices the operator named, besides the machine's disks. A suspended
+    pool is asked nothing, since it would not answer; its devices' labels are read instead.
+    """
+    module = machine.sys / "module/zfs"
+    devices = await asyncio.to_thread(disks, machine)
+    files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
+    properties = {} if suspended else await _properties(runner, pool.name)
+    return Facts(
+        version=version_of(_read(module / "version")),
+        features={
+            name.removeprefix("feature@"): value
+            for name, value in properties.items() if name.startswith("feature@")
+        },
+        properties=properties,
+        parameters={
+            name: int(text) for name in DECIDING
+            if (text := _read(module / "parameters" / name)).isdigit()
+        },
+        devices=(*devices, *files),
+        labels=await _labels(runner, pool) if suspended else {},
+    )
+
+
+async def with_temperatures(runner: Runner, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """The devices with what smartctl says of their temperature; without it, as they were."""
+    found = await asyncio.gather(*(_temperature(runner, d) for d in devices))
+    return tuple(
+        dataclasses.replace(device, temperature=degrees)
+        for device, degrees in zip(devices, found, strict=True)
+    )
+
+
+def temperature_of(text: str) -> float | None:
+    """Degrees Celsius in ``smartctl -j -A`` output (``temperature.current``), None without."""
+    try:
+        document: Any = json.loads(text)
+        return float(document["temperature"]["current"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def label_of(text: str) -> str:
+    """The pool GUID in ``zdb -l`` output; empty when no label could be read."""
+    match = re.search(r"^\s*pool_guid: (\d+)$", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+async def _properties(runner: Runner, pool: str) -> dict[str, str]:
+    argv = ("zpool", "get", "-Hp", "-o", "property,value", "all", pool)
+    rows = (line.split("\t") for line in (await _ask(runner, argv)).splitlines())
+    return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+async def _labels(runner: Runner, pool: Pool) -> dict[str, str]:
+    """For every leaf with a path: the pool GUID on its label, empty when not readable."""
+    found: dict[str, str] = {}
+    for leaf in pool.root.leaves():
+        if leaf.path and leaf.vclass != "cache":
+            text = await _ask(runner, ("zdb", "-l", leaf.path))
+            found[key_of(pool, leaf) or leaf.path] = label_of(text)
+    return found
+
+
+async def _temperature(runner: Runner, device: Device) -> float | None:
+    if device.kind != "disk":
+        return None
+    return temperature_of(await _ask(runner, ("smartctl", "-j", "-A", device.path)))
+
+
+async def _ask(runner: Runner, argv: tuple[str, ...]) -> str:
+    """What a command prints; empty when it is not there or does not answer in time."""
+    try:
+        return (await runner.run(argv, ANSWER)).stdout
+    except (OSError, DeadlineError):
+        return ""
+
+
+def _files(pool: Pool, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The files of a pool on files, and the paths asked for, each once."""
+    own = (leaf.path for leaf in pool.root.leaves() if leaf.kind == "file" and leaf.path)
+    return tuple(dict.fromkeys((*own, *paths)))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii", "replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,236 @@
+"""Growing a pool in place: larger disks, more sides, wider raidz (zpool(8); vdev_raidz.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zconsole.actions import conditions as must
+from zconsole.actions.candidates import judge
+from zconsole.actions.devices import NOT_THERE
+from zconsole.actions.disturbance import disturbed
+from zconsole.actions.follow import when
+from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import Target, find, find_path, members
+from zconsole.model import Vdev
+from zconsole.redundancy import is_complete
+from zconsole.topology import is_group
+from zconsole.units import size
+
+
+def plan_expand(s: Situation, key: str) -> Plan:
+    """Let every device of a vdev use its whole size (online -e); one-way."""
+    target = find(s.pool, key)
+    if target is None:
+        return refuse("expand", "Expand a vdev", s.pool.name, NOT_THERE)
+    top = target.top
+    gain = space_gained(s, top)
+    steps = tuple(
+        Step(
+            zpool("online", "-e", operands=(s.pool.name, leaf.guid or leaf.path or leaf.name)),
+            f"let {leaf.name} use its whole size",
+            reversible=False,
+        )
+        for leaf in top.leaves()
+    )
+    plan = Plan(
+        action="expand",
+        title=f"Expand {top.name}",
+        pool=s.pool.name,
+        steps=steps,
+        consequences=(
+            f"{top.name} gains about {size(gain)}" if gain else
+            "the space gained could not be told beforehand",
+        ),
+        not_undone=(
+            "a vdev never shrinks: devices smaller than the new size cannot replace any of its"
+            " disks from then on",
+        ),
+        preconditions=(must.answering(), must.present(target), _whole(target), _room(target)),
+        needs_typed=top.name,
+        follow=when(_grown(target), f"{top.name} has grown"),
+    )
+    return decide(plan, s)
+
+
+def space_gained(s: Situation, top: Vdev) -> int | None:
+    """Bytes a vdev would gain by expanding to its smallest disk; None when not known, 0 for none.
+
+    Sizes of the disks come from the machine; the layout's own from the sample.
+    """
+    sizes: list[int] = []
+    for leaf in top.leaves():
+        device = s.facts.device(leaf.path) if leaf.path else None
+        if device is None or device.size is None:
+            return None
+        sizes.append(device.size)
+    if top.size_bytes is None or not sizes:
+        return None
+    width = 1 if top.kind in ("mirror", "disk", "file") else len(members(top))
+    gain = min(sizes) * width - top.size_bytes
+    return gain if gain > top.size_bytes * 0.01 else 0
+
+
+def plan_attach(s: Situation, key: str, new: str) -> Plan:
+    """Add a side to a mirror or single disk, or a disk to a raidz (a one-way expansion)."""
+    target = find(s.pool, key)
+    if target is None:
+        return refuse("attach", "Attach a device", s.pool.name, NOT_THERE)
+    raidz = target.vdev.kind.startswith("raidz")
+    argv = zpool("attach", operands=(s.pool.name, _attach_to(target), new))
+    plan = Plan(
+        action="attach",
+        title=f"Attach {new} to {target.name}",
+        pool=s.pool.name,
+        steps=(Step(argv, f"add {new} to {target.name}", reversible=not raidz),),
+        consequences=(*_attach_effects(s, target), *disturbed(s, target, False)),
+        not_undone=("what is on the new device is overwritten", *_one_way(target)),
+        warnings=_attach_doubts(s, target, new),
+        preconditions=(
+            must.answering(), must.present(target), must.same_scans(s), must.no_checkpoint(),
+            must.no_activity("removal", "device removal"), must.nothing_runs("rebuild"),
+            _attachable(target), _fits(target, new), *(_raidz_needs() if raidz else ()),
+        ),
+        needs_typed=target.vdev.name if raidz else None,
+        follow=when(_arrived(new, target), f"{new} is part of {target.vdev.name} and complete"),
+    )
+    return decide(plan, s)
+
+
+def _whole(target: Target) -> Precondition:
+    """Every device of the vdev is online and complete; expanding waits for redundancy."""
+
+    def check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        top = now.top if now else target.top
+        waits = [leaf.name for leaf in top.leaves() if not is_complete(leaf)]
+        if waits or any(is_group(v) for v in top.walk()):
+            return f"{top.name} is not whole yet: expand once the resilver restored redundancy"
+        return None
+
+    return Precondition("the vdev is whole", check)
+
+
+def _room(target: Target) -> Precondition:
+    def check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        if now is not None and space_gained(s, now.top) == 0:
+            return f"{now.top.name} would gain nothing: its smallest disk is in use to the end"
+        return None
+
+    return Precondition("all its disks are larger than what is used of them", check)
+
+
+def _attach_to(target: Target) -> str:
+    """A raidz is named (a GUID of an interior vdev is not accepted everywhere); a leaf by GUID."""
+    return target.vdev.name if target.vdev.children else target.argument
+
+
+def _attach_effects(s: Situation, target: Target) -> tuple[str, ...]:
+    if target.vdev.kind.startswith("raidz"):
+        return (
+            "raidz expansion: every block is moved once, which takes long and survives reboots",
+            "old blocks keep their old data-to-parity ratio until they are rewritten",
+        )
+    return (f"{s.pool.name} resilvers the new side; redundancy grows by one when it is done",)
+
+
+def _one_way(target: Target) -> tuple[str, ...]:
+    if target.vdev.kind.startswith("raidz"):
+        return ("a raidz never becomes narrower: the disk cannot be removed again",)
+    return ()
+
+
+def _attach_doubts(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+    device = s.facts.device(new)
+    if device is None:
+        return (f"{new} was not examined: nothing is known of its size or what is on it",)
+    return judge(s.pool, target, device, s.facts).cautions
+
+
+def _raidz_needs() -> tuple[Precondition, ...]:
+    return (
+        must.version_from((2, 3), "raidz expansion"),
+        must.feature("raidz_expansion", "raidz expansion"),
+        must.no_activity("expansion", "a raidz expansion"),
+        must.nothing_runs("resilver"),
+    )
+
+
+def _attachable(target: Target) -> Precondition:
+    """A mirror side, a single disk, or a raidz itself."""
+
+    def check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        if now is None:
+            return NOT_THERE
+        if now.vdev.vclass in ("spare", "cache") or now.group is not None:
+            return f"{now.name} takes no further side"
+        single = now.vdev is now.top and not now.vdev.children
+        mirrored = not now.vdev.children and now.top.kind == "mirror"
+        if single or mirrored or now.vdev.kind.startswith("raidz"):
+            return None
+        return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow so"
+
+    return Precondition("a device can be attached there", check)
+
+
+def _fits(target: Target, new: str) -> Precondition:
+    def check(s: Situation) -> str | None:
+        device, now = s.facts.device(new), find(s.pool, target.key)
+        if device is None or now is None:
+            return None if not s.facts.devices else f"{new} is not a device of this machine"
+        problems = judge(s.pool, now, device, s.facts).problems
+        return f"{new}: {problems[0]}" if problems else None
+
+    return Precondition(f"{new} is there, free and fits", check)
+
+
+def plan_autoexpand(s: Situation, on: bool) -> Plan:
+    """Switch autoexpand: whether vdevs grow by themselves once all their disks are larger."""
+    value = "on" if on else "off"
+
+    def check(now: Situation) -> str | None:
+        return f"autoexpand is {value} already" if (
+            now.facts.properties.get("autoexpand") == value
+        ) else None
+
+    plan = Plan(
+        action="autoexpand",
+        title=f"Switch autoexpand {value}",
+        pool=s.pool.name,
+        steps=(Step(zpool("set", f"autoexpand={value}", operands=(s.pool.name,)), "switch it"),),
+        consequences=(
+            "when all disks of a vdev are larger, it grows by itself" if on else
+            "vdevs grow only when told to (online -e)",
+        ),
+        not_undone=("a vdev that has grown never shrinks",) if on else (),
+        preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", check)),
+        follow=when(
+            lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
+        ),
+    )
+    return decide(plan, s)
+
+
+def _grown(target: Target) -> Callable[[Situation], bool]:
+    before = target.top.size_bytes or 0
+
+    def holds(now: Situation) -> bool:
+        found = find(now.pool, target.key)
+        return found is not None and (found.top.size_bytes or 0) > before
+
+    return holds
+
+
+def _arrived(new: str, target: Target) -> Callable[[Situation], bool]:
+    """The new device is complete, and a raidz has moved its blocks."""
+
+    def holds(now: Situation) -> bool:
+        device = now.facts.device(new)
+        found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
+        moving = target.vdev.kind.startswith("raidz") and any(
+            a.kind == "expansion" and a.state in ("running", "paused") for a in now.pool.activities
+        )
+        return found is not None and is_complete(found.vdev) and not moving
+
+    return holds

@@ -1,0 +1,193 @@
+"""Reading the machine's block devices from /sys, /run/udev, /dev and /proc; never writing.
+
+Formats: Documentation/ABI/stable/sysfs-block, udev's database (systemd, src/libsystemd/sd-device),
+proc(5) for mountinfo and swaps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zconsole.actions.device import Device
+from zconsole.actions.signature import signature_of
+
+SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
+"""Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where the kernel's and udev's trees are; tests give others."""
+
+    sys: Path = Path("/sys")
+    run: Path = Path("/run")
+    dev: Path = Path("/dev")
+    proc: Path = Path("/proc")
+
+
+@dataclass(slots=True)
+class _Users:
+    """Who uses a node: mount points and swap, by path."""
+
+    mounts: dict[str, list[str]] = field(default_factory=dict)
+    swaps: set[str] = field(default_factory=set)
+
+
+def disks(machine: Machine = Machine()) -> tuple[Device, ...]:
+    """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown."""
+    users = _users(machine)
+    links = _links(machine)
+    block = machine.sys / "block"
+    names = sorted(p.name for p in block.iterdir()) if block.is_dir() else []
+    return tuple(
+        _disk(machine, block / name, users, links)
+        for name in names
+        if not name.startswith(SKIPPED) and _number(block / name / "size")
+    )
+
+
+def file_device(path: str) -> Device | None:
+    """A regular file to use as a device, as pools on files do; None when it is none."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    found, unread = signature_of(Path(path))
+    pool = "" if "zfs_member" in found else None
+    rest = tuple(name for name in found if name != "zfs_member")
+    return Device(path, kind="file", size=status.st_size, signatures=rest, zfs_pool=pool,
+                  unread=unread)
+
+
+def _disk(
+    machine: Machine, entry: Path, users: _Users, links: dict[str, list[str]]
+) -> Device:
+    name = entry.name
+    parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
+    udev = {part: _udev(machine, entry if part == name else entry / part)
+            for part in (name, *parts)}
+    nodes = {part: str(machine.dev / part) for part in (name, *parts)}
+    aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
+    own = links.get(name, [])
+    signatures, pool, unread = _contents(machine, udev, nodes)
+    props = udev[name]
+    return Device(
+        path=_best(own, nodes[name]),
+        node=nodes[name],
+        aliases=tuple(aliases),
+        size=_number(entry / "size", 512),
+        model=_text(entry / "device/model") or props.get("ID_MODEL", ""),
+        serial=props.get("ID_SERIAL_SHORT") or _text(entry / "serial"),
+        logical=_number(entry / "queue/logical_block_size"),
+        physical=_number(entry / "queue/physical_block_size"),
+        rotational=_text(entry / "queue/rotational") == "1",
+        partitions=tuple(parts),
+        signatures=signatures,
+        zfs_pool=pool,
+        mounted=tuple(m for node in nodes.values() for m in users.mounts.get(node, [])),
+        swap=any(node in users.swaps for node in nodes.values()),
+        holders=tuple(_holders(entry, parts)),
+        read_only=_text(entry / "ro") == "1",
+        locate=_led(entry),
+        unread=unread,
+    )
+
+
+def _contents(
+    machine: Machine, udev: dict[str, dict[str, str]], nodes: dict[str, str]
+) -> tuple[tuple[str, ...], str | None, bool]:
+    """Signatures, the name of a ZFS label's pool, and whether something could not be read."""
+    found: list[str] = []
+    pool: str | None = None
+    unread = False
+    for part, props in udev.items():
+        kinds, denied = signature_of(Path(nodes[part]))
+        # udev may not have looked since the disk was wiped: what is on it now counts.
+        if denied:
+            kinds = tuple(filter(None, (props.get("ID_FS_TYPE"),)))
+            unread = unread or not props
+        for kind in kinds:
+            if kind == "zfs_member":
+                pool = pool or props.get("ID_FS_LABEL", "")
+            else:
+                found.append(kind if part == min(udev, key=len) else f"{kind} on {part}")
+    return tuple(dict.fromkeys(found)), pool, unread
+
+
+def _best(links: list[str], node: str) -> str:
+    """The link to give to zpool: by-vdev, then a by-id that tells the model, then the rest."""
+    def rank(link: str) -> tuple[int, str]:
+        name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
+        if "/by-vdev/" in link:
+            return (0, link)
+        if "/by-id/" in link:
+            return (2 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 1, link)
+        return (3, link)
+
+    return min((link for link in links if "/by-" in link), key=rank, default=node)
+
+
+def _links(machine: Machine) -> dict[str, list[str]]:
+    """Kernel name to the links in /dev/disk that lead to it."""
+    found: dict[str, list[str]] = {}
+    for folder in ("by-vdev", "by-id", "by-path", "by-partuuid", "by-partlabel"):
+        place = machine.dev / "disk" / folder
+        with contextlib.suppress(OSError):
+            for link in sorted(place.iterdir()):
+                with contextlib.suppress(OSError):
+                    found.setdefault(link.readlink().name, []).append(str(link))
+    return found
+
+
+def _udev(machine: Machine, entry: Path) -> dict[str, str]:
+    """Properties of udev's database record ``b<major>:<minor>``; empty without one."""
+    number = _text(entry / "dev")
+    text = _text(machine.run / "udev/data" / f"b{number}") if number else ""
+    lines = (line[2:] for line in text.splitlines() if line.startswith("E:"))
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def _users(machine: Machine) -> _Users:
+    users = _Users()
+    for line in _text(machine.proc / "self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        words, source = before.split(), after.split()
+        if len(words) > 4 and len(source) > 1:
+            users.mounts.setdefault(source[1], []).append(words[4])
+    for line in _text(machine.proc / "swaps").splitlines()[1:]:
+        users.swaps.add(line.split()[0])
+    return users
+
+
+def _holders(entry: Path, parts: list[str]) -> Iterator[str]:
+    for place in (entry, *(entry / part for part in parts)):
+        with contextlib.suppress(OSError):
+            yield from sorted(p.name for p in (place / "holders").iterdir())
+
+
+def _led(entry: Path) -> str | None:
+    """The ``locate`` file of the enclosure slot (drivers/misc/enclosure.c), None without one."""
+    for slot in sorted((entry / "device").glob("enclosure_device*")):
+        if (slot / "locate").exists():
+            return str((slot / "locate").resolve())
+    return None
+
+
+def _text(path: Path) -> str:
+    """A small kernel file, stripped; empty when it is not there or not for us."""
+    try:
+        return path.read_text("utf-8", "surrogateescape").strip()
+    except OSError:
+        return ""
+
+
+def _number(path: Path, unit: int = 1) -> int | None:
+    text = _text(path)
+    return int(text) * unit if text.isdigit() else None

@@ -1,0 +1,181 @@
+"""What an action would do, before anybody does it: the exact commands and their consequences.
+
+A plan is made by a pure function from a ``Situation``. Its preconditions are checked when it is
+made, and again by the executor on a fresh situation, because ZED or another operator may act on
+the same pool at the same moment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from zconsole.actions.device import Device
+from zconsole.model import Pool, Scan
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a plan needs to know beyond the sample; everything may be unknown."""
+
+    version: Version = ()
+    """OpenZFS version of the kernel module, ``(2, 3, 9)``; empty when unknown."""
+    features: Mapping[str, str] = field(default_factory=dict)
+    """Feature name to disabled, enabled or active (``zpool get feature@…``)."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Pool properties as ``zpool get -Hp`` prints them."""
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    """Module parameters that decide what a replace does to a running resilver."""
+    devices: tuple[Device, ...] = ()
+    """The machine's block devices, and any file or path asked for."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Leaf key to the pool GUID its label was read to hold; ``""``: not readable."""
+
+    def has(self, feature: str) -> bool | None:
+        """Whether a pool feature is enabled or active; None when that is not known."""
+        state = self.features.get(feature)
+        return None if state is None else state in ("enabled", "active")
+
+    def device(self, path: str) -> Device | None:
+        """The device that a path names, by any of its links."""
+        return next((d for d in self.devices if path == d.path or path in d.aliases), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A pool at one moment with the facts about its machine."""
+
+    pool: Pool
+    facts: Facts = Facts()
+    t: float = 0.0
+    """Epoch seconds of the sample."""
+    suspended: bool = False
+    """Whether the pool waits for a device; its sample is then the last one that could be had."""
+
+    @property
+    def running(self) -> tuple[Scan, ...]:
+        """The scans that run or are paused."""
+        return tuple(scan for scan in self.pool.scans if scan.active)
+
+    def active(self, function: str) -> Scan | None:
+        """The running or paused scan of this function, else None."""
+        return next((scan for scan in self.running if scan.function == function), None)
+
+
+Check = Callable[[Situation], str | None]
+"""Why something does not hold in a situation, in the operator's words; None when it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """Something that must hold when the plan is made and still when it runs."""
+
+    text: str
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command of a plan, or one value written to a kernel file."""
+
+    argv: tuple[str, ...]
+    why: str
+    reversible: bool = True
+    requires: tuple[Precondition, ...] = ()
+    """Checked on a fresh situation just before this step."""
+    skip: Check | None = None
+    """Why this step is not needed, on a fresh situation; None: it is."""
+    write: tuple[str, str] | None = None
+    """Path and text to write instead of running ``argv`` (which then shows how by hand)."""
+
+    @property
+    def command(self) -> str:
+        """The command quoted for a shell, to read or to run by hand."""
+        return shlex.join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an action ended."""
+
+    ok: bool
+    text: str
+
+
+Follow = Callable[[Situation], Outcome | None]
+"""The outcome once a situation shows the action's end, None while it is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything an operator must know before saying yes."""
+
+    action: str
+    """A word for the audit log: replace, scrub, detach."""
+    title: str
+    pool: str
+    steps: tuple[Step, ...]
+    consequences: tuple[str, ...] = ()
+    not_undone: tuple[str, ...] = ()
+    """What this will not undo, or cannot be undone."""
+    warnings: tuple[str, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
+    needs_typed: str | None = None
+    """The name to type before a destructive or one-way plan may run."""
+    refused: str | None = None
+    """Why this cannot be done now; a refused plan is never run."""
+    alternatives: tuple[str, ...] = ()
+    """What can be done instead, and what it costs."""
+    follow: Follow | None = None
+    saves_evidence: bool = False
+    """Whether counters and the error list go to the audit log first."""
+
+    @property
+    def reversible(self) -> bool:
+        """Whether every step can be taken back."""
+        return all(step.reversible for step in self.steps)
+
+
+def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> str | None:
+    """The reason of the first precondition that does not hold, None when all do."""
+    for precondition in preconditions:
+        if reason := precondition.check(situation):
+            return reason
+    return None
+
+
+def decide(plan: Plan, situation: Situation) -> Plan:
+    """The plan, refused with the first precondition that fails in this situation.
+
+    A step's own requirements count for the first step only: what later steps need is made by
+    the steps before them.
+    """
+    if plan.refused is not None:
+        return plan
+    first = plan.steps[0].requires if plan.steps else ()
+    return dataclasses.replace(plan, refused=failing(plan.preconditions + first, situation))
+
+
+def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> Plan:
+    """A plan that cannot be: it has no steps, only the reason and what can be done instead."""
+    return Plan(action, title, pool, (), refused=why, alternatives=alternatives)
+
+
+def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
+    """The argv of a zpool command; ``--`` stands before operands that look like options.
+
+    getopt(3), which zpool uses for every verb, ends its options there.
+    """
+    guard = ("--",) if any(operand.startswith("-") for operand in operands) else ()
+    return ("zpool", verb, *words, *guard, *operands)
+
+
+def version_of(text: str | None) -> Version:
+    """``2.3.9-1`` or ``zfs-kmod-2.3.9`` as numbers; empty for unknown."""
+    match = re.search(r"\d+(?:\.\d+)+", text or "")
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

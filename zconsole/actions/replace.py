@@ -1,0 +1,204 @@
+"""Replacing one device of a pool by another.
+
+zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in libzfs_pool.c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.actions import conditions as must
+from zconsole.actions.candidates import ashift_of, judge
+from zconsole.actions.disturbance import disturbed
+from zconsole.actions.follow import replaced
+from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import Target, find
+from zconsole.model import Vdev
+from zconsole.redundancy import is_complete, redundancy
+from zconsole.topology import data_vdevs
+
+SEQUENTIAL_KINDS = ("mirror", "draid")
+"""Top-level layouts that can be rebuilt from space maps alone, besides single disks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One old device, by key, and the path of the device that takes its place."""
+
+    old: str
+    new: str
+
+
+def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> Plan:
+    """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
+    target = find(s.pool, swap.old)
+    if target is None:
+        return refuse("replace", "Replace a device", s.pool.name, "the device is not in the pool")
+    plan = Plan(
+        action="replace",
+        title=f"Replace {target.name} by {swap.new}",
+        pool=s.pool.name,
+        steps=(replace_step(s, target, swap.new, sequential),),
+        consequences=(
+            *_healing_or_sequential(target, sequential),
+            *disturbed(s, target, sequential),
+            *redundancy_meanwhile(s, (target,)),
+        ),
+        not_undone=(
+            "what is on the new device is overwritten",
+            "a wrong replace is backed out by detaching the new device while it runs",
+        ),
+        warnings=warnings_of(s, target, swap.new),
+        preconditions=(must.same_scans(s), *common_conditions(sequential)),
+        follow=replaced(s, (swap,)),
+    )
+    return decide(plan, s)
+
+
+def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> Step:
+    """The command for one replace, with what must hold just before it runs."""
+    options = ("-s",) if sequential else ()
+    argv = zpool(
+        "replace", *options, *_ashift_option(s, target),
+        operands=(s.pool.name, target.argument, new),
+    )
+    requires = [must.present(target), _takes(target, new)]
+    if sequential:
+        requires.append(sequential_possible(target))
+    return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))
+
+
+def common_conditions(sequential: bool) -> tuple[Precondition, ...]:
+    """What every replace needs of the pool as a whole."""
+    other = "resilver" if sequential else "rebuild"
+    base = (
+        must.answering(),
+        must.no_checkpoint(),
+        must.no_activity("removal", "device removal"),
+        must.nothing_runs(other),
+    )
+    if not sequential:
+        return base
+    return (
+        *base,
+        must.version_from((2, 0), "sequential reconstruction (-s)"),
+        must.feature("device_rebuild", "sequential reconstruction (-s)"),
+    )
+
+
+def sequential_possible(target: Target) -> Precondition:
+    """The top-level vdev is a mirror, dRAID or single disk; raidz has no sequential rebuild."""
+
+    def check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        if now is None or now.top.kind.startswith(SEQUENTIAL_KINDS) or now.top.kind in (
+            "disk", "file", "replacing", "spare",
+        ):
+            return None
+        return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
+
+    return Precondition("the vdev can be rebuilt sequentially", check)
+
+
+def sequential_refusal(s: Situation, key: str) -> str | None:
+    """Why ``-s`` is not on offer for this device now; None when it is."""
+    target = find(s.pool, key)
+    if target is None:
+        return "the device is not in the pool"
+    from_pool = next((r for p in common_conditions(True) if (r := p.check(s))), None)
+    return sequential_possible(target).check(s) or from_pool
+
+
+def _takes(target: Target, new: str) -> Precondition:
+    """The new device can work in this place, as far as the machine can tell."""
+
+    def check(s: Situation) -> str | None:
+        device = s.facts.device(new)
+        now = find(s.pool, target.key)
+        if new in _free_spares(s):
+            return None
+        if device is None or now is None:
+            return None if not s.facts.devices else f"{new} is not a device of this machine"
+        problems = judge(s.pool, now, device, s.facts).problems
+        return f"{new}: {problems[0]}" if problems else None
+
+    return Precondition(f"{new} is there, free and fits", check)
+
+
+def _free_spares(s: Situation) -> set[str]:
+    """Every way to name a spare of the pool that is available."""
+    free = [v for v in s.pool.root.children if v.vclass == "spare" and v.state == "AVAIL"]
+    return {name for v in free for name in (v.guid, v.path, v.name) if name}
+
+
+def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
+    """``-o ashift`` where the pool's property would ask for more than the vdev has.
+
+    zpool passes the pool's ashift property to a replace that gives none (zpool_main.c,
+    zpool_do_attach_or_replace), and the kernel refuses a higher alignment than the vdev's.
+    """
+    wanted = s.facts.properties.get("ashift", "0")
+    ashift = ashift_of(target)
+    if ashift and wanted.isdigit() and int(wanted) > ashift:
+        return ("-o", f"ashift={ashift}")
+    return ()
+
+
+def _healing_or_sequential(target: Target, sequential: bool) -> tuple[str, ...]:
+    if sequential:
+        return (
+            "sequential: reads the vdev in order, so redundancy is back sooner, but checks no"
+            " checksum; a scrub follows by itself to do that",
+        )
+    return ("healing resilver: every block is checked against its checksum as it is copied",)
+
+
+def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
+    """How many more devices may fail while it runs, one sentence a vdev it touches."""
+    left = dict(zip(
+        (id(v) for v in data_vdevs(s.pool.root)), redundancy(s.pool.root), strict=True
+    ))
+    said: list[str] = []
+    for top in {id(t.top): t.top for t in targets}.values():
+        entry = left.get(id(top))
+        if entry is None:
+            continue
+        count = f"{entry.left} more device{'s' if entry.left != 1 else ''} may fail"
+        only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
+        said.append(f"while it runs, {count} in {top.name} without losing data{only}")
+    return tuple(said)
+
+
+def warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+    """What an operator should look at twice before this replace."""
+    said: list[str] = []
+    device = s.facts.device(new)
+    if device is not None:
+        said += judge(s.pool, target, device, s.facts).cautions
+    elif new not in _free_spares(s):
+        said.append(f"{new} was not examined: nothing is known of its size or what is on it")
+    if is_complete(target.vdev):
+        said.append("the old device is ONLINE and complete: leave it plugged in until the end")
+    if target.group is not None:
+        said.append(f"{target.name} is in {target.group.name} already: that group gets one more")
+    if "too many errors" in target.vdev.note or target.vdev.state == "FAULTED":
+        said.append("the old device is faulted: nothing is read from it")
+    return tuple(said)
+
+
+def leftover(vdev: Vdev) -> str | None:
+    """What a replacing or spare group that stays after the resilver means; None for others."""
+    if vdev.kind == "replacing":
+        return (
+            "a replacing group stays when the resilver ended with errors, or a checkpoint existed:"
+            " the old device may hold the only good copy of some block. Fix or remove the damaged"
+            " files, then resilver again or scrub; detach the old device only if it is worthless."
+        )
+    if vdev.kind == "spare":
+        return (
+            "a spare stands in: replace the failed device to give the spare back, or detach the"
+            " failed device to make the spare permanent."
+        )
+    return None
+
+

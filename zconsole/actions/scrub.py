@@ -1,0 +1,201 @@
+"""Scrubs, error scrubs and resilver restarts (zpool-scrub(8), zpool-resilver(8))."""
+
+from __future__ import annotations
+
+from zconsole.actions import conditions as must
+from zconsole.actions.follow import scan_ended, when
+from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import progress
+
+NO_WAY_TO_STOP = (
+    "detach the new device: that ends the replace, and the disk is as before; the scan itself may"
+    " run on to its end",
+    "the tunable zfs_scan_suspend_progress freezes every scan of every pool; redundancy stays"
+    " missing meanwhile",
+    'the preset "gentle" slows it down and lets other work through',
+)
+"""What can be done about a resilver that is in the way, and what it costs."""
+
+
+def plan_scrub(s: Situation, errors_only: bool = False) -> Plan:
+    """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
+    word = "errorscrub" if errors_only else "scrub"
+    options = ("-e",) if errors_only else ()
+    paused = s.active(word)
+    if paused is not None and paused.state == "paused":
+        return _resume(s, word, options)
+    plan = Plan(
+        action="scrub",
+        title=f"{'Error scrub' if errors_only else 'Scrub'} {s.pool.name}",
+        pool=s.pool.name,
+        steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "start it"),),
+        consequences=_scrub_consequences(errors_only),
+        warnings=_scrub_warnings(s),
+        preconditions=(
+            must.answering(),
+            must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
+            *(_error_scrub_known() if errors_only else ()),
+        ),
+        alternatives=("wait until what runs has ended",),
+        follow=scan_ended(s, word),
+    )
+    return decide(plan, s)
+
+
+def plan_pause(s: Situation) -> Plan:
+    """Pause the scrub; the pause outlives a reboot."""
+    title = f"Pause the scrub of {s.pool.name}"
+    if why := _resilver_in_the_way(s, "paused"):
+        return refuse("scrub", title, s.pool.name, why, *NO_WAY_TO_STOP)
+    running = Precondition(
+        "a scrub runs", lambda now: None if _state(now) == "running" else _not_running(now)
+    )
+    return decide(
+        Plan(
+            action="scrub",
+            title=title,
+            pool=s.pool.name,
+            steps=(Step(zpool("scrub", "-p", operands=(s.pool.name,)), "pause it"),),
+            consequences=(
+                "it keeps its place, over a reboot too; a replace throws a paused scrub away as"
+                " well",
+            ),
+            preconditions=(must.answering(), running),
+            follow=when(lambda now: _state(now) == "paused", "the scrub is paused"),
+        ),
+        s,
+    )
+
+
+def plan_stop(s: Situation) -> Plan:
+    """Cancel the scrub; its progress is lost."""
+    title = f"Stop the scrub of {s.pool.name}"
+    if why := _resilver_in_the_way(s, "canceled"):
+        return refuse("scrub", title, s.pool.name, why, *NO_WAY_TO_STOP)
+    scan = s.active("scrub") or s.active("errorscrub")
+    at = progress(scan) if scan else "0 %"
+    some = Precondition(
+        "a scrub runs or is paused",
+        lambda now: "there is no scrub to stop" if _state(now) is None else None,
+    )
+    return decide(
+        Plan(
+            action="scrub",
+            title=title,
+            pool=s.pool.name,
+            steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it", False),),
+            consequences=(f"it ends at {at}; the next scrub starts from 0",),
+            not_undone=("its progress is lost; to keep it, pause instead",),
+            preconditions=(must.answering(), some),
+            follow=when(lambda now: _state(now) is None, "the scrub is stopped"),
+        ),
+        s,
+    )
+
+
+def plan_resilver(s: Situation) -> Plan:
+    """Restart the resilver from the beginning, with the devices that wait."""
+    scan = s.active("resilver")
+    waiting = [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
+    lost = (f"the running resilver restarts from 0: {progress(scan)} is lost",) if scan else ()
+    gain = (f"waiting now, included then: {', '.join(waiting)}",) if waiting else (
+        "no device waits for a resilver: this would gain nothing",
+    )
+    return decide(
+        Plan(
+            action="resilver",
+            title=f"Restart the resilver of {s.pool.name}",
+            pool=s.pool.name,
+            steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it", False),),
+            consequences=(*lost, *gain),
+            not_undone=("the progress that is thrown away",) if scan else (),
+            warnings=_restart_warnings(s),
+            preconditions=(
+                must.answering(),
+                must.same_scans(s),
+                must.feature("resilver_defer", "restarting a resilver"),
+                must.nothing_runs("rebuild"),
+            ),
+            needs_typed=s.pool.name if scan and (scan.percent or 0.0) >= COSTLY else None,
+            follow=scan_ended(s, "resilver"),
+        ),
+        s,
+    )
+
+
+COSTLY = 10.0
+"""Percent of a resilver that is not thrown away without typing the pool's name."""
+
+
+def plan_stop_resilver(s: Situation) -> Plan:
+    """Always refused: says that a resilver cannot be paused or canceled, and what can be done."""
+    return refuse(
+        "resilver",
+        f"Stop the resilver of {s.pool.name}",
+        s.pool.name,
+        "ZFS can neither pause nor cancel a resilver",
+        *NO_WAY_TO_STOP,
+    )
+
+
+def _resume(s: Situation, word: str, options: tuple[str, ...]) -> Plan:
+    paused = must.scan_is(word, ("paused",), "the scrub is paused", "no scrub is paused")
+    return decide(
+        Plan(
+            action="scrub",
+            title=f"Resume the scrub of {s.pool.name}",
+            pool=s.pool.name,
+            steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "resume it"),),
+            consequences=("it goes on from where it was paused",),
+            preconditions=(must.answering(), paused),
+            follow=scan_ended(s, word),
+        ),
+        s,
+    )
+
+
+def _error_scrub_known() -> tuple[Precondition, ...]:
+    return (
+        must.version_from((2, 2), "an error scrub"),
+        must.feature("head_errlog", "an error scrub"),
+    )
+
+
+def _state(s: Situation) -> str | None:
+    scan = s.active("scrub") or s.active("errorscrub")
+    return scan.state if scan else None
+
+
+def _not_running(s: Situation) -> str:
+    return "the scrub is paused already" if _state(s) == "paused" else "there is no scrub to pause"
+
+
+def _resilver_in_the_way(s: Situation, done: str) -> str | None:
+    if s.active("resilver") or s.active("rebuild"):
+        return f"a resilver is running, and ZFS has no way for one to be {done}"
+    return None
+
+
+def _scrub_consequences(errors_only: bool) -> tuple[str, ...]:
+    if errors_only:
+        return ("reads only the blocks in the error list again, and clears those that are good",)
+    return (
+        "reads and checks every block of the pool, and repairs what has a good copy",
+        "a replace, attach or resilver that begins meanwhile throws it away",
+    )
+
+
+def _scrub_warnings(s: Situation) -> tuple[str, ...]:
+    if any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities):
+        return ("blocks that only the checkpoint refers to are not scrubbed",)
+    return ()
+
+
+def _restart_warnings(s: Situation) -> tuple[str, ...]:
+    scan = s.active("resilver")
+    if scan is None or not any(leaf.awaiting_resilver for leaf in s.pool.root.leaves()):
+        return ()
+    return (
+        "without this, the waiting devices get a full pass of their own after the running one:"
+        " restarting pays while little of it is done",
+    )

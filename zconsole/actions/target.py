@@ -1,0 +1,91 @@
+"""Finding the vdev an action is about, and naming it so that zpool cannot mistake it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.model import Pool, Scan, Vdev
+from zconsole.topology import Placed, is_group, placed
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A vdev with what stands above it."""
+
+    key: str
+    """The key of ``topology.placed``: its GUID where the source knows it."""
+    vdev: Vdev
+    parent: Vdev | None
+    top: Vdev
+    top_key: str
+
+    @property
+    def name(self) -> str:
+        """The name ``zpool status`` prints, with where it was when that is a GUID."""
+        return f"{self.vdev.name} ({self.vdev.note})" if self.vdev.note.startswith("was ") else (
+            self.vdev.name
+        )
+
+    @property
+    def group(self) -> Vdev | None:
+        """The replacing or spare group it is in, else None."""
+        return self.parent if self.parent is not None and is_group(self.parent) else None
+
+    @property
+    def argument(self) -> str:
+        """How to name it to zpool: GUID, else absolute path, else the printed name.
+
+        A GUID cannot be an option, holds no character a terminal obeys, and stays the same when
+        device names move (zpool-replace(8): "device or GUID").
+        """
+        if self.vdev.guid:
+            return self.vdev.guid
+        if self.vdev.path and self.vdev.path.startswith("/"):
+            return self.vdev.path
+        return self.vdev.name
+
+
+def find(pool: Pool, key: str) -> Target | None:
+    """The vdev with this key; None once it is no longer in the pool."""
+    nodes: dict[str, Placed] = {place.key: place for place in placed(pool.root)}
+    place = nodes.get(key)
+    if place is None or place.top is None:
+        return None
+    parent = nodes[place.parent].vdev if place.parent else None
+    return Target(key, place.vdev, parent, nodes[place.top].vdev, place.top)
+
+
+def key_of(pool: Pool, vdev: Vdev) -> str | None:
+    """The key of a vdev of this very pool; None when it is not in it."""
+    return next((place.key for place in placed(pool.root) if place.vdev is vdev), None)
+
+
+def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
+    """The leaf whose path is one of these (a disk's partition counts as the disk)."""
+    for place in placed(pool.root):
+        path = place.vdev.path
+        if path and not place.vdev.children and any(_same_device(path, p) for p in paths):
+            return find(pool, place.key)
+    return None
+
+
+def rebuild_of(pool: Pool, top: Vdev) -> Scan | None:
+    """The sequential rebuild that works on this top-level vdev, else None."""
+    return next(
+        (s for s in pool.scans if s.function == "rebuild" and s.active and s.vdev == top.name), None
+    )
+
+
+def members(top: Vdev) -> tuple[Vdev, ...]:
+    """The members of a top-level vdev; itself when it is a single device or group."""
+    return (top,) if not top.children or is_group(top) else top.children
+
+
+def progress(scan: Scan) -> str:
+    """How far a scan is, ``38.2 %``; the word ``unknown`` never hides a number."""
+    return "an unknown share" if scan.percent is None else f"{scan.percent:.1f} %"
+
+
+def _same_device(path: str, other: str) -> bool:
+    """A whole-disk vdev's path is its first partition: ``x-part1`` is on the disk ``x``."""
+    return bool(other) and path in (other, f"{other}-part1")
