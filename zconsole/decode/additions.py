@@ -1,0 +1,171 @@
+"""What stands beside the state of a pool in a raw form, put where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from zconsole.decode.capacity import CapacityRow, capacities
+from zconsole.decode.iostat import IostatRow, latest
+from zconsole.model import BlockCounters, IoRates, Pool, Scan, Vdev
+from zconsole.raw import Raw
+
+_SECTOR = 512
+_WAIT_COLUMNS = {
+    6: ("initialize", "replace", "remove", "resilver", "scrub", "trim"),
+    8: ("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
+    9: (
+        *("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
+        "raidz_expand",
+    ),
+}
+"""Columns of ``zpool wait -Hp`` by their number (print_wait_status_row, 2.0 to 2.4); without
+discard and free when asked for the six others."""
+
+
+def enriched(pool: Pool, raw: Raw) -> Pool:
+    """The pool with rates, capacities, block device counters and exact remaining bytes."""
+    changes: dict[str, Any] = {}
+    root = pool.root
+    if raw.get("iostat"):
+        root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
+    if raw.get("list") and any(
+        v.size_bytes is None or v.fragmentation is None for v in root.children
+    ):
+        root = _with_capacity(root, pool.name, raw["list"])
+    if raw.get("diskstats"):
+        root = _with_block(root, raw)
+    if root is not pool.root:
+        changes["root"] = root
+    if raw.get("wait"):
+        changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
+    return replace(pool, **changes) if changes else pool
+
+
+def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
+    """The tree with ``change``'s fields set on every vdev it has some for."""
+    children = tuple(_mapped(child, change) for child in vdev.children)
+    fields = dict(change(vdev))
+    if any(new is not old for new, old in zip(children, vdev.children, strict=True)):
+        fields["children"] = children
+    return replace(vdev, **fields) if fields else vdev
+
+
+def block_counters(raw: Raw) -> dict[str, BlockCounters]:
+    """Counters of the block devices under each leaf path that ``devices`` names."""
+    rows = _disk_rows(raw.get("diskstats") or ())
+    devices = raw.get("devices") or {}
+    found = {path: _summed(rows, names) for path, names in devices.items()}
+    return {path: counters for path, counters in found.items() if counters is not None}
+
+
+def _disk_rows(diskstats: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
+    return {str(row[2]): row for row in diskstats if len(row) >= 14}
+
+
+def _summed(rows: Mapping[str, Sequence[str]], names: Sequence[str]) -> BlockCounters | None:
+    """The sum over the devices; the busiest one's busy time, because they work side by side.
+
+    Fields: Documentation/admin-guide/iostats.rst of Linux; sectors of 512 bytes, milliseconds.
+    """
+    known = tuple(name for name in names if name in rows)
+    if not known:
+        return None
+    values = [[int(field) for field in rows[name][3:14]] for name in known]
+    total = [sum(column) for column in zip(*values, strict=True)]
+    return BlockCounters(
+        names=known,
+        read_ops=total[0],
+        read_bytes=total[2] * _SECTOR,
+        read_seconds=total[3] / 1000,
+        write_ops=total[4],
+        write_bytes=total[6] * _SECTOR,
+        write_seconds=total[7] / 1000,
+        busy_seconds=max(row[9] for row in values) / 1000,
+        in_flight=total[8],
+    )
+
+
+def _with_block(root: Vdev, raw: Raw) -> Vdev:
+    """Leaves with their block counters; without ``devices`` a plain /dev path names its own."""
+    rows = _disk_rows(raw["diskstats"])
+    devices = raw.get("devices") or {}
+
+    def change(vdev: Vdev) -> Mapping[str, Any]:
+        if vdev.children or vdev.path is None:
+            return {}
+        names = devices.get(vdev.path) or (vdev.path.rpartition("/")[2],)
+        counters = _summed(rows, names)
+        return {"block": counters} if counters else {}
+
+    return _mapped(root, change)
+
+
+def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
+    """Rates from ``zpool iostat`` rows, matched by GUID, path or printed name, in that order."""
+    by_name: dict[str, list[IostatRow]] = {}
+    for row in rows:
+        by_name.setdefault(row.name, []).append(row)
+
+    def change(vdev: Vdev) -> Mapping[str, Any]:
+        if vdev.vclass == "spare":
+            return {}
+        for key in (vdev.guid, vdev.path, vdev.name):
+            matching = by_name.get(key or "")
+            if matching:
+                row = matching.pop(0) if len(matching) > 1 else matching[0]
+                return {"rates": _rates(row), "queues": vdev.queues or row.queues}
+        return {}
+
+    return _mapped(root, change)
+
+
+def _rates(row: IostatRow) -> IoRates:
+    return IoRates(row.read, row.write, row.read_ops, row.write_ops, row.disk_wait)
+
+
+def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
+    rows: dict[tuple[str, str], list[CapacityRow]] = {}
+    for listed in capacities(listing):
+        if listed.pool.name == pool:
+            for row in listed.vdevs:
+                rows.setdefault((row.vclass, row.name), []).append(row)
+    children = tuple(_filled(child, rows) for child in root.children)
+    return replace(root, children=children)
+
+
+def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
+    """A top-level vdev with what the listing knows better than nothing."""
+    matching = rows.get((vdev.vclass, vdev.name)) or rows.get((vdev.vclass, vdev.path or ""))
+    if not matching:
+        return vdev
+    row = matching.pop(0)
+    missing = {
+        "alloc_bytes": row.alloc_bytes,
+        "size_bytes": row.size_bytes,
+        "fragmentation": row.fragmentation,
+    }
+    changes = {k: v for k, v in missing.items() if getattr(vdev, k) is None and v is not None}
+    return replace(vdev, **changes) if changes else vdev
+
+
+def _with_remaining(scans: tuple[Scan, ...], row: str) -> tuple[Scan, ...]:
+    """Text scans with ``issued`` from the exact bytes that ``zpool wait`` says remain.
+
+    Remaining is to_examine − issued (2.0 to 2.4), to_examine stays what it was at the start, so
+    printed total − remaining is off by a constant below half a printed digit, and differences
+    between samples are exact: resolution 0. A rebuild's total is re-estimated while it runs; its
+    difference would not be exact, so it stays as printed.
+    """
+    words = row.split()
+    remaining = dict(zip(_WAIT_COLUMNS.get(len(words), ()), words, strict=False))
+    return tuple(_refined(scan, remaining.get(scan.function)) for scan in scans)
+
+
+def _refined(scan: Scan, remaining: str | None) -> Scan:
+    usable = remaining is not None and remaining.isdigit() and int(remaining) > 0
+    if not usable or scan.state != "running" or not scan.resolution or scan.total_bytes is None:
+        return scan
+    issued = max(0, scan.total_bytes - int(remaining or 0))
+    return replace(scan, issued_bytes=issued, resolution=0.0)

@@ -1,0 +1,274 @@
+"""``zpool list [-v]`` output: plain, ``-H``, ``-Hp`` and JSON, from FreeBSD 9 to OpenZFS 2.4.
+
+Source: zpool_do_list, print_list_stats and print_one_column in cmd/zpool/zpool_main.c.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zconsole.decode.names import kind_of, leaf_kind
+from zconsole.decode.values import is_rounded, mapping, number
+from zconsole.errors import NotUnderstoodError
+from zconsole.units import parse_size
+
+_GROUPS = {
+    "logs": "log",
+    "cache": "cache",
+    "l2cache": "cache",
+    "spare": "spare",
+    "spares": "spare",
+    "dedup": "dedup",
+    "special": "special",
+}
+_FIELDS = {
+    "SIZE": "size",
+    "ALLOC": "alloc",
+    "USED": "alloc",
+    "FREE": "free",
+    "AVAIL": "free",
+    "FRAG": "frag",
+    "CAP": "cap",
+    "HEALTH": "health",
+}
+_BARE_LAYOUTS = {
+    11: [
+        "NAME",
+        "SIZE",
+        "ALLOC",
+        "FREE",
+        "CKPOINT",
+        "EXPANDSZ",
+        "FRAG",
+        "CAP",
+        "DEDUP",
+        "HEALTH",
+        "ALTROOT",
+    ],
+    10: ["NAME", "SIZE", "ALLOC", "FREE", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH", "ALTROOT"],
+    8: ["NAME", "SIZE", "ALLOC", "FREE", "CAP", "DEDUP", "HEALTH", "ALTROOT"],
+    7: ["NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"],
+}
+"""Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRow:
+    """One line of the listing, in bytes and shares 0…1; None for ``-``."""
+
+    name: str
+    kind: str
+    vclass: str = "normal"
+    size_bytes: int | None = None
+    """As printed: of a leaf the device's size (2.1+), which is more than can be allocated."""
+    alloc_bytes: int | None = None
+    free_bytes: int | None = None
+    fragmentation: float | None = None
+    fill: float | None = None
+    health: str | None = None
+    guid: str | None = None
+
+    @property
+    def space_bytes(self) -> int | None:
+        """Allocatable bytes: allocated and free together, else the printed size."""
+        if self.alloc_bytes is None or self.free_bytes is None:
+            return self.size_bytes
+        return self.alloc_bytes + self.free_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapacity:
+    """A pool's line, its top-level vdevs of every class and its leaves, in file order."""
+
+    pool: CapacityRow
+    vdevs: tuple[CapacityRow, ...] = ()
+    leaves: tuple[CapacityRow, ...] = ()
+    """A top-level vdev that is a device is in both."""
+    exact: bool = False
+
+
+@dataclass
+class _Draft:
+    """A pool while its lines are read."""
+
+    pool: CapacityRow
+    exact: bool
+    tops: list[CapacityRow] = field(default_factory=list)
+    leaves: list[CapacityRow] = field(default_factory=list)
+    vclass: str = "normal"
+
+
+def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+    """Every pool of a listing, a JSON document or text.
+
+    Raises NotUnderstoodError when it is no ``zpool list`` output.
+    """
+    if isinstance(listing, str) and listing.lstrip().startswith("{"):
+        try:
+            listing = json.loads(listing)
+        except ValueError as error:
+            raise NotUnderstoodError("not `zpool list -j` output: damaged JSON") from error
+    if isinstance(listing, str):
+        found = tuple(_from_text(listing))
+    else:
+        found = tuple(_from_json(mapping(listing, "list")))
+    if not found and not (isinstance(listing, str) and "no pools available" in listing):
+        raise NotUnderstoodError("not `zpool list` output")
+    return found
+
+
+def _from_text(text: str) -> Iterator[PoolCapacity]:
+    columns: list[str] = []
+    draft: _Draft | None = None
+    for line in text.splitlines():
+        words = line.split()
+        if words[:2] == ["NAME", "SIZE"]:
+            columns = words
+        elif not words:
+            continue
+        elif line[0] not in " \t" and not _is_group(words):
+            if draft is not None:
+                yield _finished(draft)
+            columns = columns or _BARE_LAYOUTS.get(len(line.split("\t")), [])
+            draft = _pool_line(line, columns)
+        elif draft is not None:
+            _vdev_line(draft, line, columns)
+    if draft is not None:
+        yield _finished(draft)
+
+
+def _is_group(words: Sequence[str]) -> bool:
+    return words[0] in _GROUPS and set(words[1:]) <= {"-"}
+
+
+def _finished(draft: _Draft) -> PoolCapacity:
+    return PoolCapacity(draft.pool, tuple(draft.tops), tuple(draft.leaves), draft.exact)
+
+
+def _pool_line(line: str, columns: Sequence[str]) -> _Draft | None:
+    name, cells = _cells(line, columns)
+    row = _row(name, "root", "normal", cells)
+    if row.size_bytes is None and row.health is None:
+        return None
+    exact = bool(cells) and not any(is_rounded(cells.get(k)) for k in ("size", "alloc", "free"))
+    return _Draft(row, exact and str(cells.get("size", "")).isdigit())
+
+
+def _vdev_line(draft: _Draft, line: str, columns: Sequence[str]) -> None:
+    """Add one line below a pool's: a group heading, a top-level vdev, a device.
+
+    ``-H`` has no indentation, but only top-level vdevs have numbers of their own in ALLOC.
+    """
+    words = line.split()
+    if _is_group(words):
+        draft.vclass = _GROUPS[words[0]]
+        return
+    name, cells = _cells(line, columns)
+    kind = kind_of(name)
+    row = _row(name, kind or leaf_kind(name), draft.vclass, cells)
+    indent = len(line) - len(line.lstrip(" "))
+    if row.alloc_bytes is not None or (indent == 2 and line[0] == " "):
+        draft.tops.append(row)
+    if kind is None or kind == "dspare":
+        draft.leaves.append(row)
+
+
+def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The name, which may contain blanks, and the cells by field name."""
+    if "\t" in line:
+        name, *values = line.strip("\n").lstrip("\t").split("\t")
+    else:
+        name, *values = line.split()
+        while values and not _is_cell(values[0]):
+            name = f"{name} {values.pop(0)}"
+    cells = dict(zip(columns[1:], values, strict=False))
+    return name, {_FIELDS[c]: v.strip() for c, v in cells.items() if c in _FIELDS}
+
+
+def _is_cell(word: str) -> bool:
+    return word == "-" or parse_size(word) is not None
+
+
+def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> CapacityRow:
+    health = cells.get("health")
+    return CapacityRow(
+        name=name,
+        kind=kind,
+        vclass=vclass,
+        size_bytes=number(cells.get("size")),
+        alloc_bytes=number(cells.get("alloc")),
+        free_bytes=number(cells.get("free")),
+        fragmentation=_share(cells.get("frag")),
+        fill=_share(cells.get("cap")),
+        health=str(health) if health not in (None, "-") else None,
+    )
+
+
+def _share(value: object) -> float | None:
+    """A percentage, with or without its sign, as a share."""
+    try:
+        return float(str(value).rstrip("%").replace(",", ".")) / 100
+    except ValueError:
+        return None
+
+
+def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
+    for key, value in mapping(document.get("pools"), "pools").items():
+        node = mapping(value, key)
+        cells = _properties(node)
+        if not cells:
+            raise NotUnderstoodError(
+                f"not a `zpool list -j` document: pool {key} has no properties"
+            )
+        row = _row(str(node.get("name", key)), "root", "normal", cells)
+        tops: list[CapacityRow] = []
+        leaves: list[CapacityRow] = []
+        for vclass, name, vdev in _json_tops(mapping(node.get("vdevs"), "vdevs")):
+            tops.append(_json_row(name, vdev, vclass))
+            leaves += [_json_row(n, leaf, vclass) for n, leaf in _json_leaves(name, vdev)]
+        yield PoolCapacity(row, tuple(tops), tuple(leaves), not is_rounded(cells.get("size")))
+
+
+def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Class, name and object of each top-level vdev; groups sit among them in this document."""
+    for key, value in vdevs.items():
+        node = mapping(value, key)
+        if key in _GROUPS and "properties" not in node:
+            for name, member in node.items():
+                yield _GROUPS[key], name, mapping(member, name)
+        else:
+            yield "normal", key, node
+
+
+def _json_leaves(name: str, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    below = mapping(node.get("vdevs"), name)
+    if not below:
+        yield name, node
+    for key, child in below.items():
+        yield from _json_leaves(key, mapping(child, key))
+
+
+def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> CapacityRow:
+    name = str(node.get("name", key))
+    row = _row(name, kind_of(name) or leaf_kind(name), vclass, _properties(node))
+    return row
+
+
+def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
+    names = {
+        "size": "size",
+        "allocated": "alloc",
+        "free": "free",
+        "fragmentation": "frag",
+        "capacity": "cap",
+        "health": "health",
+    }
+    properties = mapping(node.get("properties"), "properties")
+    return {
+        short: mapping(properties[name], name).get("value")
+        for name, short in names.items()
+        if name in properties
+    }

@@ -1,0 +1,121 @@
+"""From a raw form to samples, whatever the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
+from typing import Any
+
+from zconsole.decode.additions import block_counters, enriched
+from zconsole.decode.libzfs import pool_of as libzfs_pool
+from zconsole.decode.status_json import is_exact
+from zconsole.decode.status_json import pools_of as json_pools
+from zconsole.decode.text import pools_of as text_pools
+from zconsole.decode.values import mapping, zone_of
+from zconsole.errors import NotUnderstoodError
+from zconsole.model import Event, HostLoad, Pool, Sample, Trouble
+from zconsole.raw import Raw
+
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a damaged form can run into; the decoders check what a wrong value would hide."""
+
+
+def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | Trouble, ...]:
+    """Every pool in a raw form: libzfs before ``status`` before ``text``.
+
+    ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``.
+    Raises NotUnderstoodError when no form is there or the form is no ZFS output.
+    """
+    try:
+        return _decode(raw, zone)
+    except _DAMAGE as error:
+        raise NotUnderstoodError(f"damaged ZFS output: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    detail = " ".join(str(error).split())[:80]
+    return f"{type(error).__name__} {detail}".strip()
+
+
+def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
+    if not isinstance(raw, Mapping):
+        raise NotUnderstoodError("not a sample: no JSON object")
+    if "libzfs" in raw:
+        config = mapping(raw["libzfs"], "libzfs")
+        names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
+        pool = libzfs_pool(config, raw["t"], names, message, raw.get("version"))
+        return (_sample(raw, "libzfs", pool, True, zone),)
+    if "status" in raw:
+        return _from_json(raw, zone)
+    if "text" in raw:
+        pools = text_pools(raw["text"], zone_of(raw, zone))
+        return tuple(_sample(raw, "text", pool, False, zone) for pool in pools)
+    if "problem" in raw:
+        return (_trouble(raw),)
+    raise NotUnderstoodError("not a sample: none of libzfs, status, text")
+
+
+def _from_json(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
+    document = mapping(raw["status"], "status")
+    names = mapping(raw.get("names"), "names")
+    found = json_pools(document, raw["t"], names, zone_of(raw, zone))
+    return tuple(_sample(raw, "json", pool, is_exact(node), zone) for node, pool in found)
+
+
+def _sample(raw: Raw, form: str, pool: Pool, exact: bool, zone: tzinfo) -> Sample:
+    return Sample(
+        t=float(raw["t"]),
+        clock=float(raw.get("clock", raw["t"])),
+        source=raw.get("source", form),
+        exact=exact,
+        pool=enriched(pool, raw),
+        kstat=raw.get("kstat"),
+        host=_host(raw),
+        version=raw.get("version"),
+        events=_events(raw),
+    )
+
+
+def _trouble(raw: Raw) -> Trouble:
+    return Trouble(
+        pool=raw.get("pool", ""),
+        t=float(raw["t"]),
+        clock=float(raw.get("clock", raw["t"])),
+        text=" ".join(str(raw["problem"]).split()),
+        kstat=raw.get("kstat"),
+        block=block_counters(raw),
+        host=_host(raw),
+    )
+
+
+def _host(raw: Raw) -> HostLoad | None:
+    host: Mapping[str, Any] = mapping(raw.get("host"), "host")
+    if not host:
+        return None
+    return HostLoad(
+        cpu=host.get("cpu"),
+        memory_total=host.get("memory_total"),
+        memory_available=host.get("memory_available"),
+        arc_bytes=host.get("arc_bytes"),
+    )
+
+
+def _events(raw: Raw) -> tuple[Event, ...]:
+    return tuple(
+        Event(
+            t=float(event["t"]),
+            name=str(event.get("name", "")),
+            text=str(event.get("text", "")),
+            severity=str(event.get("severity", "info")),
+            vdev=event.get("vdev"),
+            origin=str(event.get("origin", "zpool")),
+        )
+        for event in raw.get("events") or ()
+    )

@@ -1,0 +1,299 @@
+"""The config nvlist of ``zpool_get_config`` as a model pool.
+
+Key names: include/sys/fs/zfs.h (ZPOOL_CONFIG_*). What is shown and under which name follows
+print_status_config (cmd/zpool/zpool_main.c) and zpool_vdev_name (lib/libzfs/libzfs_pool.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zconsole.decode.libzfs_scans import active_function, activities_of, scans_of
+from zconsole.decode.names import disk_name, parity_of
+from zconsole.decode.notes import Condition, note_of, scan_marker, trim_state
+from zconsole.decode.tree import with_spares_left
+from zconsole.decode.values import mapping, number, text_of
+from zconsole.decode.words import VDEV_STATES, aux_word, spare_word, state_word
+from zconsole.errors import NotUnderstoodError
+from zconsole.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
+
+_QUEUES = {
+    "sync_r": "vdev_sync_r",
+    "sync_w": "vdev_sync_w",
+    "async_r": "vdev_async_r",
+    "async_w": "vdev_async_w",
+    "scrub": "vdev_async_scrub",
+    "trim": "vdev_async_trim",
+    "rebuild": "vdev_rebuild",
+}
+_QUEUE_KEYS = tuple((q, f"{k}_pend_queue", f"{k}_active_queue") for q, k in _QUEUES.items())
+_HISTOGRAM_KEYS = (
+    ("disk_r", "vdev_disk_r_lat_histo"),
+    ("disk_w", "vdev_disk_w_lat_histo"),
+    ("total_r", "vdev_tot_r_lat_histo"),
+    ("total_w", "vdev_tot_w_lat_histo"),
+    ("scrub", "vdev_scrub_histo"),
+    ("rebuild", "vdev_rebuild_histo"),
+)
+_UNKNOWN_FRAGMENTATION = 100
+_NO_STATS: Sequence[int] = (0,) * 48
+_HIDDEN = frozenset({"hole", "indirect"})
+_SECTIONS = {"log": "log", "logs": "log", "special": "special", "dedup": "dedup"}
+_SHOWN = ("normal", "dedup", "special", "log")
+_HEALTHY = VDEV_STATES.index("ONLINE")
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What every vdev of one sample shares."""
+
+    names: Mapping[str, str]
+    function: str | None
+    """The active healing scan's function."""
+
+
+def pool_of(
+    config: Mapping[str, Any],
+    now: float,
+    names: Mapping[str, str],
+    message: Mapping[str, Any],
+    version: str | None,
+) -> Pool:
+    """The pool of a config nvlist, with zpool's own figures for epoch ``now``.
+
+    ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
+    ``action``, ``see``, ``errors``). Raises NotUnderstoodError when it is no pool's config.
+    """
+    tree = mapping(config.get("vdev_tree"), "vdev_tree")
+    if not tree or not isinstance(config.get("name"), str):
+        raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
+    root = _root(tree, config["name"], _Context(names, active_function(tree)))
+    tops = _top_names(tree, names)
+    count = number(config.get("error_count"))
+    return Pool(
+        name=config["name"],
+        state="SUSPENDED" if "suspended" in config else root.state,
+        root=root,
+        guid=_guid(config, "pool_guid"),
+        message=text_of(message.get("status")),
+        action=text_of(message.get("action")),
+        see=text_of(message.get("see")),
+        scans=scans_of(tree, tops, now, version),
+        activities=activities_of(tree, tops, now),
+        error_count=count,
+        errors=_errors(message.get("errors"), count),
+        comment=text_of(config.get("comment")),
+        txg=number(config.get("txg")),
+    )
+
+
+def _guid(node: Mapping[str, Any], key: str = "guid") -> str | None:
+    value = node.get(key)
+    return None if value is None else str(value)
+
+
+def _errors(listed: object, count: int | None) -> tuple[str, ...] | None:
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return tuple(str(name) for name in listed)
+    return () if count == 0 else None
+
+
+def _top_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(_name(child, names) for child in tree.get("children", ()))
+
+
+def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
+    sections: dict[str, list[Vdev]] = {section: [] for section in _SHOWN}
+    for child in tree.get("children", ()):
+        if child.get("is_hole") or child["type"] in _HIDDEN:
+            continue
+        section = "log" if child.get("is_log") else _section(child)
+        rebuilding = _rebuilding(child)
+        sections.setdefault(section, []).append(_vdev(child, section, context, rebuilding, True))
+    children = [vdev for section in sections.values() for vdev in section]
+    children += [_vdev(c, "cache", context, False, True) for c in tree.get("l2cache", ())]
+    children += [_vdev(c, "spare", context, False, True) for c in tree.get("spares", ())]
+    stats = canonical(tree.get("vdev_stats"))
+    state, aux, note = _condition(tree, stats, "", False)
+    return Vdev(
+        name=name,
+        kind="root",
+        state=state_word(state, aux),
+        guid=_guid(tree),
+        note=note,
+        errors=ErrorCounters(stats[20], stats[21], stats[22]),
+        alloc_bytes=stats[3],
+        size_bytes=stats[4],
+        io=_io(stats),
+        children=with_spares_left(tuple(children)),
+    )
+
+
+def _section(node: Mapping[str, Any]) -> str:
+    bias = node.get("alloc_bias")
+    return "normal" if bias is None else _SECTIONS.get(str(bias), str(bias))
+
+
+def _rebuilding(node: Mapping[str, Any]) -> bool:
+    stats = node.get("org.openzfs:rebuild_stats")
+    return bool(stats) and stats[0] == 1
+
+
+def canonical(values: Sequence[int] | None) -> Sequence[int]:
+    """``vdev_stats`` of any version in 2.3's order of 48; what a version lacks is 0.
+
+    Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9.
+    """
+    if not values:
+        return _NO_STATS
+    length = len(values)
+    if length >= 48:
+        return values
+    if length == 46:
+        values = [*values[:45], 0, values[45]]
+    elif 23 < length < 41:
+        values = [*values[:23], 0, *values[23:]]
+    return [*values, *_NO_STATS[len(values) :]]
+
+
+def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """The printed name (zpool_vdev_name with VDEV_NAME_TYPE_ID)."""
+    path = node.get("path")
+    if "not_present" in node:
+        return str(node.get("guid", ""))
+    if path is not None:
+        if path in names:
+            return names[path]
+        return disk_name(path, bool(node.get("whole_disk"))) if node["type"] == "disk" else path
+    kind = node["type"]
+    if kind == "raidz":
+        kind = f"raidz{node.get('nparity', 1)}"
+    elif kind == "draid":
+        kind = (
+            f"draid{node.get('nparity', 1)}:{node.get('draid_ndata')}d"
+            f":{len(node.get('children', ()))}c:{node.get('draid_nspares', 0)}s"
+        )
+    return f"{kind}-{node.get('id', 0)}"
+
+
+def _vdev(
+    node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
+) -> Vdev:
+    values = node.get("vdev_stats")
+    stats = canonical(values)
+    below = node.get("children")
+    leaf = not below
+    marker = _marker(stats, context, rebuilding) if leaf else ""
+    enum_state, aux, note = _condition(node, stats, marker, leaf)
+    name = _name(node, context.names)
+    kind, nparity = _kind(node)
+    more = node.get("vdev_stats_ex") or {}
+    has_space = top and stats[4] > 0
+    return Vdev(
+        name=name,
+        kind=kind,
+        vclass=section,
+        state=spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux),
+        guid=_guid(node),
+        path=node.get("path"),
+        note=note,
+        errors=_counters(stats, leaf, section, len(values or ())),
+        resilvering=marker == "(resilvering)",
+        awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
+        removing=stats[25] != 0,
+        alloc_bytes=stats[3] if has_space else None,
+        size_bytes=stats[4] if has_space else (stats[46] or stats[6] or None) if leaf else None,
+        fragmentation=_fragmentation(stats) if has_space else None,
+        scan_processed=(stats[41] if rebuilding else stats[26]) if leaf else None,
+        ashift=node.get("ashift") or stats[42] or None,
+        physical_ashift=stats[44] or None,
+        nparity=nparity,
+        data_disks=node.get("draid_ndata"),
+        io=_io(stats) if values and section != "spare" else None,
+        queues=_queues(more),
+        histograms={k: tuple(more[key]) for k, key in _HISTOGRAM_KEYS if key in more},
+        initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
+        trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
+        phys_path=node.get("phys_path"),
+        devid=node.get("devid"),
+        create_txg=node.get("create_txg"),
+        allocating=not stats[45] if top and len(values or ()) > 46 else None,
+        children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
+    )
+
+
+def _kind(node: Mapping[str, Any]) -> tuple[str, int | None]:
+    kind = str(node["type"])
+    if kind in ("raidz", "draid"):
+        kind = f"{kind}{node.get('nparity', 1)}"
+    return kind, parity_of(kind)
+
+
+def _counters(stats: Sequence[int], leaf: bool, section: str, length: int) -> ErrorCounters:
+    if section == "spare":
+        return ErrorCounters()
+    slow = stats[34] if leaf and length > 34 else None
+    return ErrorCounters(stats[20], stats[21], stats[22], slow)
+
+
+def _condition(
+    node: Mapping[str, Any], stats: Sequence[int], marker: str, leaf: bool
+) -> tuple[str, str, str]:
+    """The enum words of state and aux, and the note."""
+    value = stats[1]
+    state = VDEV_STATES[value] if 0 <= value < len(VDEV_STATES) else "UNKNOWN"
+    aux = aux_word(stats[2]) if stats[2] else ""
+    plain = not (aux or marker or stats[25] or stats[45] or stats[30] or stats[39])
+    if plain and stats[42] >= stats[44] and "not_present" not in node:
+        return state, aux, ""
+    errors = stats[20] or stats[21] or stats[22]
+    note = note_of(
+        Condition(
+            aux=aux,
+            was=str(node.get("path", "")) if "not_present" in node else None,
+            slow_only=leaf and not errors and stats[34] > 0,
+            ashift=stats[42] if leaf else 0,
+            physical_ashift=stats[44] if leaf else 0,
+            removing=stats[25] != 0,
+            allocating=stats[45] == 0,
+            marker=marker,
+            initializing=leaf and stats[30] == 1,
+            trimming=leaf and stats[39] == 1,
+        )
+    )
+    return state, aux, note
+
+
+def _marker(stats: Sequence[int], context: _Context, rebuilding: bool) -> str:
+    if stats[1] != _HEALTHY:
+        return ""
+    marker = scan_marker(context.function, stats[26], stats[33] != 0)
+    return "(resilvering)" if rebuilding and stats[41] else marker
+
+
+def _fragmentation(stats: Sequence[int]) -> float | None:
+    # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
+    return stats[27] / 100 if stats[27] <= _UNKNOWN_FRAGMENTATION else None
+
+
+def _io(stats: Sequence[int]) -> IoCounters:
+    return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
+
+
+def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
+    return {
+        name: (more[pending], more[active])
+        for name, pending, active in _QUEUE_KEYS
+        if pending in more and active in more
+    }
+
+
+def _progress(values: Sequence[int], errors: int) -> Progress | None:
+    done, total, state, time = values
+    word = trim_state(state)
+    if word is None:
+        return None
+    share = 1.0 if word == "complete" else done / (total + 1)
+    return Progress(word, done, total, share, float(time) or None, errors)

@@ -1,0 +1,92 @@
+"""Names as ``zpool status`` prints them, and what a name says about its vdev."""
+
+from __future__ import annotations
+
+import re
+
+_SEARCH_PATHS = (
+    "/dev/disk/by-vdev/",
+    "/dev/mapper/",
+    "/dev/disk/by-partlabel/",
+    "/dev/disk/by-partuuid/",
+    "/dev/disk/by-label/",
+    "/dev/disk/by-uuid/",
+    "/dev/disk/by-id/",
+    "/dev/disk/by-path/",
+    "/dev/",
+)
+"""Prefixes a disk's name loses (zpool_default_search_paths, lib/libzutil, Linux, 2.3)."""
+
+_PARTITION = re.compile(
+    r"(?P<disk>.+)-part\d+|(?P<numbered>.+\d)p\d+|(?P<letters>(?:[hsv]d|xvd)[a-z]+)\d+"
+)
+_GROUP = re.compile(r"(mirror|raidz[123]?|draid[123]?|replacing|spare)(?::[\w:]+)?(?:-\d+)?")
+_DSPARE = re.compile(r"draid[123]-\d+-\d+")
+_NUMBERED = re.compile(r"(indirect|hole|missing)-\d+")
+_KNOWN_STEMS = ("mirror", "raidz", "draid", "replacing", "spare", "indirect", "hole", "missing")
+
+
+def strip_path(path: str) -> str:
+    """A disk's path without the directory zpool leaves out (zfs_strip_path, lib/libzutil)."""
+    for prefix in _SEARCH_PATHS:
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    return path
+
+
+def strip_partition(name: str) -> str:
+    """A whole disk's name without zpool's partition (zfs_strip_partition, Linux)."""
+    match = _PARTITION.fullmatch(name)
+    if match is None:
+        return name
+    return match["disk"] or match["numbered"] or match["letters"]
+
+
+def disk_name(path: str, whole_disk: bool | None) -> str:
+    """The name of a disk at ``path`` as ``zpool status`` without options prints it.
+
+    Where nobody said whether zpool partitioned the disk itself (JSON has no ``whole_disk``),
+    partition 1 is taken for zpool's own, which always is number 1; a partition 1 made by hand
+    then loses its suffix (``sda1`` shows as ``sda``). Other numbers keep theirs.
+    """
+    name = strip_path(path)
+    if whole_disk is None:
+        whole_disk = name.endswith(("-part1", "p1")) or (
+            name[-1:] == "1" and not name[-2:-1].isdigit() and "-" not in name
+        )
+    return strip_partition(name) if whole_disk else name
+
+
+def kind_of(name: str) -> str | None:
+    """The kind that a printed name tells: mirror, raidz2, draid1, replacing, …; None for a disk.
+
+    A bare ``raidz`` (before names had a number) is single parity.
+    """
+    if not name.startswith(_KNOWN_STEMS):
+        return None
+    if _DSPARE.fullmatch(name):
+        return "dspare"
+    if match := _NUMBERED.fullmatch(name):
+        return match[1]
+    match = _GROUP.fullmatch(name)
+    if match is None:
+        return None
+    return f"{match[1]}1" if match[1] in ("raidz", "draid") else match[1]
+
+
+def leaf_kind(name: str) -> str:
+    """``file`` for a name that is a path outside /dev, else ``disk``."""
+    return "file" if name.startswith("/") and not name.startswith("/dev/") else "disk"
+
+
+def draid_shape(name: str) -> tuple[int, int] | None:
+    """Data disks and distributed spares that a dRAID's name tells (``draid1:3d:7c:1s-0``)."""
+    match = re.match(r"draid\d?:(\d+)d:\d+c:(\d+)s", name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def parity_of(kind: str) -> int | None:
+    """Parity devices of a raidz or dRAID kind, else None."""
+    if kind.startswith(("raidz", "draid")) and kind[-1:].isdigit():
+        return int(kind[-1])
+    return None

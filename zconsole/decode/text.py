@@ -1,0 +1,179 @@
+"""``zpool status`` text of every dialect, from Solaris 10 to OpenZFS 2.4.
+
+The text is cut into pools and their tagged sections here; ``text_scan``, ``text_config`` and
+``text_activity`` read the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from zconsole.decode.formulas import in_order
+from zconsole.decode.text_activity import activity_of
+from zconsole.decode.text_config import config_of, looks_like_row
+from zconsole.decode.text_scan import scan_of
+from zconsole.errors import NotUnderstoodError
+from zconsole.model import Activity, Pool, Scan
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TAG = re.compile(
+    r"(\s*)(pool|id|state|status|action|see|scan|scrub|remove|checkpoint|expand|condense|comment"
+    r"|config|errors|dedup):(?:\s+|$)(.*)"
+)
+_FILES_FOLLOW = "Permanent errors have been detected"
+_ENTRY_INDENT = 8
+"""Blanks before each name in a list of damaged files (``%7s %s``)."""
+_FARTHEST_TAG = 16
+
+
+@dataclass
+class _Section:
+    """One tagged part of a pool's text: its tag, that line's rest and the lines below."""
+
+    tag: str
+    indent: int
+    lines: list[str]
+
+
+@dataclass
+class _Block:
+    """The sections of one pool, in file order."""
+
+    sections: list[_Section] = field(default_factory=list)
+
+    def first(self, tag: str) -> str | None:
+        """The first section with this tag as one line, None when there is none."""
+        for section in self.sections:
+            if section.tag == tag:
+                return " ".join(" ".join(section.lines).split())
+        return None
+
+    def all(self, *tags: str) -> Iterator[_Section]:
+        """Every section with one of the tags."""
+        return (section for section in self.sections if section.tag in tags)
+
+
+def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
+    """Every pool in the text; () when zpool said that there are none.
+
+    ``zone``: of the zoneless dates. Raises NotUnderstoodError when nothing in it is
+    ``zpool status`` output.
+    """
+    if not isinstance(text, str):
+        raise NotUnderstoodError("not `zpool status` output: no text")
+    lines = [_ANSI.sub("", line).rstrip("\r\n\f") for line in text.split("\n")]
+    blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
+    if not blocks and not text.strip().startswith(("no pools available", "all pools are healthy")):
+        raise NotUnderstoodError("not `zpool status` output")
+    return tuple(_pool(block, zone) for block in blocks)
+
+
+def _means_a_pool(block: _Block) -> bool:
+    tags = {section.tag for section in block.sections}
+    rows = any(looks_like_row(line) for s in block.all("config") for line in s.lines)
+    return rows or ("pool" in tags and len(tags) > 1) or {"state", "scan"} <= tags
+
+
+def _blocks(lines: list[str]) -> list[_Block]:
+    blocks, current = [_Block()], None
+    blank = True
+    for line in lines:
+        found = _tag_of(line, current, blank)
+        if found is not None:
+            if found.tag == "pool":
+                blocks.append(_Block())
+            current = found
+            blocks[-1].sections.append(found)
+        elif current is not None:
+            current.lines.append(line)
+        elif line.strip():
+            current = _Section("config", 0, [line])
+            blocks[-1].sections.append(current)
+        blank = not line.strip()
+    return blocks
+
+
+def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section | None:
+    """The section that this line starts, None when it continues the current one."""
+    match = _TAG.match(line)
+    if match is None:
+        return None
+    indent = len(match[1].expandtabs())
+    if indent > _FARTHEST_TAG:
+        return None
+    if current is not None and current.tag == "errors" and len(current.lines) > 1:
+        # Names of damaged files may look like tags; only a new pool ends their list.
+        if match[2] == "errors" and indent <= current.indent:
+            return _Section(match[2], indent, [match[3]])
+        if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not after_blank:
+            return None
+    return _Section(match[2], indent, [match[3]])
+
+
+def _pool(block: _Block, zone: tzinfo) -> Pool:
+    state = block.first("state")
+    rows = [line for section in block.all("config") for line in section.lines]
+    name = block.first("pool")
+    scans = _scans(block, zone)
+    running = next((s.function for s in scans if s.active), None)
+    root = config_of(rows, name, running, zone)
+    if state is None and name is None and root.name:
+        state = root.state
+    count, names = _errors(block)
+    return Pool(
+        name=name or root.name,
+        state=state or None,
+        root=root,
+        guid=block.first("id") or None,
+        message=block.first("status") or None,
+        action=block.first("action") or None,
+        see=block.first("see") or None,
+        scans=scans,
+        activities=_activities(block, root.children, zone),
+        error_count=count,
+        errors=names,
+        comment=block.first("comment") or None,
+    )
+
+
+def _scans(block: _Block, zone: tzinfo) -> tuple[Scan, ...]:
+    found = (scan_of(section.lines, zone) for section in block.all("scan", "scrub"))
+    return in_order([scan for scan in found if scan is not None])
+
+
+def _activities(block: _Block, tops: tuple[object, ...], zone: tzinfo) -> tuple[Activity, ...]:
+    sections = block.all("remove", "checkpoint", "expand", "condense")
+    found = (activity_of(section.tag, section.lines, zone) for section in sections)
+    return tuple(activity for activity in found if activity is not None)
+
+
+def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
+    """Number of data errors and names of damaged files, as far as the text tells."""
+    sections = list(block.all("errors"))
+    if not sections:
+        return None, None
+    section = next((s for s in sections if _FILES_FOLLOW in s.lines[0]), sections[-1])
+    head = section.lines[0].strip()
+    if head.startswith("No known data errors"):
+        return 0, ()
+    if match := re.match(r"(\d+) data error", head):
+        return int(match[1]), None
+    if _FILES_FOLLOW not in head:
+        return None, None
+    names = _listed(section)
+    return (len(names), names) if names else (None, None)
+
+
+def _listed(section: _Section) -> tuple[str, ...]:
+    """The indented names below the heading, with blanks that belong to a name kept."""
+    entries = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
+    entries = [line for line in entries if line.strip() and line[:1] == " "]
+    if not entries:
+        return ()
+    usual = section.indent + _ENTRY_INDENT
+    least = min(len(line) - len(line.lstrip(" ")) for line in entries)
+    cut = usual if least >= usual else least
+    return tuple(line[cut:] for line in entries)

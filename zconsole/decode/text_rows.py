@@ -1,0 +1,137 @@
+"""One row of a config table: indentation, name, state, counters and the text after them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from zconsole.units import parse_size
+
+_STATE = re.compile(r"[A-Z][A-Z_]{2,}")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?[KMGTPE]?")
+_TAIL = re.compile(
+    r"(?P<name>\S(?:.*?\S)?)\s+(?P<state>[A-Z][A-Z_]{2,})"
+    r"(?P<rest>\s+\d+(?:[.,]\d+)?[KMGTPE]?\s+\d.*|\s*)"
+)
+_KNOWN_STATES = frozenset(
+    [
+        "ONLINE",
+        "DEGRADED",
+        "FAULTED",
+        "OFFLINE",
+        "UNAVAIL",
+        "REMOVED",
+        "SPLIT",
+        "AVAIL",
+        "INUSE",
+        "SUSPENDED",
+    ]
+)
+_COUNTERS = ("READ", "WRITE", "CKSUM", "SLOW")
+_EXTRA = frozenset({"POWER", "DIO"})
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The heading of a config table: where NAME and STATE begin, and the columns after STATE."""
+
+    indent: int
+    state: int
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, line: str) -> Columns | None:
+        """The columns of a ``NAME STATE READ …`` line, None for any other line."""
+        words = line.split()
+        if words[:2] != ["NAME", "STATE"]:
+            return None
+        flat = line.expandtabs()
+        counted = tuple(w for w in words[2:] if w in _COUNTERS or w in _EXTRA)
+        return cls(flat.index("NAME"), flat.index("STATE"), counted)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A parsed row; ``state`` is None for a class heading."""
+
+    indent: int
+    name: str
+    state: str | None
+    counters: tuple[int | None, int | None, int | None, int | None]
+    """READ, WRITE, CKSUM, SLOW; None where none is printed."""
+    note: str
+
+
+_NO_COUNTERS = (None, None, None, None)
+
+
+def row_of(line: str, columns: Columns | None) -> Row | None:
+    """The row that a line is, None for a blank line."""
+    flat = line.expandtabs().rstrip()
+    name = flat.lstrip()
+    if not name:
+        return None
+    indent = len(flat) - len(name)
+    split = _by_column(flat, indent, columns) or _by_pattern(name)
+    if split is None:
+        return Row(indent, name, None, _NO_COUNTERS, "")
+    name, state, rest = split
+    counters, note = _counters(rest, columns)
+    return Row(indent, name, state, counters, note)
+
+
+def looks_like_row(line: str) -> bool:
+    """Whether a line alone, without a heading, shows a vdev or is the heading."""
+    if Columns.of(line) is not None:
+        return True
+    split = _by_pattern(line.strip())
+    return split is not None and (split[1] in _KNOWN_STATES or bool(split[2].strip()))
+
+
+def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
+    """Name, state and rest, cut where the heading says: names may contain blanks."""
+    if columns is None or indent >= columns.state:
+        return None
+    at = columns.state - _wider(flat[: columns.state])
+    if flat[at - 1 : at] != " ":
+        return None
+    match = _STATE.match(flat, at)
+    name = flat[:at].strip()
+    if match is None or not name or flat[match.end() : match.end() + 1] not in ("", " "):
+        return None
+    return name, match[0], flat[match.end() :]
+
+
+def _wider(text: str) -> int:
+    """Columns lost to characters of several bytes: zpool pads to bytes, not to characters."""
+    return 0 if text.isascii() else len(text.encode("utf-8", "surrogateescape")) - len(text)
+
+
+def _by_pattern(text: str) -> tuple[str, str, str] | None:
+    """Name, state and rest of a row that is out of line with the heading, or has none."""
+    match = _TAIL.fullmatch(text)
+    if match is not None:
+        return match["name"], match["state"], match["rest"]
+    name, _, rest = text.partition(" ")
+    words = rest.split(None, 1)
+    if words and words[0] in _KNOWN_STATES:
+        return name, words[0], words[1] if len(words) > 1 else ""
+    return None
+
+
+def _counters(
+    rest: str, columns: Columns | None
+) -> tuple[tuple[int | None, int | None, int | None, int | None], str]:
+    names = columns.names if columns and columns.names else _COUNTERS
+    found: dict[str, int | None] = {}
+    rest = rest.strip()
+    for name in names:
+        word, _, after = rest.partition(" ")
+        if name not in _EXTRA and word != "-" and not _NUMBER.fullmatch(word):
+            break
+        if not word or (not found and name != "READ"):
+            break
+        found[name] = parse_size(word)
+        rest = after.lstrip()
+    read, write, cksum, slow = (found.get(name) for name in _COUNTERS)
+    return (read, write, cksum, slow), rest

@@ -1,0 +1,104 @@
+"""Numbers and dates as outside text and JSON give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.units import parse_size
+
+_MONTHS = {
+    month: index
+    for index, month in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+_DATE = re.compile(
+    r"(?P<month>[A-Z][a-z]{2})\s+(?P<day>\d{1,2})\s+(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)"
+    r"(?:\s(?P<half>[AP]M))?(?:\s[A-Z+\-]\S*)?\s(?P<year>\d{4})",
+    re.ASCII,
+)
+_FOREIGN_DATE = re.compile(
+    r"(?P<day>\d{1,2})\s+(?P<month>[A-Z][a-z]{2})\s+(?P<year>\d{4})\s"
+    r"(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:\s(?P<half>[AP]M))?",
+    re.ASCII,
+)
+
+
+def zone_of(raw: Mapping[str, Any], zone: tzinfo) -> tzinfo:
+    """The zone of zoneless dates: the raw form's own offset, else ``zone``."""
+    offset = raw.get("utc_offset")
+    if isinstance(offset, (int, float)) and abs(offset) < 86400:
+        return timezone(timedelta(seconds=offset))
+    return zone
+
+
+def parse_date(text: str, zone: tzinfo) -> float | None:
+    """Epoch seconds of a ctime date (``Sun Aug  3 15:14:45 2014``) in ``zone``; None for junk.
+
+    Also read: date(1)'s forms with a zone word or AM/PM, which plain ``-j`` prints.
+    """
+    match = _DATE.search(text) or _FOREIGN_DATE.search(text)
+    if match is None or match["month"] not in _MONTHS:
+        return None
+    hour = int(match["h"])
+    if match["half"]:
+        hour = hour % 12 + (12 if match["half"] == "PM" else 0)
+    try:
+        return datetime(
+            int(match["year"]),
+            _MONTHS[match["month"]],
+            int(match["day"]),
+            hour,
+            int(match["m"]),
+            min(59, int(match["s"])),
+            tzinfo=zone,
+        ).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_rounded(value: object) -> bool:
+    """Whether a JSON leaf is a human-rounded number (``"12.9T"``) rather than digits."""
+    return isinstance(value, str) and not value.isdigit() and parse_size(value) is not None
+
+
+def number(value: object) -> int | None:
+    """The integer of a JSON leaf: a number, digits as a string, or a printed size (×1024^k)."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return round(value) if abs(value) < 1e300 else None
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() else parse_size(value)
+    return None
+
+
+def moment(value: object, zone: tzinfo) -> float | None:
+    """Epoch seconds of a JSON leaf: a number, digits, or a printed date; None for 0 and junk."""
+    if isinstance(value, str) and ":" in value:
+        return parse_date(value, zone)
+    seconds = number(value)
+    return float(seconds) if seconds else None
+
+
+def text_of(value: object) -> str | None:
+    """A wrapped message as one line, None when there is none."""
+    if not isinstance(value, str):
+        return None
+    return " ".join(value.split()) or None
+
+
+def mapping(value: object, what: str) -> Mapping[str, Any]:
+    """``value`` if it is a JSON object, {} if it is absent.
+
+    Raises NotUnderstoodError, naming ``what`` it should have been.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise NotUnderstoodError(f"not ZFS output: {what} is no object")
+    return value

@@ -1,0 +1,99 @@
+"""The words zpool prints for what the kernel reports as numbers, and the other way round."""
+
+from __future__ import annotations
+
+VDEV_STATES = (
+    "UNKNOWN",
+    "CLOSED",
+    "OFFLINE",
+    "REMOVED",
+    "CANT_OPEN",
+    "FAULTED",
+    "DEGRADED",
+    "ONLINE",
+)
+"""``vdev_state_t`` by value (include/sys/fs/zfs.h, 0.6 to 2.4)."""
+
+AUX_WORDS = (
+    "NONE",
+    "OPEN_FAILED",
+    "CORRUPT_DATA",
+    "NO_REPLICAS",
+    "BAD_GUID_SUM",
+    "TOO_SMALL",
+    "BAD_LABEL",
+    "VERSION_NEWER",
+    "VERSION_OLDER",
+    "UNSUP_FEAT",
+    "SPARED",
+    "ERR_EXCEEDED",
+    "IO_FAILURE",
+    "BAD_LOG",
+    "EXTERNAL",
+    "SPLIT_POOL",
+    "BAD_ASHIFT",
+    "EXTERNAL_PERSIST",
+    "ACTIVE",
+    "CHILDREN_OFFLINE",
+    "ASHIFT_TOO_BIG",
+)
+"""``vdev_aux_t`` by value (include/sys/fs/zfs.h, 0.6 to 2.4)."""
+
+_AUX_TEXTS = {
+    "OPEN_FAILED": "cannot open",
+    "BAD_GUID_SUM": "missing device",
+    "NO_REPLICAS": "insufficient replicas",
+    "VERSION_NEWER": "newer version",
+    "UNSUP_FEAT": "unsupported feature(s)",
+    "ASHIFT_TOO_BIG": "unsupported minimum blocksize",
+    "SPARED": "currently in use",
+    "ERR_EXCEEDED": "too many errors",
+    "IO_FAILURE": "experienced I/O failures",
+    "BAD_LOG": "bad intent log",
+    "EXTERNAL": "external device fault",
+    "SPLIT_POOL": "split into new pool",
+    "ACTIVE": "currently in use",
+    "CHILDREN_OFFLINE": "all children offline",
+    "BAD_LABEL": "invalid label",
+}
+
+_CANT_OPEN = {"CORRUPT_DATA": "FAULTED", "BAD_LOG": "FAULTED", "SPLIT_POOL": "SPLIT"}
+
+_UNCHANGED = frozenset({"OFFLINE", "REMOVED", "FAULTED", "DEGRADED", "ONLINE"})
+
+
+def aux_word(value: int) -> str:
+    """The name of a ``vdev_aux_t``; an unknown one reads as corrupted data, as in zpool."""
+    return AUX_WORDS[value] if 0 <= value < len(AUX_WORDS) else "CORRUPT_DATA"
+
+
+def aux_text(aux: str, slow_only: bool = False) -> str:
+    """What ``zpool status`` prints for an auxiliary state, "" for none.
+
+    ``slow_only``: a leaf with slow I/Os but no errors, which 2.2+ words differently.
+    Source: print_status_config in cmd/zpool/zpool_main.c (2.3.9).
+    """
+    if aux in ("", "NONE"):
+        return ""
+    if aux == "ERR_EXCEEDED" and slow_only:
+        return "too many slow I/Os"
+    return _AUX_TEXTS.get(aux, "corrupted data")
+
+
+def state_word(state: str, aux: str = "") -> str:
+    """The printed state of a vdev, from its enum word and auxiliary word.
+
+    Source: zpool_state_to_name in lib/libzfs/libzfs_pool.c (2.3.9). An unknown word is kept.
+    """
+    if state in _UNCHANGED:
+        return state
+    if state == "CANT_OPEN":
+        return _CANT_OPEN.get(aux, "UNAVAIL")
+    return "OFFLINE" if state == "CLOSED" else state
+
+
+def spare_word(state: str, aux: str) -> str:
+    """The printed state of a hot spare: AVAIL and INUSE replace ONLINE."""
+    if aux == "SPARED":
+        return "INUSE"
+    return "AVAIL" if state == "ONLINE" else state
