@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 from zconsole.commands import common
 from zconsole.errors import ExitCode, UsageError
@@ -31,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print("\n".join(scenarios.names()))
         return ExitCode.OK
-    if args.scenario is not None and args.scenario not in scenarios.names():
+    args.scenario = args.scenario or scenarios.DEFAULT
+    if args.scenario not in scenarios.names():
         raise UsageError(f"no scenario {args.scenario!r}; zconsole demo --list names them")
     if args.json:
         return common.run(_print(args))
@@ -67,7 +69,9 @@ def _console(args: argparse.Namespace) -> int:
     from zconsole.feed import SessionFeed
     from zconsole.sim.source import SimulatedSource
 
-    source = SimulatedSource(args.scenario, args.seed, args.speed)
+    source = SimulatedSource(
+        args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
+    )
     session = Session(flags=source.capabilities.flags)
     feed = SessionFeed(source, session, common.interval_of(args))
     return open_console(args, feed, None, host="demo")

@@ -1,0 +1,77 @@
+"""Frames made by hand, for tests of what reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from zconsole.balance import balance
+from zconsole.eta import Estimate
+from zconsole.frame import Frame, Row, ScanView
+from zconsole.health import health
+from zconsole.model import IoRates, Pool, Scan, Vdev
+from zconsole.redundancy import redundancy
+from zconsole.topology import placed
+
+NOTHING = Estimate(None, None, None, "nothing runs")
+
+
+@dataclass(frozen=True, slots=True)
+class NoSeries:
+    """A series that remembers nothing."""
+
+    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+        return ()
+
+
+def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
+    """A scan with no more known of it than its own counters."""
+    base = ScanView(
+        scan=scan,
+        key=str(scan.key),
+        stage=scan.stage,
+        percent=scan.percent,
+        scan_rate=None,
+        issue_rate=None,
+        window=None,
+        estimate=estimate,
+        restarts=None,
+    )
+    return replace(base, **fields)
+
+
+def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fields) -> Frame:
+    """A fresh frame of ``pool``; its scans are shown with nothing derived unless given."""
+    left = redundancy(pool.root)
+    rows = tuple(Row(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
+    base = Frame(
+        t=t,
+        source="libzfs",
+        exact=True,
+        pool=pool.name,
+        guid=pool.guid,
+        state=pool.state,
+        message=pool.message,
+        action=pool.action,
+        error_count=pool.error_count,
+        errors=pool.errors,
+        stale_seconds=0.0,
+        problem=None,
+        kstat=None,
+        health=health(pool, left, t),
+        scans=scans or tuple(view(scan) for scan in pool.scans),
+        activities=(),
+        redundancy=left,
+        rows=rows,
+        balance=balance(pool.root),
+        series=NoSeries(),
+    )
+    return replace(base, **fields)
+
+
+def mirror_pool(*scans: Scan, state: str = "ONLINE", **fields) -> Pool:
+    """``tank``: one mirror of sda and sdb."""
+    disks = (Vdev("sda", "disk", guid="11"), Vdev("sdb", "disk", guid="12"))
+    top = Vdev("mirror-0", "mirror", guid="10", size_bytes=100, alloc_bytes=40, children=disks)
+    root = Vdev("tank", "root", guid="1", state=state, children=(top,))
+    return Pool("tank", state, root, guid="1", scans=scans, error_count=0, errors=(), **fields)

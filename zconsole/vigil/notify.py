@@ -1,0 +1,52 @@
+"""How somebody is told: the terminal's bell and notifications, and a command of their own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from zconsole.errors import UsageError
+from zconsole.sources.runner import DeadlineError, Runner
+from zconsole.units import clean
+from zconsole.vigil.alerts import Alert
+
+HOOK_DEADLINE = 60.0
+"""Seconds a hook may take; what it started goes on, but is no longer waited for."""
+
+
+def terminal_bytes(alert: Alert) -> str:
+    """BEL, then OSC 9 and OSC 777 (two dialects of the same notification), text made harmless."""
+    body = clean(f"{alert.pool}: {alert.text}").replace(";", ",")
+    return f"\a\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
+
+
+def hook_argv(command: str) -> tuple[str, ...]:
+    """The words of a hook command, split as a shell splits them but never given to one.
+
+    Raises UsageError for an empty command or an unclosed quote.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"--hook: {error}") from None
+    if not words:
+        raise UsageError("--hook needs a command")
+    return words
+
+
+def hook_input(alert: Alert) -> str:
+    """What a hook reads on its standard input: the alert as one JSON line."""
+    return json.dumps({"version": 1, **asdict(alert)}) + "\n"
+
+
+async def run_hook(runner: Runner, argv: Sequence[str], alert: Alert) -> str | None:
+    """Tell the hook of one alert; returns in words what went wrong with it, or None."""
+    try:
+        done = await runner.run(argv, HOOK_DEADLINE, hook_input(alert))
+    except DeadlineError:
+        return f"the hook {argv[0]} did not end in {HOOK_DEADLINE:g} s"
+    except OSError as error:
+        return f"the hook {argv[0]} cannot be run: {error.strerror or error}"
+    return f"the hook {argv[0]} exited {done.returncode}" if done.returncode else None
