@@ -1,0 +1,86 @@
+"""A feed that gives what a test puts in, and a console over it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+
+from zconsole.frame import Frame
+from zconsole.sources.base import Capabilities
+from zconsole.themes import find_themes
+from zconsole.ui.console import Console
+from zconsole.ui.feed import ConsoleOptions, Update
+from zconsole.ui.glyphs import ASCII, UNICODE
+from zconsole.ui.look import Look
+
+
+class FakeFeed:
+    """Gives the rounds put in, then waits for more."""
+
+    def __init__(self, *rounds: tuple[Frame, ...], interval: float = 0.0) -> None:
+        self.queue: asyncio.Queue[Update | None] = asyncio.Queue()
+        self.interval = interval
+        self.asked: list[tuple[str, str]] = []
+        self.closed = False
+        for frames in rounds:
+            self.put(*frames)
+
+    def put(self, *frames: Frame, live: bool = True) -> None:
+        self.queue.put_nowait(Update(frames, Capabilities("demo", live=live)))
+
+    def end(self) -> None:
+        self.queue.put_nowait(None)
+
+    def set_interval(self, seconds: float) -> None:
+        self.interval = seconds
+
+    async def next(self) -> Update | None:
+        return await self.queue.get()
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        self.asked.append((pool, key))
+        return (("serial", "WD-\x1b[1m123"), ("model", "WDC WD40EFRX"))
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def console(
+    feed: FakeFeed,
+    *,
+    plain: bool = False,
+    theme: str = "dark",
+    clock: Clock | None = None,
+    writable: bool = True,
+    **options: object,
+) -> Console:
+    """A console over the shipped themes, in UTC."""
+    themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
+    made = Console(
+        feed,
+        ConsoleOptions(host="nas1", zone=UTC, clock=clock or Clock(), **options),  # type: ignore[arg-type]
+        Look(ASCII if plain else UNICODE, zone=UTC),
+        themes,
+        writable=lambda: writable,
+    )
+    made.theme = theme
+    return made
+
+
+def screen_text(app: Console) -> str:
+    """The screen as text, a line a row, without the blanks at line ends."""
+    width, height = app.size
+    strips = app.screen._compositor.render_strips()
+    lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    assert len(lines) == height, (width, height)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,79 @@
+"""Starting the console; textual is imported only once the environment it reads is set."""
+
+from __future__ import annotations
+
+import os
+import signal
+from asyncio import get_running_loop
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from zconsole.errors import ExitCode
+from zconsole.themes import DEFAULT, SIXTEEN, ThemeError, ThemeFile, Themes, choose, find_themes
+from zconsole.ui.environment import ascii_only, prepare
+from zconsole.ui.feed import ConsoleOptions, Feed
+
+if TYPE_CHECKING:
+    from zconsole.ui.console import Console
+
+_GRACE = 2
+
+
+def run_console(feed: Feed, options: ConsoleOptions) -> int:
+    """Run the console on the terminal until the operator quits; returns the exit code.
+
+    Raises what the feed raised before its first round (a pool that does not exist).
+    """
+    prepare(os.environ)
+    console = make_console(feed, options, os.environ)
+    console.call_later(_catch_signals, console)
+    console.run(mouse=options.mouse)
+    if console.failure is not None:
+        raise console.failure
+    return console.return_code or ExitCode.OK
+
+
+def make_console(feed: Feed, options: ConsoleOptions, environ: Mapping[str, str]) -> Console:
+    """The console as these options and this environment want it; not yet running."""
+    from zconsole.ui.console import Console
+    from zconsole.ui.glyphs import ASCII, UNICODE
+    from zconsole.ui.look import Look
+
+    plain = ascii_only(environ) if options.ascii is None else options.ascii
+    themes = find_themes(environ)
+    theme, trouble = pick_theme(options.theme, themes)
+    console = Console(
+        feed,
+        options,
+        Look(ASCII if plain else UNICODE, zone=options.zone),
+        (*themes.found.values(), *([theme] if theme else [])),
+        notices=trouble,
+        ansi_color=True if environ.get("NO_COLOR") is not None else None,
+    )
+    sixteen = console.console.color_system in ("standard", None) and not console.no_color
+    console.theme = theme.name if theme else SIXTEEN if sixteen else DEFAULT
+    return console
+
+
+def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
+    """The theme asked for, if it can be had, and what to tell the operator."""
+    trouble = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
+    if wanted is None:
+        return None, trouble
+    try:
+        return choose(wanted, themes), trouble
+    except ThemeError as error:
+        return None, [*trouble, str(error)]
+
+
+def _catch_signals(console: Console) -> None:
+    """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        get_running_loop().add_signal_handler(number, _end, console)
+
+
+def _end(console: Console) -> None:
+    """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_GRACE)
+    console.exit(return_code=ExitCode.INTERRUPTED)

@@ -1,0 +1,60 @@
+"""The balance pane: a bar for the fill of every top-level vdev."""
+
+from __future__ import annotations
+
+from zconsole.frame import Balance, VdevBalance
+from zconsole.ui.bars import bar
+from zconsole.ui.draw import Line, Span, fit, spread
+from zconsole.ui.look import Look, percent
+from zconsole.ui.names import middle
+
+_NAME = 14
+_FULL, _NEARLY = 0.9, 0.8
+_WIDE = 100
+
+
+def balance_title(balance: Balance, look: Look, width: int) -> Line:
+    """Spread and bytes to even out; what the last column is."""
+    facts = " BALANCE"
+    if len(balance.vdevs) > 1:
+        facts += f"  spread {percent(balance.spread)}"
+        if balance.imbalance_bytes is not None:
+            facts += f"  to even out {look.size(balance.imbalance_bytes)}"
+    columns = "free    frag  new writes " if width >= _WIDE else "free   new writes "
+    if len(balance.vdevs) <= 1:
+        columns = "free    frag " if width >= _WIDE else "free "
+    line = spread((Span(facts),), (Span(columns),), width, look.glyphs.ellipsis)
+    return tuple(Span(span.text, "title") for span in line)
+
+
+def balance_lines(balance: Balance, look: Look, width: int) -> tuple[Line, ...]:
+    """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes."""
+    if not balance.vdevs:
+        return ((Span(" the source gives no sizes of vdevs", "dim"),),)
+    shares = len(balance.vdevs) > 1
+    return tuple(_vdev(vdev, look, width, shares) for vdev in balance.vdevs)
+
+
+def _vdev(vdev: VdevBalance, look: Look, width: int, shares: bool) -> Line:
+    name = middle(look.text(vdev.name), _NAME, look.glyphs.ellipsis)
+    free = f"{look.size(vdev.free_bytes)}"
+    tail = f"{percent(vdev.fill):>8}  {free:>7}"
+    if width >= _WIDE:
+        tail += f"{percent(vdev.frag, 0):>8}"
+    if shares:
+        tail += f"{percent(vdev.new_write_share, 0):>11} "
+    else:
+        tail += " "
+    room = max(0, width - _NAME - 3 - len(tail))
+    return (
+        Span(f" {fit(name, _NAME)}  "),
+        *bar(vdev.fill, room, look.glyphs, _role(vdev.fill)),
+        Span(tail),
+    )
+
+
+def _role(fill: float | None) -> str:
+    """ZFS slows down as a vdev fills: from 80 % it deserves a look, from 90 % action."""
+    if fill is None or fill < _NEARLY:
+        return "bar"
+    return "error" if fill >= _FULL else "warning"

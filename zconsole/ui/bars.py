@@ -1,0 +1,28 @@
+"""Horizontal bars."""
+
+from __future__ import annotations
+
+import math
+
+from zconsole.ui.draw import Line, Span
+from zconsole.ui.glyphs import Glyphs
+
+
+def bar(share: float | None, width: int, glyphs: Glyphs, role: str = "bar") -> Line:
+    """A bar of ``width`` cells filled to ``share`` (0…1, clamped); all track when unknown.
+
+    A share above 0 always shows at least its smallest mark and one below 1 never looks full.
+    """
+    if width <= 0:
+        return ()
+    if share is None or math.isnan(share):
+        return (Span(glyphs.track * width, "track"),)
+    steps = len(glyphs.partial) + 1
+    eighths = round(max(0.0, min(1.0, share)) * width * steps)
+    if share > 0:
+        eighths = max(1, eighths)
+    if share < 1:
+        eighths = min(eighths, width * steps - 1)
+    whole, rest = divmod(eighths, steps)
+    done = glyphs.full * whole + (glyphs.partial[rest - 1] if rest else "")
+    return (Span(done, role), Span(glyphs.track * (width - len(done)), "track"))

@@ -1,0 +1,141 @@
+"""Which columns the device list has at a width, and how wide each is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; its width never depends on the values of the moment."""
+
+    key: str
+    title: str
+    width: int
+    right: bool = False
+
+
+ORDER = (
+    "name",
+    "state",
+    "read",
+    "read_spark",
+    "write",
+    "write_spark",
+    "read_ops",
+    "write_ops",
+    "lat",
+    "busy",
+    "queue",
+    "err",
+    "err_read",
+    "err_write",
+    "err_cksum",
+    "slow",
+    "note",
+)
+"""Left to right."""
+
+ARRIVAL = (
+    ("err",),
+    ("read", "write"),
+    ("lat",),
+    ("busy",),
+    ("read_spark", "write_spark"),
+    ("note",),
+    ("err_read", "err_write", "err_cksum"),
+    ("read_ops", "write_ops"),
+    ("slow",),
+    ("queue",),
+)
+"""What is added as there is room; a narrow screen drops from the end of this list."""
+
+_TITLES = {
+    "name": "NAME",
+    "state": "STATE",
+    "read": "READ",
+    "write": "WRITE",
+    "read_spark": "",
+    "write_spark": "",
+    "read_ops": "R/s",
+    "write_ops": "W/s",
+    "lat": "LAT",
+    "busy": "BUSY",
+    "queue": "QUEUE",
+    "err": "ERR",
+    "err_read": "RD",
+    "err_write": "WR",
+    "err_cksum": "CK",
+    "slow": "SLOW",
+    "note": "NOTE",
+}
+_WIDTHS = {
+    "state": 13,
+    "read_spark": 7,
+    "write_spark": 7,
+    "read_ops": 5,
+    "write_ops": 5,
+    "lat": 5,
+    "busy": 4,
+    "queue": 5,
+    "err": 4,
+    "err_read": 4,
+    "err_write": 4,
+    "err_cksum": 4,
+    "slow": 4,
+    "note": 18,
+}
+_LEFT = frozenset({"name", "state", "read_spark", "write_spark", "note"})
+_NAME_MIN, _NAME_FIRST, _NAME_MAX = 8, 18, 44
+_SPARK_MAX = 60
+_NOTE_MAX = 44
+
+
+def arrange(width: int, longest: int, number: int = 5) -> tuple[Column, ...]:
+    """The columns that fit ``width`` cells, one cell between two of them.
+
+    ``longest`` is what the longest name with its indent would take, ``number`` the width of a
+    rate. Names get up to 18 cells before anything else, and room that is left over goes to the
+    longest name, then to the history in the sparklines, then to notes.
+    """
+    sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
+    for group in ARRIVAL:
+        wanted = {key: number if key in ("read", "write") else _WIDTHS[key] for key in group}
+        if _total(sizes | wanted) > width:
+            break
+        sizes |= wanted
+        if "err_read" in wanted:
+            del sizes["err"]
+    sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
+    return _columns(_grown(sizes, width, longest))
+
+
+def _total(sizes: Mapping[str, int]) -> int:
+    return sum(sizes.values()) + len(sizes) - 1
+
+
+def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
+    """The sizes with the spare cells handed out."""
+    spare = max(0, width - _total(sizes))
+    more = max(0, min(spare, min(longest, _NAME_MAX) - sizes["name"]))
+    sizes["name"] += more
+    spare -= more
+    if "note" in sizes:
+        more = min(spare // 3, _NOTE_MAX - sizes["note"])
+        sizes["note"] += more
+        spare -= more
+    if "read_spark" in sizes:
+        more = min(spare // 2, _SPARK_MAX - sizes["read_spark"])
+        sizes["read_spark"] += more
+        sizes["write_spark"] += more
+        spare -= 2 * more
+    last = "note" if "note" in sizes else "name"
+    sizes[last] += spare
+    return sizes
+
+
+def _columns(sizes: Mapping[str, int]) -> tuple[Column, ...]:
+    return tuple(
+        Column(key, _TITLES[key], sizes[key], key not in _LEFT) for key in ORDER if key in sizes
+    )

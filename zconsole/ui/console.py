@@ -1,0 +1,397 @@
+"""The console: keys to actions, frames to the board. Sampling and painting are two clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.timer import Timer
+
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.themes import ThemeFile
+from zconsole.ui.board import Board
+from zconsole.ui.devices import DeviceView
+from zconsole.ui.environment import terminal_ready
+from zconsole.ui.feed import ConsoleOptions, Feed
+from zconsole.ui.helppane import help_lines
+from zconsole.ui.keys import TABLE
+from zconsole.ui.linesview import LinesView
+from zconsole.ui.look import UNIT_MODES, Look
+from zconsole.ui.messages import FactsFound, FeedEnded, FramesReady
+from zconsole.ui.overview import overview_lines
+from zconsole.ui.prompt import FilterPrompt
+from zconsole.ui.screens import PickScreen, TextScreen
+from zconsole.ui.showing import Showing
+from zconsole.ui.themepick import theme_lines
+from zconsole.ui.theming import Palette, palette, textual_theme
+from zconsole.ui.tree import SORTS
+
+INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Seconds that ``+`` and ``-`` go through."""
+_PAINT_GAP = 1.0
+_TICK = 1.0
+
+
+def bindings() -> list[BindingType]:
+    """The table of keys as textual binds them."""
+    return [
+        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
+        for key in TABLE
+    ]
+
+
+class Console(App[None]):
+    """The live screen over one feed."""
+
+    CSS_PATH = "console.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
+
+    def __init__(
+        self,
+        feed: Feed,
+        options: ConsoleOptions,
+        look: Look,
+        themes: Iterable[ThemeFile],
+        *,
+        writable: Callable[[], bool] = terminal_ready,
+        notices: Sequence[str] = (),
+        ansi_color: bool | None = None,
+    ) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self.feed = feed
+        self.failure: ZconsoleError | None = None
+        """What ended the feed before it gave anything."""
+        self.showing = Showing(options, look)
+        self._clock = options.clock
+        self._writable = writable
+        self._notices = tuple(notices)
+        self._themes = {theme.name: theme for theme in themes}
+        self._behind = False
+        self._painted = float("-inf")
+        self._timer: Timer | None = None
+        for theme in self._themes.values():
+            self.register_theme(textual_theme(theme))
+
+    def compose(self) -> ComposeResult:
+        """The board is all there is."""
+        yield Board()
+
+    @property
+    def board(self) -> Board:
+        """The main screen's parts, also while another screen is over it."""
+        return self.screen_stack[0].query_one(Board)
+
+    @property
+    def devices(self) -> DeviceView:
+        """The device list."""
+        return self.board.devices
+
+    def on_mount(self) -> None:
+        """Dress, start listening to the feed and ticking."""
+        self._dress()
+        self.theme_changed_signal.subscribe(self, lambda _: self._dress())
+        self.board.waiting("waiting for the first sample")
+        self.devices.focus()
+        self.run_worker(self._poll(), exclusive=True, group="poll")
+        self.set_interval(_TICK, self._tick)
+        if self._notices:
+            self.notify("\n".join(self._notices), severity="warning", markup=False)
+
+    # Frames
+
+    async def _poll(self) -> None:
+        """Await the feed; nothing else waits for a sample."""
+        try:
+            while (update := await self.feed.next()) is not None:
+                self.post_message(FramesReady(update, self._clock()))
+        except ZconsoleError as error:
+            self.failure = error
+            self.exit(return_code=error.code)
+        else:
+            self.post_message(FeedEnded())
+
+    def on_frames_ready(self, message: FramesReady) -> None:
+        """Take the round, and paint it unless one was painted a moment ago."""
+        self.showing.take(message.update, message.arrived)
+        gap = min(_PAINT_GAP, self.feed.interval)
+        wait = self._painted + gap * 0.9 - self._clock()
+        if wait <= 0:
+            self.paint()
+        elif self._timer is None:
+            self._timer = self.set_timer(wait, self.paint)
+
+    def on_feed_ended(self) -> None:
+        """Say so; what was shown last stays."""
+        self.showing.ended = True
+        self.paint()
+
+    def paint(self) -> None:
+        """Show the newest round, unless the terminal is still busy with what it got before."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._behind = not self._writable()
+        scene = self.showing.scene(self._clock(), self.feed.interval)
+        if self._behind or scene is None:
+            return
+        self._painted = self._clock()
+        self.board.paint(scene)
+        if isinstance(self.screen, PickScreen):
+            self.screen.update()
+
+    def _tick(self) -> None:
+        """Keep the age of the sample true between rounds, and catch up after a slow line."""
+        if self._behind:
+            self.paint()
+            return
+        scene = self.showing.scene(self._clock(), self.feed.interval)
+        if scene is not None and self._writable():
+            self.board.paint_header(scene)
+
+    # Moving about
+
+    def action_move(self, lines: int) -> None:
+        """Move the cursor, or scroll."""
+        if isinstance(self.focused, LinesView):
+            self.focused.move(lines)
+
+    def action_page(self, pages: int) -> None:
+        """Move by a screen full."""
+        if isinstance(self.focused, LinesView):
+            self.focused.page(pages)
+
+    def action_edge(self, direction: int) -> None:
+        """Go to one end."""
+        if isinstance(self.focused, LinesView):
+            self.focused.edge(direction)
+
+    def action_next_pane(self, direction: int) -> None:
+        """Move the focus between panes."""
+        if self._on_main:
+            self.board.focus_next(direction)
+
+    def action_pane(self, pane: str) -> None:
+        """Show or hide a pane."""
+        if self._on_main:
+            self.board.toggle(pane)
+
+    def action_zoom(self) -> None:
+        """Give the focused pane everything, or take it back."""
+        if self._on_main:
+            self.board.zoomed = None if self.board.zoomed else self.board.focused_pane()
+            self.board.repaint()
+
+    # The list
+
+    def action_detail(self) -> None:
+        """Open or close the detail of a row; on a list to pick from, pick."""
+        if isinstance(self.screen, PickScreen):
+            self.screen.choose()
+        elif self._on_main and (key := self.devices.toggle_detail()) and self.showing.frame:
+            self.run_worker(self._look_up(self.showing.frame.pool, key), group="facts")
+
+    async def _look_up(self, pool: str, key: str) -> None:
+        facts = await self.feed.details(pool, key)
+        self.post_message(FactsFound(pool, key, facts))
+
+    def on_facts_found(self, message: FactsFound) -> None:
+        """Show what was found about a device."""
+        self.devices.set_facts(message.key, message.facts)
+
+    def action_sort(self) -> None:
+        """Go on to the next order."""
+        names = list(SORTS)
+        after = names[(names.index(self.devices.arrangement.sort) + 1) % len(names)]
+        self._rearrange(sort=after)
+
+    def action_fold(self) -> None:
+        """Fold or unfold the row at the cursor."""
+        self._fold(lambda key, folded: folded ^ {key})
+
+    def action_fold_in(self) -> None:
+        """Fold the row at the cursor; from one without rows below it, go to the one above."""
+        item = self.devices.current
+        if item is None or item.row is None or not item.row.vdev.children or item.folded:
+            self.devices.to_parent()
+        else:
+            self._fold(lambda key, folded: folded | {key})
+
+    def action_fold_out(self) -> None:
+        """Unfold the row at the cursor."""
+        self._fold(lambda key, folded: folded - {key})
+
+    def _fold(self, change: Callable[[str, frozenset[str]], frozenset[str]]) -> None:
+        item = self.devices.current
+        if self._on_main and item is not None and item.row is not None:
+            self._rearrange(folded=change(item.key, self.devices.arrangement.folded))
+
+    def action_filter(self) -> None:
+        """Ask for the text to show only rows with."""
+        if self._on_main and not self.query(FilterPrompt):
+            prompt = FilterPrompt(self.devices.arrangement.filter)
+            self.board.mount(prompt)
+            prompt.focus()
+
+    def on_filter_prompt_changed(self, message: FilterPrompt.Changed) -> None:
+        """Filter as it is typed."""
+        self._rearrange(filter=message.value.strip())
+
+    def on_filter_prompt_submitted(self, message: FilterPrompt.Submitted) -> None:
+        """Keep the filter, close the prompt."""
+        self._close_prompt()
+
+    def _close_prompt(self) -> bool:
+        prompts = self.query(FilterPrompt)
+        prompts.remove()
+        if prompts:
+            self.devices.focus()
+        return bool(prompts)
+
+    def _rearrange(self, **change: object) -> None:
+        self.devices.arrangement = replace(self.devices.arrangement, **change)  # type: ignore[arg-type]
+        self.devices.rearrange()
+
+    # Pools
+
+    def action_pool(self, step: int) -> None:
+        """Show the next pool."""
+        self.showing.select(self.showing.index + step)
+        self.paint()
+
+    def action_overview(self) -> None:
+        """List all pools, to open one."""
+        if not self._on_main or not self.showing.frames:
+            return
+        screen = PickScreen(
+            "POOLS",
+            lambda width: overview_lines(self.showing.frames, self.showing.look, width),
+            self._palette,
+            start=self.showing.index,
+            wide=True,
+        )
+        self.push_screen(screen, self._open_pool)
+
+    def _open_pool(self, index: int | None) -> None:
+        if index is not None:
+            self.showing.select(index)
+            self.paint()
+
+    # The console
+
+    def action_help(self) -> None:
+        """Show every key."""
+        if self._on_main:
+            look, offers = self.showing.look, self.showing.offers
+            self.push_screen(
+                TextScreen("HELP", lambda width: help_lines(look, width, offers), self._palette)
+            )
+
+    def action_pause(self) -> None:
+        """Freeze the body or go on; the header keeps telling the truth."""
+        self.showing.toggle_pause()
+        self.paint()
+
+    def action_interval(self, step: int) -> None:
+        """Sample less or more often."""
+        now = self.feed.interval
+        if not now:
+            self.notify("the source sets its own pace", timeout=3)
+            return
+        further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
+        if further:
+            self.feed.set_interval(further[0] if step > 0 else further[-1])
+            self.paint()
+
+    def action_units(self) -> None:
+        """Write sizes the next way."""
+        look = self.showing.look
+        unit = UNIT_MODES[(UNIT_MODES.index(look.unit) + 1) % len(UNIT_MODES)]
+        self.showing.look = replace(look, unit=unit)
+        self.paint()
+
+    def action_themes(self) -> None:
+        """Choose a theme; each is put on as the cursor comes to it."""
+        if not self._on_main:
+            return
+        names = sorted(self._themes)
+        before = self.theme
+
+        def done(index: int | None) -> None:
+            self.theme = before if index is None else names[index]
+
+        def preview(index: int) -> None:
+            self.theme = names[index]
+
+        start = names.index(before) if before in names else 0
+        lines = theme_lines([self._themes[name] for name in names], self.showing.look)
+        self.push_screen(
+            PickScreen(
+                "THEMES  Enter keeps, Esc puts back",
+                lambda width: lines,
+                self._palette,
+                start=start,
+                moved=preview,
+            ),
+            done,
+        )
+
+    def action_change_theme(self) -> None:
+        """What textual's own palette calls for a theme."""
+        self.action_themes()
+
+    async def action_back(self) -> None:
+        """One step back; never out of the console."""
+        if isinstance(self.screen, PickScreen):
+            self.screen.dismiss(None)
+        elif isinstance(self.screen, TextScreen):
+            self.screen.dismiss()
+        elif self.query(FilterPrompt):
+            self._rearrange(filter="")
+            self._close_prompt()
+        elif self.board.zoomed:
+            self.action_zoom()
+        elif self.devices.arrangement.filter:
+            self._rearrange(filter="")
+        elif self.devices.expanded:
+            self.devices.expanded.clear()
+            self.devices.rearrange()
+
+    async def action_leave(self) -> None:
+        """Leave the screen on top, or the console."""
+        if self._on_main:
+            self.exit(return_code=ExitCode.OK)
+        else:
+            await self.action_back()
+
+    def action_interrupt(self) -> None:
+        """Leave at once, whatever is on top."""
+        self.exit(return_code=ExitCode.INTERRUPTED)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What the palette offers: every key of the table that stands alone."""
+        for key in TABLE:
+            if key.group != "Move" and key.action not in ("command_palette", "back"):
+                yield SystemCommand(
+                    key.text.split(";")[0].capitalize(),
+                    key.text,
+                    lambda action=key.action: self.call_later(self.run_action, action),
+                )
+
+    @property
+    def _on_main(self) -> bool:
+        return len(self.screen_stack) == 1
+
+    @property
+    def _palette(self) -> Palette:
+        theme = self._themes.get(self.theme)
+        return palette(theme, no_color=self.no_color) if theme else {}
+
+    def _dress(self) -> None:
+        """Paint everything in the present theme."""
+        self.board.dress(self._palette)
+        if isinstance(self.screen, PickScreen):
+            self.screen.dress(self._palette)

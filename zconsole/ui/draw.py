@@ -1,0 +1,131 @@
+"""Lines of text with roles: what every drawing function returns and every widget paints.
+
+A role says how a piece is meant (``warning``, ``dim``); a theme says how that looks. Nothing
+here knows a color, a widget or the time of day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+ROLES = (
+    "",
+    "dim",
+    "bold",
+    "notice",
+    "warning",
+    "error",
+    "accent",
+    "spark",
+    "bar",
+    "track",
+    "title",
+    "tab",
+    "badge-notice",
+    "badge-warning",
+    "badge-error",
+)
+"""Every role a span may have; a theme gives each a look."""
+
+SEVERITIES = ("ok", "notice", "warning", "error")
+"""Of health and events, least first."""
+
+
+class Span(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    role: str = ""
+
+
+Line = tuple[Span, ...]
+"""One line of the screen, left to right."""
+
+
+def plain(line: Line) -> str:
+    """The text of a line without its roles."""
+    return "".join(span.text for span in line)
+
+
+def width_of(line: Iterable[Span]) -> int:
+    """Terminal cells a line takes."""
+    return sum(cell_len(span.text) for span in line)
+
+
+def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") -> str:
+    """``text`` in exactly ``width`` cells: padded, or cut at its end with ``ellipsis``."""
+    length = cell_len(text)
+    if length == width:
+        return text
+    if length < width:
+        pad = " " * (width - length)
+        return pad + text if right else text + pad
+    if width <= cell_len(ellipsis):
+        return set_cell_size(text, max(0, width))
+    return set_cell_size(text, width - cell_len(ellipsis)) + ellipsis
+
+
+def crop(line: Line, width: int, ellipsis: str = "…") -> Line:
+    """A line in at most ``width`` cells."""
+    if width_of(line) <= width:
+        return line
+    out: list[Span] = []
+    left = width
+    for span in line:
+        length = cell_len(span.text)
+        if length >= left:
+            out.append(
+                Span(
+                    fit(span.text, left, ellipsis=ellipsis) if length > left else span.text,
+                    span.role,
+                )
+            )
+            break
+        out.append(span)
+        left -= length
+    return tuple(out)
+
+
+def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
+    """``left`` at the left edge and ``right`` at the right one; ``left`` gives way."""
+    room = width - width_of(right)
+    if room < 1:
+        return crop(right, width, ellipsis)
+    left = crop(left, room - 1, ellipsis) if width_of(left) > room - 1 else left
+    return (*left, Span(" " * (room - width_of(left))), *right)
+
+
+def merged(line: Line) -> Line:
+    """The same line with neighbours of one role joined: each span costs some 40 bytes to send."""
+    out: list[Span] = []
+    for span in line:
+        if not span.text:
+            continue
+        if out and (out[-1].role == span.role or not span.text.strip()):
+            out[-1] = Span(out[-1].text + span.text, out[-1].role)
+        else:
+            out.append(span)
+    return tuple(out)
+
+
+def joined(parts: Sequence[Line], gap: str, width: int) -> tuple[Line, ...]:
+    """Parts set side by side with ``gap`` between, wrapped to lines of at most ``width`` cells."""
+    lines: list[Line] = []
+    current: list[Span] = []
+    used = 0
+    for part in parts:
+        size = width_of(part)
+        if current and used + len(gap) + size > width:
+            lines.append(tuple(current))
+            current, used = [], 0
+        if current:
+            current.append(Span(gap))
+            used += len(gap)
+        current.extend(part)
+        used += size
+    if current:
+        lines.append(tuple(current))
+    return tuple(lines)

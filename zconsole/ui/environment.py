@@ -1,0 +1,43 @@
+"""What the environment says about the terminal; imports no textual, which reads it at import."""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Mapping, MutableMapping
+
+_SETTINGS = {
+    "TEXTUAL_ANIMATIONS": "none",
+    "TEXTUAL_SMOOTH_SCROLL": "0",
+    "TEXTUAL_FPS": "20",
+    "ESCDELAY": "50",
+}
+"""Each saves bytes on a slow line: no easing, and bursts of changes drawn at most 20 times/s."""
+
+
+def prepare(environ: MutableMapping[str, str]) -> None:
+    """Set what textual reads when it is imported, where the operator has not set it."""
+    for name, value in _SETTINGS.items():
+        environ.setdefault(name, value)
+
+
+def ascii_only(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal should get ASCII only: the locale is not UTF-8, or a Linux console.
+
+    The locale is read from the environment, because Python coerces ``C`` to ``C.UTF-8``.
+    """
+    if environ.get("TERM") == "linux":
+        return True
+    names = (environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next((name for name in names if name), "C")
+    return "utf8" not in locale.lower().replace("-", "")
+
+
+def terminal_ready() -> bool:
+    """Whether the terminal takes output now; False while a slow line is still behind."""
+    if sys.__stderr__ is None:
+        return False
+    try:
+        return bool(select.select([], [sys.__stderr__.fileno()], [], 0)[1])
+    except (OSError, ValueError):
+        return True

@@ -1,0 +1,71 @@
+"""The characters drawings are made of, for Unicode terminals and for plain ASCII ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of characters; every one of them is a single cell wide."""
+
+    spark: str
+    """Levels from nothing to full, lowest first."""
+    gap: str
+    """A moment without a sample, between two that have one."""
+    full: str
+    partial: str
+    """Shares of a cell from an eighth upwards; empty where there are none."""
+    track: str
+    ellipsis: str
+    dot: str
+    """Between two facts on one line."""
+    folded: str
+    sorted: str
+    rule: str
+    percent_gap: str = " "
+
+    @property
+    def is_ascii(self) -> bool:
+        """Whether outside text has to be brought to ASCII too."""
+        return self.full.isascii()
+
+
+UNICODE = Glyphs(
+    spark=" ▁▂▃▄▅▆▇█",
+    gap="·",
+    full="█",
+    partial="▏▎▍▌▋▊▉",
+    track="·",
+    ellipsis="…",
+    dot="·",
+    folded="▸",
+    sorted="▾",
+    rule="─",
+)
+
+ASCII = Glyphs(
+    spark=" _.-=+*#@",
+    gap="?",
+    full="#",
+    partial="",
+    track=".",
+    ellipsis="~",
+    dot="|",
+    folded="+",
+    sorted="v",
+    rule="-",
+)
+
+STATE_MARKS = {
+    "DEGRADED": "!",
+    "FAULTED": "x",
+    "UNAVAIL": "x",
+    "REMOVED": "x",
+    "SUSPENDED": "x",
+    "CANT_OPEN": "x",
+    "CORRUPT": "x",
+    "OFFLINE": "-",
+    "SPLIT": "-",
+}
+"""Mark before a state word, so that it stands out without color; none where all is well."""

@@ -1,0 +1,81 @@
+"""The help screen and the footer, both made from the table of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zconsole.ui.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.keys import GROUPS, TABLE, Offer, footer_keys, shown
+from zconsole.ui.look import Look
+
+_KEY = 16
+
+_MARKS = (
+    ("!", "degraded, or slower than its siblings"),
+    ("x", "faulted, unavailable or removed"),
+    ("-", "taken offline"),
+    ("~", "resilvering, waiting for it, or being removed"),
+)
+_COLUMNS = (
+    ("LAT", "mean wait for the disk, reads and writes together"),
+    ("BUSY", "share of time with I/O in flight"),
+    ("ERR", "read, write and checksum errors since the last clear"),
+    ("QUEUE", "I/Os waiting and active in ZFS's own queues"),
+    ("SLOW", "I/Os that took longer than zio_slow_io_ms"),
+    ("bars", "reads and writes of every device on one scale from 0, its top in the heading"),
+)
+
+
+def help_lines(look: Look, width: int, offers: Sequence[Offer] = ()) -> tuple[Line, ...]:
+    """Every key by group, then what marks and columns mean."""
+    lines: list[Line] = []
+    for group in GROUPS:
+        lines.append((Span(f" {group}", "bold"),))
+        lines.extend(
+            _pair(" ".join(map(shown, key.keys)), key.text, width, look)
+            for key in TABLE
+            if key.group == group
+        )
+    if offers:
+        lines.append((Span(" Actions", "bold"),))
+        lines.extend(_offer(offer, width, look) for offer in offers)
+    for title, pairs in (("Marks", _MARKS), ("Columns", _COLUMNS)):
+        lines.append((Span(f" {title}", "bold"),))
+        lines.extend(_pair(key, text, width, look) for key, text in pairs)
+    return tuple(lines)
+
+
+def _offer(offer: Offer, width: int, look: Look) -> Line:
+    text = offer.key.text if offer.enabled else f"{offer.key.text} (not now: {offer.reason})"
+    line = _pair(" ".join(map(shown, offer.key.keys)), text, width, look)
+    return line if offer.enabled else tuple(Span(span.text, "dim") for span in line)
+
+
+def _pair(key: str, text: str, width: int, look: Look) -> Line:
+    room = max(1, width - _KEY - 3)
+    return (
+        Span(f"  {fit(key, _KEY)}", "accent"),
+        Span(fit(text, room, ellipsis=look.glyphs.ellipsis).rstrip()),
+    )
+
+
+def footer_line(
+    look: Look, width: int, *, several_pools: bool = False, offers: Sequence[Offer] = ()
+) -> Line:
+    """The keys that make sense now, as many as fit whole."""
+    parts: list[Line] = [
+        (Span(f"{key} ", "accent"), Span(word, "dim"))
+        for key, word in footer_keys(TABLE, several_pools)
+    ]
+    extra: list[Line] = [
+        (
+            Span(f"{shown(o.key.keys[0])} ", "accent" if o.enabled else "track"),
+            Span(o.key.short, "dim" if o.enabled else "track"),
+        )
+        for o in offers
+        if o.key.short
+    ]
+    quit_part = parts.pop()
+    lines = joined([*parts[:2], *extra, *parts[2:]], "  ", width - width_of(quit_part) - 4)
+    first = lines[0] if lines else ()
+    return (Span(" "), *first, Span("  "), *quit_part)

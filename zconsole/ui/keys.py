@@ -1,0 +1,113 @@
+"""The one table of keys: the console binds it, ``?`` and the footer show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Keys that do one thing."""
+
+    keys: tuple[str, ...]
+    """As textual names them, the one shown first."""
+    action: str
+    text: str
+    """What it does, for the help screen."""
+    group: str
+    short: str = ""
+    """Word for the footer; empty to leave it out there."""
+
+    @property
+    def priority(self) -> bool:
+        """Whether it goes before what textual itself binds the key to."""
+        return self.keys[0] in ("tab", "shift+tab", "ctrl+c")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A key for something that changes the pool: shown grey, with the reason, when it cannot."""
+
+    key: Key
+    enabled: bool = True
+    reason: str = ""
+
+
+TABLE = (
+    Key(("question_mark", "f1"), "help", "this help", "Console", "help"),
+    Key(("slash",), "filter", "show only what matches: name, state, path, note", "List", "filter"),
+    Key(("enter",), "detail", "open or close the detail of a row", "List", "detail"),
+    Key(("s",), "sort", "sort: tree, latency, busy, read, write, errors", "List", "sort"),
+    Key(("p",), "pause", "pause or resume the display; sampling goes on", "Console", "pause"),
+    Key(("space",), "fold", "fold or unfold a row", "List"),
+    Key(("left", "h"), "fold_in", "fold a row, or go to the one above it", "List"),
+    Key(("right", "l"), "fold_out", "unfold a row", "List"),
+    Key(("up", "k"), "move(-1)", "up", "Move"),
+    Key(("down", "j"), "move(1)", "down", "Move"),
+    Key(("pageup", "ctrl+b"), "page(-1)", "a page up", "Move"),
+    Key(("pagedown", "ctrl+f"), "page(1)", "a page down", "Move"),
+    Key(("g", "home"), "edge(-1)", "to the top", "Move"),
+    Key(("G", "end"), "edge(1)", "to the end", "Move"),
+    Key(("tab",), "next_pane(1)", "next pane", "Move"),
+    Key(("shift+tab",), "next_pane(-1)", "pane before", "Move"),
+    Key(("1",), "pane('scan')", "show or hide the scan", "Panes"),
+    Key(("2",), "pane('devices')", "show or hide the devices", "Panes"),
+    Key(("3",), "pane('balance')", "show or hide the balance", "Panes"),
+    Key(("4",), "pane('events')", "show or hide the events", "Panes"),
+    Key(("z",), "zoom", "give the pane in focus the whole screen", "Panes", "zoom"),
+    Key(("right_square_bracket",), "pool(1)", "next pool", "Pools"),
+    Key(("left_square_bracket",), "pool(-1)", "pool before", "Pools"),
+    Key(("o",), "overview", "list of all pools; Enter opens one", "Pools"),
+    Key(("u",), "units", "units: binary as zpool, decimal, exact", "Console"),
+    Key(("plus", "equals_sign"), "interval(1)", "sample less often", "Console"),
+    Key(("minus",), "interval(-1)", "sample more often", "Console"),
+    Key(("t",), "themes", "choose a theme", "Console", "theme"),
+    Key(("ctrl+p",), "command_palette", "command palette", "Console"),
+    Key(("escape",), "back", "one step back: close, unzoom, clear the filter", "Console"),
+    Key(("q",), "leave", "quit (closes the help first)", "Console", "quit"),
+    Key(("ctrl+c",), "interrupt", "quit at once", "Console"),
+    Key(("ctrl+z",), "suspend_process", "stop and return to the shell; fg comes back", "Console"),
+)
+
+GROUPS = ("Move", "List", "Panes", "Pools", "Console")
+
+_SHOWN = {
+    "question_mark": "?",
+    "slash": "/",
+    "enter": "Enter",
+    "space": "Space",
+    "escape": "Esc",
+    "plus": "+",
+    "equals_sign": "=",
+    "minus": "-",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "up": "Up",
+    "down": "Down",
+    "left": "Left",
+    "right": "Right",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "tab": "Tab",
+    "shift+tab": "Shift-Tab",
+    "f1": "F1",
+}
+
+
+def shown(key: str) -> str:
+    """A key as it is written for people: ``?``, ``PgUp``, ``^P``."""
+    if key.startswith("ctrl+"):
+        return f"^{key.removeprefix('ctrl+').upper()}"
+    return _SHOWN.get(key, key)
+
+
+def footer_keys(table: Iterable[Key], several_pools: bool) -> tuple[tuple[str, str], ...]:
+    """Key and word for the footer, the most used first."""
+    pairs = [(shown(key.keys[0]), key.short) for key in table if key.short]
+    if several_pools:
+        pairs.insert(1, ("[ ]", "pool"))
+        pairs.insert(2, ("o", "all pools"))
+    return tuple(pairs)

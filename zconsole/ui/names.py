@@ -1,0 +1,81 @@
+"""Long device names made short without losing what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from rich.cells import cell_len
+
+Shortener = Callable[[str], str]
+
+
+def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict[str, str]:
+    """Each name in at most ``width`` cells, different names staying different.
+
+    Names that fit stay whole. The others lose their beginning, which names of one maker share;
+    where that makes two alike, a common ending (``-part1``) goes first, then the middle.
+    """
+    long = sorted({name for name in names if cell_len(name) > width})
+    whole = {name: name for name in names if cell_len(name) <= width}
+    if not long:
+        return whole
+    for shorten in _ways(long, width, ellipsis):
+        short = {name: shorten(name) for name in long}
+        if len({*short.values(), *whole.values()}) == len(short) + len(set(whole)):
+            return whole | short
+    numbered = {name: _numbered(name, i, width, ellipsis) for i, name in enumerate(long, 1)}
+    return whole | numbered
+
+
+def middle(name: str, width: int, ellipsis: str = "…") -> str:
+    """A name in at most ``width`` cells with its middle left out."""
+    if cell_len(name) <= width:
+        return name
+    if width <= 1:
+        return name[: max(0, width)]
+    head = (width - 1) // 3
+    return _cells(name, head) + ellipsis + _cells(name, width - 1 - head, from_end=True)
+
+
+def _ways(long: Sequence[str], width: int, ellipsis: str) -> tuple[Shortener, ...]:
+    ending = _shared([name[::-1] for name in long])
+    start = _shared(long)
+    room = max(1, width - 1)
+
+    def tail(name: str) -> str:
+        return ellipsis + _cells(name, room, from_end=True)
+
+    def core(name: str) -> str:
+        kept = name[: len(name) - ending] or name
+        return ellipsis + _cells(kept, max(1, width - 2), from_end=True) + ellipsis
+
+    def different(name: str) -> str:
+        return ellipsis + _cells(name[start:], room)
+
+    return (tail, core, lambda name: middle(name, width, ellipsis), different)
+
+
+def _shared(names: Sequence[str]) -> int:
+    """How many characters all of at least two names begin with."""
+    if len(names) < 2:
+        return 0
+    alike = takewhile(lambda column: len(set(column)) == 1, zip(*names, strict=False))
+    return sum(1 for _ in alike)
+
+
+def _numbered(name: str, index: int, width: int, ellipsis: str) -> str:
+    mark = f"#{index}"
+    return _cells(name, max(0, width - len(mark) - 1)) + ellipsis + mark
+
+
+def _cells(text: str, width: int, *, from_end: bool = False) -> str:
+    """As many characters of ``text`` as fit ``width`` cells, from its start or its end."""
+    if text.isascii():
+        return text[-width:] if from_end and width else text[:width]
+    kept = ""
+    for char in reversed(text) if from_end else text:
+        if cell_len(kept + char) > width:
+            break
+        kept = char + kept if from_end else kept + char
+    return kept

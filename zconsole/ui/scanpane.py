@@ -1,0 +1,257 @@
+"""The scan pane: how far, how fast, how long still, and on what that rests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zconsole import units
+from zconsole.eta import Estimate
+from zconsole.frame import ActivityView, Frame, ScanView
+from zconsole.model import Scan
+from zconsole.ui.bars import bar
+from zconsole.ui.draw import Line, Span, crop, joined
+from zconsole.ui.look import Look
+from zconsole.ui.spark import scale, sparkline
+
+_HEAD = 11
+_PERCENT = 8
+_TREND_FROM = 100
+_PAST_SHOWN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Ink:
+    """What drawing one scan needs."""
+
+    look: Look
+    width: int
+    now: float
+    frame: Frame
+
+
+def scan_lines(frame: Frame, look: Look, width: int) -> tuple[Line, ...]:
+    """Every running scan in full, then activities, then a line for each of the newest past ones."""
+    ink = _Ink(look, width, frame.t, frame)
+    running = [view for view in frame.scans if view.scan.active]
+    past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
+    lines: list[Line] = []
+    for view in running:
+        lines.extend(_running(view, ink))
+    for activity in frame.activities:
+        lines.extend(_activity(activity, ink))
+    room = _PAST_SHOWN if not running else 1
+    for view in past[:room]:
+        lines.extend(_past(view, ink))
+    if not lines:
+        lines = [(Span(" no scan has run on this pool", "dim"),)]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _running(view: ScanView, ink: _Ink) -> list[Line]:
+    lines = [_progress(view, ink)]
+    if view.scan.two_stage and view.scan.scanned_bytes is not None:
+        lines.append(_metadata(view, ink))
+    lines.extend(_estimate(view, ink))
+    lines.extend(_facts(view, ink))
+    if ink.width >= _TREND_FROM:
+        lines.append(_trend(view, ink))
+    lines.extend(_notes(view, ink))
+    return lines
+
+
+def _progress(view: ScanView, ink: _Ink) -> Line:
+    """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
+    scan = view.scan
+    word = f"{scan.function} of {ink.look.text(scan.vdev)}" if scan.vdev else scan.function
+    stage = "PAUSED" if scan.state == "paused" else _stage(view)
+    head: Line = (
+        Span(f" {word:<{_HEAD - 2}} ", "bold"),
+        Span(f"{stage:<9}", "notice" if scan.state == "paused" else ""),
+    )
+    done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
+    return _barred(head, view.percent, done, scan.to_issue_bytes, ink)
+
+
+def _stage(view: ScanView) -> str:
+    if view.scan.function == "rebuild":
+        return "rebuilds"
+    return view.stage or "scanning"
+
+
+def _metadata(view: ScanView, ink: _Ink) -> Line:
+    """The first stage: how much of the pool's metadata has been read so far."""
+    scan = view.scan
+    share = None
+    if scan.total_bytes and scan.scanned_bytes is not None:
+        share = 100.0 * scan.scanned_bytes / scan.total_bytes
+    head: Line = (Span(" " * _HEAD), Span(f"{'metadata':<9}", "dim"))
+    return _barred(head, share, scan.scanned_bytes, scan.total_bytes, ink)
+
+
+def _barred(
+    head: Line, percent: float | None, done: int | None, total: int | None, ink: _Ink
+) -> Line:
+    look = ink.look
+    shown = "-" if percent is None else f"{percent:.1f} %"
+    amount = f"  {look.size(done)} of {look.size(total)} "
+    used = sum(len(s.text) for s in head) + _PERCENT + 2 + max(16, len(amount))
+    share = None if percent is None else percent / 100
+    return (
+        *head,
+        Span(f"{shown:>{_PERCENT}}  "),
+        *bar(share, max(0, ink.width - used), look.glyphs),
+        Span(f"{amount:>16}"),
+    )
+
+
+def _estimate(view: ScanView, ink: _Ink) -> list[Line]:
+    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, zpool's own and what ours rests on."""
+    parts: list[Line] = [_eta("ETA", view.estimate, ink)]
+    if view.full is not None and view.full != view.estimate:
+        parts.append(_eta("full redundancy", view.full, ink))
+    if view.scan.zpool_eta is not None:
+        parts.append((Span("zpool says ", "dim"), Span(units.duration(view.scan.zpool_eta))))
+    if view.estimate.reason and view.estimate.eta is not None:
+        parts.append((Span(ink.look.text(view.estimate.reason), "dim"),))
+    return _packed(parts, ink)
+
+
+def _eta(label: str, estimate: Estimate, ink: _Ink) -> Line:
+    if estimate.eta is None:
+        return (Span(f"{label} ", "dim"), Span(f"none: {ink.look.text(estimate.reason)}"))
+    spans = [
+        Span(f"{label} ", "dim"),
+        Span(units.duration(estimate.eta), "bold"),
+        Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
+    ]
+    if estimate.low is not None and estimate.high is not None:
+        low, high = units.duration(estimate.low), units.duration(estimate.high)
+        spans.append(Span(f"  ({low} to {high})", "dim"))
+    return tuple(spans)
+
+
+def _facts(view: ScanView, ink: _Ink) -> list[Line]:
+    """Rates, repaired bytes, errors, restarts, how long it has run."""
+    scan, look = view.scan, ink.look
+    parts = [*_rates(view, look)]
+    if scan.processed_bytes is not None:
+        word = "repaired" if scan.function in ("scrub", "errorscrub") else "resilvered"
+        parts.append((Span(f"{word} ", "dim"), Span(look.size(scan.processed_bytes))))
+    if scan.skipped_bytes:
+        parts.append((Span("skipped ", "dim"), Span(look.size(scan.skipped_bytes))))
+    if scan.errors is not None:
+        parts.append(
+            (Span("errors ", "dim"), Span(str(scan.errors), "error" if scan.errors else ""))
+        )
+    if view.restarts:
+        parts.append((Span(f"restarts {view.restarts}", "warning"),))
+    if scan.start is not None:
+        since = look.when(scan.start, ink.now)
+        parts.append((Span("since ", "dim"), Span(since)))
+    return _packed(parts, ink)
+
+
+def _rates(view: ScanView, look: Look) -> list[Line]:
+    over = "pass average" if view.window is None else f"over {units.duration(view.window)}"
+    parts: list[Line] = []
+    if view.issue_rate is not None:
+        word = "issued at " if view.scan.two_stage else "scanned at "
+        parts.append((Span(word, "dim"), Span(look.rate(view.issue_rate)), Span(f" {over}", "dim")))
+    if view.scan_rate is not None and view.stage == "scanning" and view.scan.two_stage:
+        parts.append((Span("metadata at ", "dim"), Span(look.rate(view.scan_rate))))
+    return parts
+
+
+def _trend(view: ScanView, ink: _Ink) -> Line:
+    """The issue rate over as many samples as fit, on a scale of its own that starts at 0."""
+    head = f" {'rate':<{_HEAD - 1}}"
+    tail = ink.frame.series.tail(view.key, "issue_rate", max(1, ink.width - 30))
+    top = scale(tail)
+    label = f" {ink.look.glyphs.spark[-1]}={ink.look.rate(top)} "
+    width = min(ink.width - len(head) - len(label), 120)
+    return (
+        Span(head, "dim"),
+        Span(sparkline(tail, width, top, ink.look.glyphs), "spark"),
+        Span(label, "dim"),
+    )
+
+
+def _notes(view: ScanView, ink: _Ink) -> list[Line]:
+    lines: list[Line] = []
+    if view.stalled is not None:
+        lines.append((Span(f" STALLED: no progress for {units.duration(view.stalled)}", "error"),))
+    if view.scan.state == "paused" and view.scan.paused_since is not None:
+        when = ink.look.when(view.scan.paused_since, ink.now)
+        lines.append((Span(f" paused since {when}", "notice"),))
+    lines.extend((Span(f" {ink.look.text(note)}", "notice"),) for note in view.notes)
+    return lines
+
+
+def _activity(view: ActivityView, ink: _Ink) -> list[Line]:
+    """One line for a removal, an expansion, a checkpoint, trim or initialize."""
+    activity, look = view.activity, ink.look
+    name = f" of {look.text(activity.vdev)}" if activity.vdev else ""
+    head: Line = (
+        Span(f" {activity.kind}{name} ", "bold"),
+        Span(f"{activity.state} ", "" if activity.state == "running" else "notice"),
+    )
+    if activity.state not in ("running", "paused"):
+        return _ended(head, view, ink)
+    percent = activity.percent
+    if percent is None and activity.total_bytes and activity.done_bytes is not None:
+        percent = 100.0 * activity.done_bytes / activity.total_bytes
+    if percent is None and activity.total_bytes is None:
+        note = look.text(activity.note)
+        return [(*head, Span(note))]
+    lines = [_barred(head, percent, activity.done_bytes, activity.total_bytes, ink)]
+    parts = [_eta("ETA", view.estimate, ink)]
+    if view.rate is not None:
+        parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
+    if activity.note:
+        parts.append((Span(look.text(activity.note), "dim"),))
+    return [*lines, *_packed(parts, ink)]
+
+
+def _ended(head: Line, view: ActivityView, ink: _Ink) -> list[Line]:
+    activity, look = view.activity, ink.look
+    facts: list[str] = []
+    moment = activity.end if activity.end is not None else activity.start
+    if moment is not None:
+        facts.append(
+            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.now)}"
+        )
+    if activity.total_bytes is not None:
+        facts.append(look.size(activity.total_bytes))
+    if activity.note:
+        facts.append(look.text(activity.note))
+    return [(*head, Span("  ".join(facts)))]
+
+
+def _past(view: ScanView, ink: _Ink) -> list[Line]:
+    """``scrub finished Sun 03:12 after 4h12m, repaired 0, errors 0``."""
+    scan, look = view.scan, ink.look
+    name = f" of {look.text(scan.vdev)}" if scan.vdev else ""
+    facts = [scan.state]
+    if scan.end is not None:
+        facts[0] += f" {look.when(scan.end, ink.now)}"
+    if (took := _took(scan)) is not None:
+        facts.append(f"after {units.duration(took)}")
+    if scan.processed_bytes is not None:
+        facts.append(f"repaired {look.size(scan.processed_bytes)}")
+    spans = [Span(f" {scan.function}{name} ", "bold"), Span(", ".join(facts))]
+    if scan.errors is not None:
+        spans += [Span(", "), Span(f"errors {scan.errors}", "error" if scan.errors else "")]
+    return [tuple(spans), *_notes(view, ink)]
+
+
+def _took(scan: Scan) -> float | None:
+    if scan.duration is not None:
+        return scan.duration
+    if scan.start is None or scan.end is None:
+        return None
+    return scan.end - scan.start
+
+
+def _packed(parts: Sequence[Line], ink: _Ink) -> list[Line]:
+    return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]

@@ -1,0 +1,128 @@
+"""Screens over the main one: text to read, and a list to pick from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from zconsole.ui.draw import Line, Span
+from zconsole.ui.linesview import LinesView
+from zconsole.ui.theming import Palette
+
+Lines = Callable[[int], Sequence[Line]]
+"""Lines for a width."""
+
+
+class TextScreen(Screen[None]):
+    """Lines to scroll through."""
+
+    def __init__(self, title: str, lines: Lines, palette: Palette) -> None:
+        super().__init__()
+        self._title_text = title
+        self._make = lines
+        self._palette = palette
+
+    def compose(self) -> ComposeResult:
+        """The one view."""
+        yield LinesView(id="text", focusable=True)
+
+    def on_mount(self) -> None:
+        """Draw, ready to scroll."""
+        view = self.query_one("#text", LinesView)
+        view.dress(self._palette)
+        view.focus()
+        self._fill()
+
+    def on_resize(self) -> None:
+        """Wrap to the new width."""
+        self._fill()
+
+    def _fill(self) -> None:
+        title = (Span(f" {self._title_text}", "title"),)
+        self.query_one("#text", LinesView).show(self._make(self.app.size.width), title)
+
+
+class PickView(LinesView):
+    """Lines with a cursor."""
+
+    def __init__(self, start: int, moved: Callable[[int], None]) -> None:
+        super().__init__(id="pick", focusable=True)
+        self.cursor = start
+        self._moved = moved
+
+    def selected(self, index: int) -> bool:
+        """Whether the cursor is on that line."""
+        return index == self.cursor
+
+    def move(self, lines: int) -> None:
+        """Move the cursor and tell who wants a preview."""
+        last = self.line_count() - 1
+        wanted = max(0, min(last, self.cursor + lines))
+        if wanted == self.cursor:
+            return
+        self.cursor = wanted
+        room = max(1, self.size.height - 1)
+        top = min(max(self.scroll_offset.y, wanted - room + 1), wanted)
+        self.scroll_to(y=top, animate=False, immediate=True)
+        self._moved(wanted)
+        self.update_lines()
+
+
+def no_preview(index: int) -> None:
+    """For lists where moving the cursor changes nothing."""
+
+
+class PickScreen(Screen[int | None]):
+    """A list over the main screen; returns the index picked, None when left with Esc."""
+
+    def __init__(
+        self,
+        title: str,
+        lines: Lines,
+        palette: Palette,
+        *,
+        start: int = 0,
+        wide: bool = False,
+        moved: Callable[[int], None] = no_preview,
+    ) -> None:
+        super().__init__(classes="wide" if wide else "")
+        self._title_text = title
+        self._make = lines
+        self._palette = palette
+        self._start = start
+        self._preview = moved
+
+    def compose(self) -> ComposeResult:
+        """The one view."""
+        yield PickView(self._start, self._preview)
+
+    @property
+    def view(self) -> PickView:
+        """The list."""
+        return self.query_one(PickView)
+
+    def on_mount(self) -> None:
+        """Draw, with the cursor on the present choice."""
+        self.dress(self._palette)
+        self.view.focus()
+
+    def dress(self, palette: Palette) -> None:
+        """Paint with these styles from now on."""
+        self.view.dress(palette)
+        self.update()
+
+    def update(self) -> None:
+        """Draw the lines anew."""
+        title = (Span(f" {self._title_text}", "title"),)
+        self.view.show(self._make(self.view.size.width or self.app.size.width), title)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for the new width."""
+        self.update()
+
+    def choose(self) -> None:
+        """Return what the cursor is on."""
+        self.dismiss(self.view.cursor)

@@ -1,0 +1,86 @@
+"""What is on show: the newest round, the pool chosen of it, and the round frozen by a pause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.frame import Frame
+from zconsole.ui.board import Scene
+from zconsole.ui.feed import ConsoleOptions, Update
+from zconsole.ui.header import Status
+from zconsole.ui.keys import Offer
+from zconsole.ui.look import Look
+
+
+@dataclass
+class Showing:
+    """The console's own state between rounds of frames."""
+
+    options: ConsoleOptions
+    look: Look
+    latest: Update | None = None
+    arrived: float = 0.0
+    """When ``latest`` came, on the console's clock."""
+    frozen: Update | None = None
+    """What the body shows while paused."""
+    pool: str | None = None
+    ended: bool = False
+    offers: tuple[Offer, ...] = ()
+
+    def take(self, update: Update, arrived: float) -> None:
+        """A new round has come."""
+        self.latest, self.arrived = update, arrived
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames of the newest round."""
+        return self.latest.frames if self.latest else ()
+
+    @property
+    def index(self) -> int:
+        """Which of the frames is shown: the pool chosen, else the first."""
+        names = [frame.pool for frame in self.frames]
+        return names.index(self.pool) if self.pool in names else 0
+
+    @property
+    def frame(self) -> Frame | None:
+        """The newest frame of the pool shown."""
+        return self.frames[self.index] if self.frames else None
+
+    def select(self, index: int) -> None:
+        """Show the pool at an index, counted around."""
+        if self.frames:
+            self.pool = self.frames[index % len(self.frames)].pool
+
+    def toggle_pause(self) -> bool:
+        """Freeze the body at what it shows now, or go on with the newest; whether it is frozen."""
+        self.frozen = self.latest if self.frozen is None else None
+        return self.frozen is not None
+
+    def scene(self, now: float, interval: float) -> Scene | None:
+        """What to paint at ``now`` on the console's clock; None before the first frame."""
+        frame = self.frame
+        if frame is None or self.latest is None:
+            return None
+        passed = max(0.0, now - self.arrived) if self.latest.capabilities.live else 0.0
+        status = Status(
+            host=self.options.host,
+            flags=self._flags(self.latest),
+            interval=interval,
+            age=frame.stale_seconds + passed,
+            now=frame.t + passed,
+        )
+        return Scene(self.frames, self.index, self._body(frame), status, self.look, self.offers)
+
+    def _body(self, newest: Frame) -> Frame:
+        if self.frozen is None:
+            return newest
+        return next((f for f in self.frozen.frames if f.pool == newest.pool), newest)
+
+    def _flags(self, update: Update) -> tuple[str, ...]:
+        return (
+            *(("PAUSED",) if self.frozen is not None else ()),
+            *(("ENDED",) if self.ended else ()),
+            *(("READ-ONLY",) if self.options.read_only else ()),
+            *update.capabilities.flags,
+        )
