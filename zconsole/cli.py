@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -10,23 +9,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from zconsole import __version__
+from zconsole.arguments import COMMANDS, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.units import clean
-
-COMMANDS = {
-    "status": "one-shot health report of live pools or of saved zpool status output",
-    "balance": "how evenly data is spread over the top-level vdevs",
-    "watch": "follow mode: a line, or a JSON object, a pool and sample",
-    "record": "write samples to a file until interrupted or the scan ends",
-    "replay": "the console, or watch's output, over a recording",
-    "demo": "the console over a simulated pool; needs no ZFS and no root",
-    "rebalance": "rewrite directories so that their blocks spread over all vdevs",
-    "tunables": "scan and rebuild tunables: list, set, preset, restore",
-    "themes": "the themes found, where they are, and any that failed to load",
-    "console": "the console; the word is needed only for a pool named like a command",
-}
-"""Each is a module of ``zconsole.commands`` with ``configure(parser)`` and ``run(args)``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,11 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     name = command_of(words)
-    module = importlib.import_module(f"zconsole.commands.{name}")
-    parser = _parser(name)
-    module.configure(parser)
+    args = parser_of(name).parse_args(_without_command(words, name))
+    command = importlib.import_module(f"zconsole.commands.{name}")
     with _tidy_stdout():
-        return int(module.run(parser.parse_args(_without_command(words, name))))
+        return int(command.run(args))
 
 
 def command_of(words: Sequence[str]) -> str:
@@ -59,37 +43,6 @@ def command_of(words: Sequence[str]) -> str:
     if index is not None and words[index] in COMMANDS:
         return words[index]
     return "console"
-
-
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """The options every command takes."""
-    common = parser.add_argument_group("everywhere")
-    common.add_argument("--theme", metavar="NAME|PATH", help="a theme by name or file")
-    common.add_argument("--ascii", action="store_true", default=None, help="ASCII characters only")
-    common.add_argument("--read-only", action="store_true", help="watch only, change nothing")
-    common.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    common.add_argument("--version", action="version", version=f"zconsole {__version__}")
-
-
-def _parser(name: str) -> argparse.ArgumentParser:
-    if name != "console":
-        parser = argparse.ArgumentParser(
-            prog=f"zconsole {name}",
-            description=f"{COMMANDS[name].capitalize()}.",
-            allow_abbrev=False,
-        )
-    else:
-        listing = "\n".join(f"  {word:<10} {text}" for word, text in COMMANDS.items())
-        parser = argparse.ArgumentParser(
-            prog="zconsole",
-            usage="zconsole [POOL ...] | zconsole COMMAND ...",
-            description="The terminal console for a ZFS resilver, scrub or rebalance.",
-            epilog=f"commands (each has --help):\n{listing}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-    add_common(parser)
-    return parser
 
 
 def _first_word(words: Sequence[str]) -> int | None:

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from zconsole import __version__
-from zconsole.cli import COMMANDS, command_of, main
+from zconsole.arguments import COMMANDS
+from zconsole.cli import command_of, main
 
 STATUS = """\
   pool: tank

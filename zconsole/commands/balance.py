@@ -8,20 +8,15 @@ from collections.abc import Sequence
 
 from zconsole.balance import balance
 from zconsole.commands import common
+from zconsole.decode.capacity import CapacityRow, PoolCapacity, capacities
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError
 from zconsole.frame import Balance
+from zconsole.model import Vdev
 from zconsole.report import json, text
+from zconsole.sources.live import LiveSource
+from zconsole.sources.saved import read_text
 
 Named = tuple[str, Balance]
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="one pool (default: all)")
-    parser.add_argument(
-        "--from", dest="saved", metavar="FILE|-", help="read saved zpool list -v output instead"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object a pool and line")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,20 +33,33 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _saved(args: argparse.Namespace) -> Sequence[Named]:
-    from zconsole.decode.capacity import parse_capacity
-    from zconsole.sources.saved import read_text
-
-    pools = parse_capacity(read_text(args.saved))
-    found = [(pool.name, balance(pool.root)) for pool in pools]
+    pools = capacities(read_text(args.saved))
+    found = [(found.pool.name, balance(_tree(found))) for found in pools]
     chosen = [entry for entry in found if args.pool in (None, entry[0])]
     if not chosen and args.pool is not None:
         raise NotFoundError(f"no pool {args.pool!r} in that output")
     return chosen
 
 
-async def _live(args: argparse.Namespace) -> Sequence[Named]:
-    from zconsole.sources.live import LiveSource
+def _tree(found: PoolCapacity) -> Vdev:
+    """The listing's top-level vdevs under a root."""
+    return Vdev(found.pool.name, "root", children=tuple(_vdev(row) for row in found.vdevs))
 
+
+def _vdev(row: CapacityRow) -> Vdev:
+    """A single device's printed size is the device's own, so alloc and free together are used."""
+    size = row.space_bytes if row.kind in ("disk", "file") else row.size_bytes
+    return Vdev(
+        row.name,
+        row.kind,
+        row.vclass,
+        size_bytes=size,
+        alloc_bytes=row.alloc_bytes,
+        fragmentation=row.fragmentation,
+    )
+
+
+async def _live(args: argparse.Namespace) -> Sequence[Named]:
     source = LiveSource([args.pool] if args.pool else [])
     try:
         frames = common.live_session().advance(await source.sample() or ())

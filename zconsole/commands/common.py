@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
-from zconsole.errors import UsageError
 from zconsole.frame import Frame
 from zconsole.report import json, text
 from zconsole.session import Session
 from zconsole.sources.base import Source
 
 Result = TypeVar("Result")
-
-FASTEST = 0.1
-"""Seconds: nobody needs samples more often, and every one costs the kernel a walk."""
-
-
-def positive(word: str) -> float:
-    """An argparse type: seconds or a factor above 0."""
-    value = float(word)
-    if not 0 < value < float("inf"):
-        raise ValueError(word)
-    return value
-
-
-def count(word: str) -> int:
-    """An argparse type: how many, at least 1."""
-    value = int(word)
-    if value < 1:
-        raise ValueError(word)
-    return value
-
-
-def add_pools(parser: argparse.ArgumentParser) -> None:
-    """``[POOL…]``."""
-    parser.add_argument("pools", nargs="*", metavar="POOL", help="pools to watch (default: all)")
-
-
-def add_interval(parser: argparse.ArgumentParser, default: float = 1.0) -> None:
-    """``--interval S``."""
-    parser.add_argument(
-        "--interval", type=positive, default=default, metavar="S", help="seconds between samples"
-    )
-
-
-def interval_of(args: argparse.Namespace) -> float:
-    """The asked interval, not under a tenth of a second. Raises UsageError below that."""
-    if args.interval < FASTEST:
-        raise UsageError(f"--interval must be at least {FASTEST:g} seconds")
-    return float(args.interval)
 
 
 def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from zconsole.ui.feed import Feed
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    common.add_pools(parser)
-    common.add_interval(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Open the console over live pools, or print a status report; returns the exit code."""
     if not has_terminal():
@@ -61,5 +55,5 @@ def _live(args: argparse.Namespace) -> int:
     from zconsole.feed import SessionFeed
     from zconsole.sources.live import LiveSource
 
-    feed = SessionFeed(LiveSource(args.pools), common.live_session(), common.interval_of(args))
+    feed = SessionFeed(LiveSource(args.pools), common.live_session(), args.interval)
     return open_console(args, feed, None)

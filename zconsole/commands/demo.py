@@ -11,19 +11,6 @@ from zconsole.errors import ExitCode, UsageError
 from zconsole.session import Session
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument("--scenario", metavar="NAME", help="which story to simulate")
-    parser.add_argument("--list", action="store_true", help="name the scenarios, one a line")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="same seed, same run")
-    parser.add_argument(
-        "--speed", type=common.positive, default=1.0, metavar="X", help="times real time"
-    )
-    parser.add_argument("--json", action="store_true", help="watch lines at simulated time")
-    parser.add_argument("--count", type=common.count, metavar="N", help="with --json: N samples")
-    common.add_interval(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
     from zconsole.commands.console import has_terminal
@@ -45,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 async def _print(args: argparse.Namespace) -> int:
     from zconsole.sim.source import samples
 
-    interval = common.interval_of(args)
+    interval = args.interval
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, interval, args.count):
         common.show(session.advance(raws), True, None)
@@ -73,5 +60,5 @@ def _console(args: argparse.Namespace) -> int:
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
     session = Session(flags=source.capabilities.flags)
-    feed = SessionFeed(source, session, common.interval_of(args))
+    feed = SessionFeed(source, session, args.interval)
     return open_console(args, feed, None, host="demo")

@@ -10,14 +10,8 @@ import sys
 from zconsole.commands import common
 from zconsole.commands.watch import Ending, running
 from zconsole.errors import ExitCode
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument("file", metavar="FILE", help="the recording to write")
-    common.add_pools(parser)
-    common.add_interval(parser)
-    parser.add_argument("--count", type=common.count, metavar="N", help="stop after N samples")
+from zconsole.sources.live import LiveSource
+from zconsole.sources.record import Recorder
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,10 +23,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _record(args: argparse.Namespace) -> int:
-    from zconsole.sources.live import LiveSource
-    from zconsole.sources.record import Recorder
-
-    interval = common.interval_of(args)
+    interval = args.interval
     source, session = LiveSource(args.pools), common.live_session()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()

@@ -11,22 +11,10 @@ from zconsole.errors import ExitCode, NotFoundError
 from zconsole.frame import Frame
 from zconsole.report import json, text
 from zconsole.session import Session
+from zconsole.sources.live import LiveSource
+from zconsole.sources.saved import read_saved
 
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    common.add_pools(parser)
-    parser.add_argument(
-        "--from", dest="saved", metavar="FILE|-", help="read saved zpool status output instead"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object a pool and line")
-    parser.add_argument(
-        "--exit-status",
-        action="store_true",
-        help="exit 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,8 +48,6 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
-    from zconsole.sources.saved import read_saved
-
     frames = Session(zone=common.local_zone()).advance([read_saved(args.saved)])
     return _chosen(frames, args.pools)
 
@@ -77,8 +63,6 @@ def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...
 
 
 async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
-    from zconsole.sources.live import LiveSource
-
     source = LiveSource(args.pools)
     try:
         return common.live_session().advance(await source.sample() or ())

@@ -8,22 +8,10 @@ from collections.abc import Mapping, Sequence
 from zconsole.commands import common
 from zconsole.errors import ExitCode
 from zconsole.frame import Frame
+from zconsole.sources.live import LiveSource
 
 SETTLE = 20.0
 """Seconds after the end in which a replaced device may still go, or a deferred pass start."""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    common.add_pools(parser)
-    common.add_interval(parser)
-    parser.add_argument("--count", type=common.count, metavar="N", help="stop after N samples")
-    parser.add_argument(
-        "--until-done",
-        action="store_true",
-        help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
-    )
-    parser.add_argument("--json", action="store_true", help="JSON lines")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,9 +20,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _follow(args: argparse.Namespace) -> int:
-    from zconsole.sources.live import LiveSource
-
-    interval = common.interval_of(args)
+    interval = args.interval
     source, session = LiveSource(args.pools), common.live_session()
     ending = Ending()
     taken = 0

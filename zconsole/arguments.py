@@ -1,0 +1,200 @@
+"""Every command's options, in a module so light that ``--help`` loads nothing else."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from zconsole import __version__
+
+COMMANDS = {
+    "status": "one-shot health report of live pools or of saved zpool status output",
+    "balance": "how evenly data is spread over the top-level vdevs",
+    "watch": "follow mode: a line, or a JSON object, a pool and sample",
+    "record": "write samples to a file until interrupted or the scan ends",
+    "replay": "the console, or watch's output, over a recording",
+    "demo": "the console over a simulated pool; needs no ZFS and no root",
+    "rebalance": "rewrite directories so that their blocks spread over all vdevs",
+    "tunables": "scan and rebuild tunables: list, set, preset, restore",
+    "themes": "the themes found, where they are, and any that failed to load",
+    "console": "the console; the word is needed only for a pool named like a command",
+}
+"""Each is a module of ``zconsole.commands`` with ``run(args)``."""
+
+FASTEST = 0.1
+"""Seconds: nobody needs samples more often, and every one costs the kernel a walk."""
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """The parser of one command, with the options every command takes."""
+    if name == "console":
+        parser = _console_parser()
+    else:
+        parser = argparse.ArgumentParser(
+            prog=f"zconsole {name}",
+            description=f"{COMMANDS[name].capitalize()}.",
+            allow_abbrev=False,
+        )
+    CONFIGURE[name](parser)
+    _common(parser)
+    return parser
+
+
+def _console_parser() -> argparse.ArgumentParser:
+    listing = "\n".join(f"  {word:<10} {text}" for word, text in COMMANDS.items())
+    return argparse.ArgumentParser(
+        prog="zconsole",
+        usage="zconsole [POOL ...] | zconsole COMMAND ...",
+        description="The terminal console for a ZFS resilver, scrub or rebalance.",
+        epilog=f"commands (each has --help):\n{listing}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    common = parser.add_argument_group("everywhere")
+    common.add_argument("--theme", metavar="NAME|PATH", help="a theme by name or file")
+    common.add_argument("--ascii", action="store_true", default=None, help="ASCII characters only")
+    common.add_argument("--read-only", action="store_true", help="watch only, change nothing")
+    common.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    common.add_argument("--version", action="version", version=f"zconsole {__version__}")
+
+
+def positive(word: str) -> float:
+    """A number above 0, for argparse."""
+    value = float(word)
+    if not 0 < value < float("inf"):
+        raise ValueError(word)
+    return value
+
+
+def seconds(word: str) -> float:
+    """Seconds between samples, for argparse: a tenth at the least."""
+    value = positive(word)
+    if value < FASTEST:
+        raise argparse.ArgumentTypeError(f"not under {FASTEST:g} seconds")
+    return value
+
+
+def whole(word: str) -> int:
+    """How many, at least 1, for argparse."""
+    value = int(word)
+    if value < 1:
+        raise ValueError(word)
+    return value
+
+
+def _pools(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pools", nargs="*", metavar="POOL", help="pools to watch (default: all)")
+
+
+def _pace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--interval", type=seconds, default=1.0, metavar="S", help="seconds between samples"
+    )
+
+
+def _count(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--count", type=whole, metavar="N", help="stop after N samples")
+
+
+def _speed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--speed", type=positive, default=1.0, metavar="X", help="times real time")
+
+
+def _json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def _saved(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--from", dest="saved", metavar="FILE|-", help=f"read saved {what} output instead"
+    )
+
+
+def _configure_status(parser: argparse.ArgumentParser) -> None:
+    _pools(parser)
+    _saved(parser, "zpool status")
+    _json(parser, "one JSON object a pool and line")
+    parser.add_argument(
+        "--exit-status",
+        action="store_true",
+        help="exit 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
+    )
+
+
+def _configure_balance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pool", nargs="?", metavar="POOL", help="one pool (default: all)")
+    _saved(parser, "zpool list -v")
+    _json(parser, "one JSON object a pool and line")
+
+
+def _configure_watch(parser: argparse.ArgumentParser) -> None:
+    _pools(parser)
+    _pace(parser)
+    _count(parser)
+    _json(parser, "JSON lines")
+    parser.add_argument(
+        "--until-done",
+        action="store_true",
+        help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
+    )
+
+
+def _configure_record(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the recording to write")
+    _pools(parser)
+    _pace(parser)
+    _count(parser)
+
+
+def _configure_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a recording")
+    _speed(parser)
+    _json(parser, "JSON lines, as fast as possible")
+
+
+def _configure_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scenario", metavar="NAME", help="which story to simulate")
+    parser.add_argument("--list", action="store_true", help="name the scenarios, one a line")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="same seed, same run")
+    _speed(parser)
+    _json(parser, "watch lines at simulated time")
+    _count(parser)
+    _pace(parser)
+
+
+def _configure_themes(parser: argparse.ArgumentParser) -> None:
+    _json(parser, "one JSON object a theme and line")
+
+
+def _configure_console(parser: argparse.ArgumentParser) -> None:
+    _pools(parser)
+    _pace(parser)
+
+
+def _configure_rebalance(parser: argparse.ArgumentParser) -> None:
+    from zconsole.rebalance.cli import configure
+
+    configure(parser)
+
+
+def _configure_tunables(parser: argparse.ArgumentParser) -> None:
+    from zconsole.tunables.arguments import configure
+
+    configure(parser)
+
+
+CONFIGURE: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "status": _configure_status,
+    "balance": _configure_balance,
+    "watch": _configure_watch,
+    "record": _configure_record,
+    "replay": _configure_replay,
+    "demo": _configure_demo,
+    "rebalance": _configure_rebalance,
+    "tunables": _configure_tunables,
+    "themes": _configure_themes,
+    "console": _configure_console,
+}
