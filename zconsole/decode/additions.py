@@ -30,9 +30,7 @@ def enriched(pool: Pool, raw: Raw) -> Pool:
     root = pool.root
     if raw.get("iostat"):
         root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
-    if raw.get("list") and any(
-        v.size_bytes is None or v.fragmentation is None for v in root.children
-    ):
+    if raw.get("list"):
         root = _with_capacity(root, pool.name, raw["list"])
     if raw.get("diskstats"):
         root = _with_block(root, raw)
@@ -141,7 +139,7 @@ def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
     if not matching:
         return vdev
     row = matching.pop(0)
-    missing = {
+    missing: dict[str, Any] = {
         "alloc_bytes": row.alloc_bytes,
         "size_bytes": row.size_bytes,
         "fragmentation": row.fragmentation,

@@ -34,23 +34,12 @@ _FIELDS = {
     "CAP": "cap",
     "HEALTH": "health",
 }
+_MODERN = ("NAME", "SIZE", "ALLOC", "FREE", "CKPOINT", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH")
 _BARE_LAYOUTS = {
-    11: [
-        "NAME",
-        "SIZE",
-        "ALLOC",
-        "FREE",
-        "CKPOINT",
-        "EXPANDSZ",
-        "FRAG",
-        "CAP",
-        "DEDUP",
-        "HEALTH",
-        "ALTROOT",
-    ],
-    10: ["NAME", "SIZE", "ALLOC", "FREE", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH", "ALTROOT"],
-    8: ["NAME", "SIZE", "ALLOC", "FREE", "CAP", "DEDUP", "HEALTH", "ALTROOT"],
-    7: ["NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"],
+    11: (*_MODERN, "ALTROOT"),
+    10: (*_MODERN[:4], *_MODERN[5:], "ALTROOT"),
+    8: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "DEDUP", "HEALTH", "ALTROOT"),
+    7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
 }
 """Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
 
@@ -121,7 +110,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
 
 
 def _from_text(text: str) -> Iterator[PoolCapacity]:
-    columns: list[str] = []
+    columns: Sequence[str] = ()
     draft: _Draft | None = None
     for line in text.splitlines():
         words = line.split()
@@ -132,7 +121,7 @@ def _from_text(text: str) -> Iterator[PoolCapacity]:
         elif line[0] not in " \t" and not _is_group(words):
             if draft is not None:
                 yield _finished(draft)
-            columns = columns or _BARE_LAYOUTS.get(len(line.split("\t")), [])
+            columns = columns or _BARE_LAYOUTS.get(len(line.split("\t")), ())
             draft = _pool_line(line, columns)
         elif draft is not None:
             _vdev_line(draft, line, columns)
@@ -220,9 +209,7 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
         node = mapping(value, key)
         cells = _properties(node)
         if not cells:
-            raise NotUnderstoodError(
-                f"not a `zpool list -j` document: pool {key} has no properties"
-            )
+            raise NotUnderstoodError(f"not `zpool list -j` output: pool {key} has no properties")
         row = _row(str(node.get("name", key)), "root", "normal", cells)
         tops: list[CapacityRow] = []
         leaves: list[CapacityRow] = []
@@ -253,8 +240,7 @@ def _json_leaves(name: str, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapp
 
 def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> CapacityRow:
     name = str(node.get("name", key))
-    row = _row(name, kind_of(name) or leaf_kind(name), vclass, _properties(node))
-    return row
+    return _row(name, kind_of(name) or leaf_kind(name), vclass, _properties(node))
 
 
 def _properties(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,10 +58,8 @@ class IostatRow:
     @property
     def disk_wait(self) -> float | None:
         """Seconds a request took in the device, reads and writes together, by their number."""
-        pairs = [
-            (self.waits.get("disk_r"), self.read_ops),
-            (self.waits.get("disk_w"), self.write_ops),
-        ]
+        waits = self.waits
+        pairs = [(waits.get("disk_r"), self.read_ops), (waits.get("disk_w"), self.write_ops)]
         known = [(wait, ops or 0.0) for wait, ops in pairs if wait is not None]
         total = sum(ops for _, ops in known)
         if not known:
@@ -73,13 +71,10 @@ class IostatRow:
 
 def samples_of(text: str) -> tuple[tuple[IostatRow, ...], ...]:
     """The rows of each sample, in file order. Raises NotUnderstoodError for other text."""
-    samples: list[list[IostatRow]] = []
-    for rows in _samples(text.splitlines()):
-        if rows:
-            samples.append(rows)
+    samples = tuple(tuple(rows) for rows in _samples(text.splitlines()) if rows)
     if not samples:
         raise NotUnderstoodError("not `zpool iostat` output")
-    return tuple(tuple(rows) for rows in samples)
+    return samples
 
 
 def latest(text: str, pool: str) -> tuple[IostatRow, ...]:

@@ -138,7 +138,7 @@ def _section(node: Mapping[str, Any]) -> str:
 
 def _rebuilding(node: Mapping[str, Any]) -> bool:
     stats = node.get("org.openzfs:rebuild_stats")
-    return bool(stats) and stats[0] == 1
+    return bool(stats and stats[0] == 1)
 
 
 def canonical(values: Sequence[int] | None) -> Sequence[int]:

@@ -197,9 +197,9 @@ def _vdev(
     context: _Context,
     rebuilt: bool,
     top: bool,
-    last: bool = True,
+    newest: bool = False,
 ) -> Vdev:
-    """One vdev; ``rebuilt``: below an active rebuild; ``last``: the newest of its siblings."""
+    """One vdev; ``rebuilt``: below an active rebuild; ``newest``: the new device of a group."""
     name, kind = _identity(key, node, context.names)
     below = mapping(node.get("vdevs"), key)
     leaf = not below
@@ -207,7 +207,7 @@ def _vdev(
     spare = vclass == "spare"
     errors = ErrorCounters() if spare else _counters(node, leaf)
     state = spare_word(enum_state, aux) if spare else state_word(enum_state, aux)
-    marker = _marker(node, state, context, rebuilt and last) if leaf else ""
+    marker = _marker(node, state, context, rebuilt and newest) if leaf else ""
     shape = draid_shape(name)
     space = number(node.get("total_space")) if top else None
     return Vdev(

@@ -13,20 +13,8 @@ _TAIL = re.compile(
     r"(?P<name>\S(?:.*?\S)?)\s+(?P<state>[A-Z][A-Z_]{2,})"
     r"(?P<rest>\s+\d+(?:[.,]\d+)?[KMGTPE]?\s+\d.*|\s*)"
 )
-_KNOWN_STATES = frozenset(
-    [
-        "ONLINE",
-        "DEGRADED",
-        "FAULTED",
-        "OFFLINE",
-        "UNAVAIL",
-        "REMOVED",
-        "SPLIT",
-        "AVAIL",
-        "INUSE",
-        "SUSPENDED",
-    ]
-)
+_VDEV_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT")
+_KNOWN_STATES = frozenset((*_VDEV_STATES, "SUSPENDED", "AVAIL", "INUSE"))
 _COUNTERS = ("READ", "WRITE", "CKSUM", "SLOW")
 _EXTRA = frozenset({"POWER", "DIO"})
 
