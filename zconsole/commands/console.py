@@ -7,19 +7,17 @@ import os
 import socket
 import sys
 from datetime import tzinfo
-from typing import TYPE_CHECKING
 
-from zconsole.commands import common
-
-if TYPE_CHECKING:
-    from zconsole.ui.feed import Feed
+from zconsole.commands import common, status
+from zconsole.feed import SessionFeed
+from zconsole.sources.live import LiveSource
+from zconsole.ui.app import run_console
+from zconsole.ui.feed import ConsoleOptions, Feed
 
 
 def run(args: argparse.Namespace) -> int:
     """Open the console over live pools, or print a status report; returns the exit code."""
     if not has_terminal():
-        from zconsole.commands import status
-
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
     return _live(args)
@@ -34,12 +32,6 @@ def open_console(
     args: argparse.Namespace, feed: Feed, zone: tzinfo | None, host: str | None = None
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code."""
-    from zconsole.ui.environment import prepare
-
-    prepare()
-    from zconsole.ui.app import run_console
-    from zconsole.ui.feed import ConsoleOptions
-
     options = ConsoleOptions(
         host=socket.gethostname() if host is None else host,
         theme=args.theme,
@@ -52,8 +44,5 @@ def open_console(
 
 
 def _live(args: argparse.Namespace) -> int:
-    from zconsole.feed import SessionFeed
-    from zconsole.sources.live import LiveSource
-
     feed = SessionFeed(LiveSource(args.pools), common.live_session(), args.interval)
     return open_console(args, feed, None)

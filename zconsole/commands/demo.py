@@ -6,16 +6,17 @@ import argparse
 import sys
 import time
 
-from zconsole.commands import common
+from zconsole.commands import common, status
+from zconsole.commands.console import has_terminal, open_console
 from zconsole.errors import ExitCode, UsageError
+from zconsole.feed import SessionFeed
 from zconsole.session import Session
+from zconsole.sim import scenarios
+from zconsole.sim.source import SimulatedSource, samples
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
-    from zconsole.commands.console import has_terminal
-    from zconsole.sim import scenarios
-
     if args.list:
         print("\n".join(scenarios.names()))
         return ExitCode.OK
@@ -30,8 +31,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace) -> int:
-    from zconsole.sim.source import samples
-
     interval = args.interval
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, interval, args.count):
@@ -41,9 +40,6 @@ async def _print(args: argparse.Namespace) -> int:
 
 async def _report(args: argparse.Namespace) -> int:
     """One report of the simulated pool, where there is no terminal to draw on."""
-    from zconsole.commands import status
-    from zconsole.sim.source import samples
-
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, 1.0, 1):
         status.show(session.advance(raws), False)
@@ -52,10 +48,6 @@ async def _report(args: argparse.Namespace) -> int:
 
 
 def _console(args: argparse.Namespace) -> int:
-    from zconsole.commands.console import open_console
-    from zconsole.feed import SessionFeed
-    from zconsole.sim.source import SimulatedSource
-
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
