@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from zconsole.sim import scan
 from zconsole.sim.disk import DiskModel, Leaf
 from zconsole.sim.engine import Incident
 from zconsole.sim.load import Load
@@ -108,6 +109,7 @@ class Build:
             list(tops),
             host or Host(),
             load or self.load(),
+            Wobble(rng(self.seed, self.name, "breath"), 9.0),
             layout or Layout(),
             spares=list(spares),
             cache=list(cache),
@@ -136,6 +138,21 @@ class Story:
 
     pool: PoolState
     incidents: list[Incident] = field(default_factory=list)
+
+
+def finished(
+    pool: PoolState, function: int, ago: float, took: float, errors: int = 0, repaired: float = 0.0
+) -> scan.Scan:
+    """Gives ``pool`` a scan that ended ``ago`` seconds before its beginning."""
+    past = scan.begin(pool, function)
+    pool.events.clear()
+    for queue in past.queues:
+        queue.unscanned, queue.queued, queue.issued = 0.0, 0.0, queue.total
+    past.state, past.errors, past.processed = scan.FINISHED, errors, repaired
+    past.start = past.pass_start = -ago - took
+    past.end = -ago
+    past.pass_issued = past.issued
+    return past
 
 
 def letters(number: int) -> str:

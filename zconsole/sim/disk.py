@@ -97,6 +97,8 @@ class Leaf:
     aux: int = 0
     slow: float = 1.0
     """Below 1: this unit does only that share of its model's rates."""
+    swing: float = 0.5
+    """Where its little ups and downs are, 0…1."""
     bus: str | None = None
     """Controller or port multiplier it shares."""
     dtl: float = 0.0
@@ -135,13 +137,18 @@ class Leaf:
     create_txg: int = 4
     trim: JobProgress | None = None
     initialize: JobProgress | None = None
-    was: str | None = None
-    """The path it had, when its device is not there."""
+    present: bool = True
+    """Whether the device is plugged in and readable, whatever the pool thinks of it."""
 
     @property
     def online(self) -> bool:
         """Whether it answers (ONLINE or DEGRADED)."""
         return self.state >= 6
+
+    @property
+    def pace(self) -> float:
+        """What share of its model's rates it does just now."""
+        return self.slow * (0.96 + 0.08 * self.swing)
 
     @property
     def complete(self) -> bool:
@@ -152,9 +159,9 @@ class Leaf:
         """Device seconds a request; deep queues shorten seeks, as elevators do."""
         model = self.model
         if write and self.collapsed:
-            return size / (model.collapsed * self.slow)
+            return size / (model.collapsed * self.slow * (0.35 + 1.3 * self.swing))
         reach = run * (1.0 + 0.12 * min(queue, 10.0))
-        return model.media_time(size, max(reach, size), self.position, write) / self.slow
+        return model.media_time(size, max(reach, size), self.position, write) / self.pace
 
     def capacity(self, size: float, run: float, queue: float, write: bool) -> float:
         """Bytes/s of background I/O this leaf can do with ``queue`` requests in flight.
@@ -178,22 +185,24 @@ class Leaf:
 
     def account(self, dt: float) -> None:
         """Adds ``dt`` seconds of its flows to every counter, and forgets the flows."""
-        used = sum(flow.ops * flow.time for flow in self.flows)
-        written = 0.0
+        used = wanted = room = written = 0.0
+        for flow in self.flows:
+            used += flow.ops * flow.time
+            wanted += flow.ops * (flow.time + self.model.latency)
+            room += flow.queue
+            written += flow.ops * flow.size * dt if flow.write else 0.0
+        # Waiting grows as the device fills up, but no further than what may be in flight.
+        slowed = min(1.0 / max(1.0 - used, 0.02), max(1.0, room / max(wanted, 1e-9)))
         self.in_flight = 0.0
         self.queues = {}
         for flow in self.flows:
-            self._account_one(flow, used, dt)
-            written += flow.ops * flow.size * dt if flow.write else 0.0
+            self._account_one(flow, slowed, dt)
         self.busy_time += dt * min(1.0, max(used, 1.0 - math.exp(-self.in_flight)))
         self.write_cached(written, dt)
         self.flows = []
 
-    def _account_one(self, flow: Flow, used: float, dt: float) -> None:
-        if flow.ops <= 0.0:
-            return
-        wait = (flow.time + self.model.latency) / max(1.0 - used, 0.02)
-        wait = min(wait, max(flow.queue / flow.ops, flow.time + self.model.latency))
+    def _account_one(self, flow: Flow, slowed: float, dt: float) -> None:
+        wait = (flow.time + self.model.latency) * slowed
         active = wait * flow.ops
         self.in_flight += active
         self.queues[flow.kind] = (flow.pending, active)

@@ -8,7 +8,7 @@ from typing import Any
 from zconsole.sim.activity import Checkpoint, Expansion, Removal
 from zconsole.sim.disk import HISTOGRAM, Leaf
 from zconsole.sim.lifecycle import DEGRADED, ONLINE
-from zconsole.sim.pool import Member, PoolState, Top, leaves_of
+from zconsole.sim.pool import Member, PoolState, Top
 from zconsole.sim.rebuild import Rebuild
 from zconsole.sim.scan import Scan
 
@@ -46,10 +46,24 @@ def config(pool: PoolState) -> dict[str, Any]:
         "vdev_tree": _root(pool),
         "error_count": int(pool.data_errors),
     }
+    if pool.version < "0.8":
+        _before_0_8(found["vdev_tree"])
     if pool.suspended:
         found["suspended"] = 0
         found["suspended_reason"] = 1
     return found
+
+
+def _before_0_8(config: dict[str, Any]) -> None:
+    """Cuts the arrays to the layouts of 0.7 (include/sys/fs/zfs.h @0.7.13)."""
+    stats = config["vdev_stats"]
+    config["vdev_stats"] = [*stats[:23], *stats[24:28]]
+    if "scan_stats" in config:
+        config["scan_stats"] = config["scan_stats"][:13]
+    config.pop("org.openzfs:rebuild_stats", None)
+    for key in ("children", "spares", "l2cache"):
+        for child in config.get(key, ()):
+            _before_0_8(child)
 
 
 def _root(pool: PoolState) -> dict[str, Any]:
@@ -294,8 +308,3 @@ def _spare(pool: PoolState, leaf: Leaf, used: bool) -> dict[str, Any]:
         )
         node["vdev_stats"] = stats
     return node
-
-
-def damaged_members(top: Top) -> list[Leaf]:
-    """Leaves of ``top`` that do not answer."""
-    return [leaf for member in top.members for leaf in leaves_of(member) if not leaf.online]

@@ -50,6 +50,9 @@ def step(pool: PoolState, dt: float) -> None:
     """Moves ``pool`` on by ``dt`` seconds."""
     if not pool.suspended:
         pool.limits = {}
+        pool.host.cpu = 0.02
+        for index, leaf in enumerate(pool.leaves()):
+            leaf.swing = pool.breath.at(pool.t + 41.7 * index)
         foreground.advance(pool, dt)
         rebuild.advance(pool, dt)
         scan.advance(pool, dt)

@@ -62,6 +62,7 @@ def solve(jobs: Iterable[Job], host: Host) -> None:
     for name, capacity in host.buses.items():
         _by_bus(running, name, capacity)
     load = sum(job.rate * job.weight for job in running)
+    host.cpu = min(0.98, host.cpu + 0.94 * load / host.throughput)
     if load > host.throughput:
         for job in running:
             job.rate *= host.throughput / load
@@ -77,7 +78,7 @@ def _by_disks(job: Job) -> None:
         part.ceiling = 1.0 / max(inverse[part.leaf.guid], FEW / 1e9)
     job.slowest = min(job.parts, key=lambda part: part.ceiling)
     job.rate = job.slowest.ceiling * job.duty
-    job.cause = _disk_cause(job, job.slowest) if job.duty > 0.85 else job.duty_cause
+    job.cause = _disk_cause(job, job.slowest) if job.duty > 0.7 else job.duty_cause
     if job.clamp < job.rate:
         job.rate, job.cause = job.clamp, job.clamp_cause
 
@@ -85,16 +86,26 @@ def _by_disks(job: Job) -> None:
 def _disk_cause(job: Job, slowest: Part) -> str:
     """In one word, why the slowest leaf is slow: what the console ought to find out."""
     leaf = slowest.leaf
+    others = sorted(part.ceiling for part in job.parts if not part.write)
+    middle = others[len(others) // 2] if others else slowest.ceiling
+    if not slowest.write and len(others) > 2 and slowest.ceiling < 0.7 * middle:
+        return "straggler"
     if leaf.used > 0.25:
         return "foreground"
     if slowest.write:
-        return "smr" if leaf.collapsed else "new-disk"
-    others = sorted(part.ceiling for part in job.parts if not part.write)
-    if len(others) > 2 and slowest.ceiling < 0.7 * others[len(others) // 2]:
-        return "straggler"
+        return _write_cause(slowest)
     seeks = min(1.0, slowest.size / slowest.run) * leaf.model.seek
     transfer = slowest.size / leaf.model.bandwidth(leaf.position)
     return "random" if seeks > transfer else "disks"
+
+
+def _write_cause(part: Part) -> str:
+    """Whether the new disk itself is at its end, or only few requests are sent to it."""
+    if part.leaf.collapsed:
+        return "smr"
+    media = part.leaf.media_time(part.size, part.run, part.queue, True)
+    waiting = part.queue / (media + part.leaf.model.latency)
+    return "throttle" if waiting < 0.8 / media else "new-disk"
 
 
 def _by_bus(jobs: list[Job], name: str, capacity: float) -> None:

@@ -88,12 +88,15 @@ def _settle(pool: PoolState) -> None:
             new = member.children[-1]
             if new.complete:
                 top.members[place] = new
+                if pool.autoexpand:
+                    expand(top)
                 pool.note("vdev_remove", f"{member.children[0].name} detached", vdev=new.path)
 
 
 def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> None:
     """A device stops answering; work that needs it stops, the pool suspends where it must."""
     leaf.state, leaf.aux = state, aux
+    leaf.present = leaf.present and state in (OFFLINE, FAULTED)
     word = {REMOVED: "REMOVED", FAULTED: "FAULTED", CANT_OPEN: "UNAVAIL", OFFLINE: "OFFLINE"}
     pool.note("statechange", f"{leaf.name} is {word[state]}", "error", leaf.path)
     for top in pool.tops:
@@ -110,10 +113,18 @@ def suspend(pool: PoolState) -> None:
 
 def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
     """A device answers again and lacks ``missed`` of its data: the resilver starts over."""
-    leaf.state, leaf.aux = ONLINE, 0
+    leaf.state, leaf.aux, leaf.present = ONLINE, 0, True
     pool.note("vdev_online", f"{leaf.name} is ONLINE", "notice", leaf.path)
     leaf.dtl = max(leaf.dtl, missed)
     resilver_all(pool)
+
+
+def expand(top: Top) -> None:
+    """Lets ``top`` use all of its devices' size, once every one of them is larger."""
+    smallest = min(leaf.model.size for leaf in top.leaves()) - (4 << 20)
+    space = float(smallest * (1 if top.kind in ("mirror", "disk") else top.width))
+    if space > top.space:
+        top.space, top.asize = space, int(space)
 
 
 def resilver_all(pool: PoolState) -> None:

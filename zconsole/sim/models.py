@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from zconsole.sim.disk import DiskModel
 
-MB, GB, TB = 1e6, 10**9, 10**12
+GB, TB = 10**9, 10**12
+MIB = 1 << 20
 
 RED_4T = DiskModel("ata-WDC_WD40EFRX-68N32N0", 4 * TB, 175e6, 82e6, 0.0125)
 RED_8T = DiskModel("ata-WDC_WD80EFZZ-68BTXN0", 8 * TB, 196e6, 95e6, 0.0115)
@@ -12,8 +13,6 @@ EXOS_16T = DiskModel("ata-ST16000NM001G-2KK103", 16 * TB, 261e6, 124e6, 0.0085)
 ULTRASTAR_18T = DiskModel("scsi-SWDC_WUH721818AL5204", 18 * TB, 269e6, 128e6, 0.0083)
 GREEN_3T = DiskModel("ata-WDC_WD30EZRX-00MMMB0", 3 * TB, 142e6, 64e6, 0.0155)
 DESKTOP_5T = DiskModel("ata-ST5000DM000-1FK178", 5 * TB, 170e6, 78e6, 0.0145)
-DESKSTAR_1T = DiskModel("ata-Hitachi_HDS721010CLA332", 10**12, 132e6, 66e6, 0.013)
-DESKSTAR_2T = DiskModel("ata-Hitachi_HDS723020BLA642", 2 * TB, 148e6, 72e6, 0.0125, write=0.95)
 SHINGLED_8T = DiskModel(
     "ata-ST8000DM004-2CX188", 8 * TB, 190e6, 92e6, 0.0125, cache_bytes=110e9, collapsed=21e6
 )

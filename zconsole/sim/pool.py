@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.load import Load
+from zconsole.sim.noise import Wobble
 from zconsole.sim.tunables import Tunables
 
 if TYPE_CHECKING:
@@ -131,13 +132,15 @@ class Layout:
 class Host:
     """The machine: memory in bytes, checksum and parity throughput in bytes/s."""
 
-    memory: int = 64 << 30
+    memory: int = 256 << 30
     throughput: float = 9e9
     buses: dict[str, float] = field(default_factory=dict)
     """Shared links, each with its bytes/s."""
     cpu: float = 0.03
     """Share of all processors in use in the last step."""
-    arc: int = 24 << 30
+    arc: int = 96 << 30
+    shelf: list[Leaf] = field(default_factory=list)
+    """Devices of the machine that belong to no pool: what could replace one."""
 
 
 @dataclass(slots=True)
@@ -160,6 +163,8 @@ class PoolState:
     tops: list[Top]
     host: Host
     load: Load
+    breath: Wobble
+    """The devices' little ups and downs."""
     layout: Layout = field(default_factory=Layout)
     version: str = "2.3.9"
     spares: list[Leaf] = field(default_factory=list)

@@ -6,6 +6,7 @@ while they are issued, and again when all metadata has been seen.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from zconsole.sim.disk import Leaf
@@ -92,6 +93,8 @@ def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> 
         missing = max((leaf.dtl for leaf in aims if leaf in list(top.leaves())), default=0.0)
         fraction = 1.0 if function == SCRUB else missing
         queues.append(Queue(top, top.alloc, top.alloc, fraction))
+        if pool.one_stage and not fraction:
+            queues[-1].unscanned = 0.0
     short = min(230_000.0, 0.0001 * pool.alloc)
     for leaf in pool.leaves():
         leaf.scan_processed = 0.0
@@ -109,7 +112,7 @@ def advance(pool: PoolState, dt: float) -> None:
     if scan is None or not scan.running or pool.tunables["zfs_scan_suspend_progress"]:
         return
     if pool.one_stage:
-        _walk(pool, scan, _issue(pool, scan, dt, ahead=True))
+        _issue(pool, scan, dt)
     elif scan.clearing:
         _issue(pool, scan, dt)
         _stop_clearing(pool, scan)
@@ -184,8 +187,7 @@ def _walk(pool: PoolState, scan: Scan, step: float) -> None:
         queue.unscanned -= walked
         scan.skipped += walked * (1.0 - queue.fraction)
         scan.pass_examined += walked
-        if not pool.one_stage:
-            queue.queued += walked * queue.fraction
+        queue.queued += walked * queue.fraction
 
 
 def duty(pool: PoolState, function: int) -> float:
@@ -226,7 +228,7 @@ def _job(pool: PoolState, scan: Scan, queue: Queue, index: int) -> Job:
     leaf_run = max(4096.0, run * top.share)
     size = request_size(leaf_run, layout.block * top.share)
     limit = max(1.0, knobs["zfs_scan_vdev_limit"] / size) if not pool.one_stage else 32.0
-    reads = min(limit, float(_active(pool, "zfs_vdev_scrub")))
+    reads = min(limit, _active(pool, "zfs_vdev_scrub"))
     sources = top.sources()
     per_source = top.share
     if top.kind == "mirror" and scan.function == RESILVER:
@@ -243,11 +245,17 @@ def _job(pool: PoolState, scan: Scan, queue: Queue, index: int) -> Job:
     return Job(index, parts)
 
 
-def _active(pool: PoolState, prefix: str) -> int:
-    """Requests a leaf may have in flight: the minimum while others do I/O, else the maximum."""
+def _active(pool: PoolState, prefix: str) -> float:
+    """Requests a leaf may have in flight: the minimum while others do I/O, else the maximum.
+
+    Between the two as foreground I/O comes and goes (vdev_queue_class_max_active, nia_delay).
+    """
+    least = pool.tunables[f"{prefix}_min_active"]
+    most = max(least, pool.tunables[f"{prefix}_max_active"])
     read, write = pool.load.at(pool.t)
-    interactive = read / max(pool.load.size, 1.0) > 5.0 or write * pool.load.sync > 0.0
-    return max(1, pool.tunables[f"{prefix}_{'min' if interactive else 'max'}_active"])
+    wanted = (read + write * pool.load.sync) / max(pool.load.size, 1.0)
+    each = wanted / max(1, len(pool.normal_tops()))
+    return max(1.0, least + (most - least) * math.exp(-each / 40.0))
 
 
 def _place(queue: Queue) -> None:
@@ -272,25 +280,33 @@ def _delayed(pool: PoolState, scan: Scan) -> float:
     return 100.0 / ticks * pool.layout.block
 
 
-def _issue(pool: PoolState, scan: Scan, dt: float, ahead: bool = False) -> float:
-    """Issues for ``dt`` seconds; returns the bytes. ``ahead``: straight from the walk."""
+def _issue(pool: PoolState, scan: Scan, dt: float) -> None:
+    """Issues for ``dt`` seconds: from the queues, or straight from the walk in one stage."""
     pairs = jobs(pool, scan)
     for _, job in pairs:
         job.clamp, job.clamp_cause = _delayed(pool, scan) / len(pairs), "delay"
     solve([job for _, job in pairs], pool.host)
-    done = 0.0
-    pool.limits = {}
     for queue, job in pairs:
-        there = queue.unscanned * queue.fraction if ahead else queue.queued
-        step = min(job.rate * dt, there)
-        queue.queued -= 0.0 if ahead else step
-        queue.issued += step
-        done += step
-        pool.limits[job.key] = job.cause
+        step = _take(pool, scan, queue, job.rate * dt)
+        scarce = job.cause == "random" and queue.density < 0.5
+        pool.limits[job.key] = "memory" if scarce else job.cause
         _repair(scan, job, step)
         emit(job, step / dt, float(pool.tunables["zfs_scan_vdev_limit"]))
-    scan.pass_issued += done
-    return done
+
+
+def _take(pool: PoolState, scan: Scan, queue: Queue, most: float) -> float:
+    """Takes up to ``most`` bytes from what waits to be issued; returns how many."""
+    if pool.one_stage:
+        step = min(most, queue.unscanned * queue.fraction)
+        queue.unscanned -= step / queue.fraction
+        scan.skipped += step / queue.fraction - step
+        scan.pass_examined += step / queue.fraction
+    else:
+        step = min(most, queue.queued)
+        queue.queued -= step
+    queue.issued += step
+    scan.pass_issued += step
+    return step
 
 
 def _repair(scan: Scan, job: Job, step: float) -> None:

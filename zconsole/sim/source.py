@@ -58,6 +58,7 @@ def _place(pool: PoolState, zero: float) -> None:
     if current is not None:
         current.start += zero
         current.pass_start += zero
+        current.end += zero if current.end else 0.0
     for top in pool.tops:
         if top.rebuild is not None:
             top.rebuild.start += zero

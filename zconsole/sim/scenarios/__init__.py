@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from zconsole.errors import NotFoundError
 from zconsole.sim.build import Scenario
-from zconsole.sim.scenarios import healthy, lively
+from zconsole.sim.scenarios import healthy, limits, lively, other, reports, trouble
 
-_ALL: tuple[Scenario, ...] = (*lively.SCENARIOS, *healthy.SCENARIOS)
+_ALL: tuple[Scenario, ...] = (
+    *lively.SCENARIOS,
+    *trouble.SCENARIOS,
+    *reports.SCENARIOS,
+    *limits.SCENARIOS,
+    *other.SCENARIOS,
+    *healthy.SCENARIOS,
+)
 DEFAULT = _ALL[0].name
 
 

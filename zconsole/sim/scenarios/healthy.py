@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim import scan
+from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.models import EXOS_16T, NVME_2T, OPTANE_100G, SSD_1T
+
+HOUR = 3600.0
+DAY = 24 * HOUR
 
 
 def every_class(seed: int) -> tuple[Story, ...]:
@@ -21,6 +25,7 @@ def every_class(seed: int) -> tuple[Story, ...]:
         spares=[make.leaf(EXOS_16T), make.leaf(EXOS_16T)],
         cache=[make.leaf(SSD_1T)],
     )
+    finished(pool, scan.SCRUB, 4 * DAY, 14.2 * HOUR)
     return (Story(pool),)
 
 

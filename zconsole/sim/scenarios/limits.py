@@ -1,0 +1,135 @@
+"""One scenario for each thing that can be what a scan waits for."""
+
+from __future__ import annotations
+
+from zconsole.sim import scan
+from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim.models import (
+    EXOS_16T,
+    MIB,
+    NVME_2T,
+    RED_4T,
+    RED_8T,
+    REMOTE_4T,
+    SHINGLED_8T,
+    ULTRASTAR_18T,
+)
+from zconsole.sim.pool import Host, Layout, Member
+
+HOUR = 3600.0
+_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+
+
+def memory_limited(seed: int) -> tuple[Story, ...]:
+    """Too little memory to sort everything: the scan walks and issues by turns."""
+    make = Build(seed, "archive")
+    pool = make.pool(
+        [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
+        layout=Layout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
+        host=Host(memory=16 << 30, arc=6 << 30),
+    )
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+def foreground_load(seed: int) -> tuple[Story, ...]:
+    """A resilver beside busy applications."""
+    make = Build(seed, "prod")
+    disks: list[Member] = list(make.leaves(7, RED_8T))
+    old, new = make.leaf(RED_8T), make.leaf(RED_8T)
+    load = make.load(
+        read=5e6, write=9e6, size=131072.0, daily=0.25, peak=3 * HOUR, sync=0.6, bursty=0.35
+    )
+    pool = make.pool(
+        [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=_BULK
+    )
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+def straggler(seed: int) -> tuple[Story, ...]:
+    """A resilver that waits for one slow source disk."""
+    make = Build(seed, "media")
+    disks = make.leaves(8, EXOS_16T)
+    disks[3].slow, disks[3].error_rate = 0.16, (1.2, 0.0, 0.0)
+    old, new = make.leaf(EXOS_16T), make.leaf(EXOS_16T)
+    pool = make.pool(
+        [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.34)],
+        load=make.load(read=400e3, write=200e3, bursty=0.5),
+        layout=_BULK,
+    )
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+def shingled(seed: int) -> tuple[Story, ...]:
+    """A new shingled disk that collapses once its cache is full."""
+    make = Build(seed, "home")
+    disks: list[Member] = list(make.leaves(4, RED_8T))
+    old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
+    pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=_BULK)
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+def random_reads(seed: int) -> tuple[Story, ...]:
+    """Old, fragmented, small blocks: the heads do nothing but seek."""
+    make = Build(seed, "mail")
+    pool = make.pool(
+        [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
+        layout=Layout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
+    )
+    pool.tunables.values["zfs_scan_mem_lim_fact"] = 4
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+def few_requests(seed: int) -> tuple[Story, ...]:
+    """A new disk far away, sent too few writes at a time to be busy."""
+    make = Build(seed, "remote")
+    disks: list[Member] = list(make.leaves(5, REMOTE_4T))
+    old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
+    pool = make.pool(
+        [make.raidz(1, [*disks, make.replacing(old, new)], fill=0.5)],
+        layout=Layout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
+        host=Host(memory=256 << 30),
+    )
+    pool.tunables.values["zfs_vdev_scrub_max_active"] = 8
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+def shared_bus(seed: int) -> tuple[Story, ...]:
+    """A scrub of twelve disks behind one link."""
+    make = Build(seed, "shelf")
+    pool = make.pool(
+        [make.raidz(2, make.leaves(6, ULTRASTAR_18T, bus="expander"), fill=0.4) for _ in range(2)],
+        layout=_BULK,
+        host=Host(memory=256 << 30, buses={"expander": 560e6}),
+    )
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+def processor(seed: int) -> tuple[Story, ...]:
+    """A scrub of fast flash that waits for checksums."""
+    make = Build(seed, "fast")
+    pool = make.pool(
+        [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],
+        layout=Layout(block=float(MIB), span=128.0 * MIB),
+        host=Host(memory=256 << 30, throughput=2.6e9),
+    )
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+SCENARIOS = (
+    Scenario("memory-limited", "a scrub that walks and issues in turn", memory_limited, 1.2 * HOUR),
+    Scenario("foreground", "a resilver beside busy applications", foreground_load, 3 * HOUR),
+    Scenario("straggler", "a resilver waiting for one slow disk", straggler, 5 * HOUR),
+    Scenario("shingled", "a new shingled disk about to collapse", shingled, 0.61 * HOUR),
+    Scenario("random", "a scrub that only seeks", random_reads, 9 * HOUR),
+    Scenario("few-requests", "a distant new disk, sent too little at once", few_requests, HOUR),
+    Scenario("shared-bus", "twelve disks behind one link", shared_bus, 4 * HOUR),
+    Scenario("cpu", "flash that waits for checksums", processor, 1100.0),
+)

@@ -1,0 +1,142 @@
+"""Sequential rebuild, dRAID, and work that is no scan; many devices, several pools."""
+
+from __future__ import annotations
+
+from zconsole.sim import commands, lifecycle, rebuild, scan
+from zconsole.sim.activity import Expansion, Removal
+from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.models import EXOS_16T, MIB, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
+from zconsole.sim.pool import Layout, Member, Top
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+
+
+def sequential(seed: int) -> tuple[Story, ...]:
+    """``replace -s`` in two mirrors at once, and the scrub that follows."""
+    make = Build(seed, "vm")
+    old, new = make.leaves(2, RED_4T), make.leaves(2, RED_4T)
+    tops = [
+        make.mirror([make.leaf(RED_4T), make.replacing(old[0], new[0])], fill=0.42),
+        make.mirror([make.leaf(RED_4T), make.replacing(old[1], new[1])], fill=0.31),
+        make.mirror(make.leaves(2, RED_4T), fill=0.35),
+    ]
+    pool = make.pool(tops, load=make.load(read=1e6, write=1e6, sequential=4.0), layout=_BULK)
+    for top, leaf in zip(tops, new, strict=False):
+        rebuild.begin(pool, top, [leaf])
+    return (Story(pool),)
+
+
+def draid(seed: int) -> tuple[Story, ...]:
+    """A dRAID rebuilds a failed disk onto distributed spare space."""
+    make = Build(seed, "lustre")
+    disks = make.leaves(24, ULTRASTAR_18T)
+    failed = make.lost(disks[9], state=lifecycle.FAULTED, aux=11)
+    spares = make.leaves(2, ULTRASTAR_18T)
+    for number, spare in enumerate(spares):
+        spare.kind, spare.path, spare.name = "dspare", f"draid2-0-{number}", f"draid2-0-{number}"
+    group = make.replacing(failed, spares[0], kind="spare")
+    members: list[Member] = [*disks[:9], group, *disks[10:]]
+    top = make.top("draid", members, fill=0.4, nparity=2)
+    top.data_disks, top.spares = 8, 2
+    top.space *= 22 / 24
+    pool = make.pool([top], layout=_BULK, spares=spares)
+    rebuild.begin(pool, top, [spares[0]])
+    return (Story(pool),)
+
+
+def removal(seed: int) -> tuple[Story, ...]:
+    """A mirror is being evacuated to be removed."""
+    make = Build(seed, "pond")
+    tops = [make.mirror(make.leaves(2, RED_4T), fill=fill) for fill in (0.38, 0.41, 0.22)]
+    tops[2].removing, tops[2].allocating = True, False
+    pool = make.pool(tops, load=make.load(read=1e6, write=1e6), layout=_BULK)
+    pool.removal = Removal(2, 0.0, tops[2].alloc)
+    return (Story(pool),)
+
+
+def expansion(seed: int) -> tuple[Story, ...]:
+    """A sixth disk has been attached to a raidz1, which is being reflowed."""
+    make = Build(seed, "nas")
+    top = make.raidz(1, make.leaves(5, RED_4T), fill=0.61)
+    top.members.append(make.leaf(RED_4T))
+    pool = make.pool([top], load=make.load(read=1e6, write=500e3), layout=_BULK)
+    pool.expansion = Expansion(0, 0.0, top.alloc)
+    return (Story(pool),)
+
+
+def trimming(seed: int) -> tuple[Story, ...]:
+    """Flash mirrors being trimmed, and one disk initialized."""
+    make = Build(seed, "db")
+    tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
+    tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
+    pool = make.pool(tops, load=make.load(read=40e6, write=20e6, size=16384.0, sync=0.7))
+    commands.trim(pool)
+    for leaf in pool.leaves():
+        if leaf.trim is not None:
+            leaf.trim.rate = make.random.uniform(4e8, 9e8)
+    commands.initialize(pool, str(next(tops[3].leaves()).guid))
+    return (Story(pool),)
+
+
+def paused(seed: int) -> tuple[Story, ...]:
+    """A scrub that somebody paused."""
+    make = Build(seed, "tank")
+    pool = make.pool(
+        [make.raidz(2, make.leaves(6, RED_8T), fill=0.5)],
+        load=make.load(read=2e6, write=1e6, sequential=4.0),
+        layout=_BULK,
+    )
+    current = scan.begin(pool, scan.SCRUB)
+    for queue in current.queues:
+        queue.issued, queue.queued = 0.37 * queue.total, 0.63 * queue.total
+        queue.unscanned = 0.0
+    current.clearing = True
+    current.pass_issued = current.issued
+    current.start = current.pass_start = -7 * HOUR
+    current.paused_since = -2 * HOUR
+    return (Story(pool),)
+
+
+def thousand(seed: int) -> tuple[Story, ...]:
+    """A scrub of a hundred raidz2 vdevs of ten, for budgets."""
+    make = Build(seed, "exa")
+    tops: list[Top] = [
+        make.raidz(2, make.leaves(10, EXOS_16T), fill=make.random.uniform(0.35, 0.7))
+        for _ in range(100)
+    ]
+    pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=_BULK)
+    pool.host.memory, pool.host.throughput, pool.host.arc = 4 << 40, 250e9, 1 << 40
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+def two_pools(seed: int) -> tuple[Story, ...]:
+    """Two pools: one resilvers, the other idles."""
+    make = Build(seed, "tank")
+    disks = make.leaves(6, RED_8T)
+    new = make.leaf(RED_8T)
+    members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
+    tank = make.pool([make.raidz(2, members, fill=0.33)], layout=_BULK)
+    scan.begin(tank, scan.RESILVER, [new])
+    other = Build(seed, "scratch")
+    other.count, other.flash = make.count, make.flash
+    scratch = other.pool(
+        [other.mirror(other.leaves(2, SSD_1T), fill=0.7) for _ in range(2)],
+        load=other.load(read=20e6, write=5e6),
+    )
+    finished(scratch, scan.SCRUB, 2 * DAY, 0.4 * HOUR)
+    return (Story(tank), Story(scratch))
+
+
+SCENARIOS = (
+    Scenario("sequential", "two sequential rebuilds, then their scrub", sequential, 1.5 * HOUR),
+    Scenario("draid", "a dRAID rebuild onto distributed spare space", draid, 0.5 * HOUR),
+    Scenario("removal", "a mirror being evacuated", removal, HOUR),
+    Scenario("expansion", "a raidz1 being widened by a disk", expansion, 4 * HOUR),
+    Scenario("trim", "flash being trimmed and initialized", trimming, 60.0),
+    Scenario("paused", "a paused scrub", paused, 60.0),
+    Scenario("thousand", "a scrub of a thousand disks", thousand, 2 * HOUR),
+    Scenario("two-pools", "one pool resilvers, another is idle", two_pools, 3 * HOUR),
+)

@@ -1,0 +1,132 @@
+"""Cases people wrote about: the field reports, with their disks, fill and figures."""
+
+from __future__ import annotations
+
+from zconsole.sim import scan
+from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.disk import DiskModel
+from zconsole.sim.models import (
+    DESKTOP_5T,
+    EXOS_16T,
+    GREEN_3T,
+    MIB,
+    NVME_1T5,
+    RED_8T,
+    TB,
+)
+from zconsole.sim.pool import Host, Layout, Member, PoolState
+from zconsole.sim.tunables import BEFORE_0_8, Tunables
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+# The fourth report's disks take the old pool's blocks in the order they were written; reads are
+# helped by read-ahead, writes to the new disk are not.
+_DESKSTAR_1T = DiskModel("ata-Hitachi_HDS721010CLA332", TB, 132e6, 66e6, 0.0012)
+_DESKSTAR_2T = DiskModel("ata-HGST_HDN724020ALE640", 2 * TB, 148e6, 72e6, 0.0056)
+_ISCSI_2T = DiskModel("scsi-SSUN_COMSTAR", 2 * TB, 160e6, 110e6, 0.006, 0.0008)
+
+
+def six_disk_swap(seed: int) -> tuple[Story, ...]:
+    """Six 3 TB disks of a raidz2 swapped for 5 TB ones at once, in one two-stage resilver."""
+    make = Build(seed, "jackscoldsweat")
+    pairs = [make.replacing(make.leaf(GREEN_3T), make.leaf(DESKTOP_5T)) for _ in range(6)]
+    pool = make.pool(
+        [make.raidz(2, pairs, fill=0.79, frag=0.31)],
+        layout=Layout(run=1.55 * MIB, span=12.5 * MIB),
+        host=Host(memory=32 << 30, arc=12 << 30),
+    )
+    pool.tunables.values["zfs_scan_mem_lim_fact"] = 2
+    scan.begin(pool, scan.RESILVER, [pair.children[1] for pair in pairs])
+    return (Story(pool),)
+
+
+def one_new_disk(seed: int) -> tuple[Story, ...]:
+    """A raidz2 of five 1 TB disks whose resilver waits for its one new 7200 rpm disk."""
+    make = Build(seed, "export")
+    new = make.leaf(_DESKSTAR_2T)
+    gone = make.lost(make.leaf(_DESKSTAR_1T))
+    others: list[Member] = list(make.leaves(2, _DESKSTAR_1T))
+    behind = make.leaves(2, _DESKSTAR_1T, bus="port-multiplier")
+    pool = make.pool(
+        [make.raidz(2, [make.replacing(gone, new), *others, *behind], fill=0.627)],
+        load=make.load(read=20e3, write=60e3, bursty=0.5),
+        layout=Layout(block=131072.0, old_run=0.29 * MIB),
+        host=Host(memory=8 << 30, arc=5 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
+    )
+    _before_0_8(pool)
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+def clamped_scrub(seed: int) -> tuple[Story, ...]:
+    """A scrub of mirrors held at 3 MB/s by zfs_scrub_delay while users do a little I/O."""
+    make = Build(seed, "fs0")
+    mirrors = [make.mirror(make.leaves(2, _ISCSI_2T, bus="iscsi"), fill=0.76) for _ in range(2)]
+    pool = make.pool(
+        mirrors,
+        load=make.load(read=500e3, write=300e3, size=32768.0, bursty=0.4),
+        layout=Layout(block=131072.0, old_run=1.5 * MIB),
+        host=Host(memory=64 << 30, buses={"iscsi": 200 * MIB}),
+    )
+    _before_0_8(pool)
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+def nvme_raidz1(seed: int) -> tuple[Story, ...]:
+    """A raidz1 of ten fast flash drives, bound by what the new one can write."""
+    make = Build(seed, "flash")
+    disks: list[Member] = list(make.leaves(9, NVME_1T5))
+    new = make.leaf(NVME_1T5)
+    gone = make.lost(make.leaf(NVME_1T5))
+    pool = make.pool(
+        [make.raidz(1, [*disks, make.replacing(gone, new)], fill=0.6)],
+        layout=Layout(block=float(MIB), span=192.0 * MIB),
+        host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
+    )
+    scan.begin(pool, scan.RESILVER, [new])
+    return (Story(pool),)
+
+
+def added_vdev(seed: int) -> tuple[Story, ...]:
+    """A raidz1 of 102T that was 93 % full when a second one of 36.4T was added."""
+    make = Build(seed, "storage")
+    pool = make.pool(
+        [
+            make.raidz(1, make.leaves(7, EXOS_16T), fill=0.933, frag=0.01),
+            make.raidz(1, make.leaves(5, RED_8T), fill=0.0021, frag=0.0),
+        ],
+        load=make.load(read=30e6, write=25e6, size=MIB, bursty=0.5, kept=0.6, sequential=16.0),
+        layout=Layout(block=float(MIB)),
+        host=Host(memory=128 << 30),
+    )
+    finished(pool, scan.SCRUB, 9 * DAY, 31 * HOUR)
+    return (Story(pool),)
+
+
+def mirror_ceiling(seed: int) -> tuple[Story, ...]:
+    """A scrub of three mirrors as fast as it can be: one disk's rate for each vdev."""
+    make = Build(seed, "mirrors")
+    pool = make.pool(
+        [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],
+        layout=Layout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
+    )
+    scan.begin(pool, scan.SCRUB)
+    return (Story(pool),)
+
+
+def _before_0_8(pool: PoolState) -> None:
+    """Makes a pool's kernel one whose scans issue as they walk."""
+    pool.version, pool.one_stage = "0.7.13", True
+    pool.tunables = Tunables(dict(BEFORE_0_8))
+
+
+SCENARIOS = (
+    Scenario("six-disk-swap", "six disks of a raidz2 replaced at once", six_disk_swap, 20 * HOUR),
+    Scenario("new-disk", "raidz2 limited by one new 7200 rpm disk", one_new_disk, 4 * HOUR),
+    Scenario("scrub-delay", "a scrub clamped to 3 MB/s by a tunable", clamped_scrub, 6 * HOUR),
+    Scenario("nvme", "NVMe raidz1 bound by the new drive's writes", nvme_raidz1, 150.0),
+    Scenario("added-vdev", "93 % and 0.2 % full after adding a vdev", added_vdev, 60.0),
+    Scenario("mirror-scrub", "a scrub of mirrors at its ceiling", mirror_ceiling, 2 * HOUR),
+)
