@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Protocol, TypeVar, cast
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
+
+SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
 
 STDERR_KEPT = 4096
 """Bytes of a long-lived process's stderr that are kept, the newest."""
@@ -76,10 +79,19 @@ class Spawner(Protocol):
 
 
 def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which zpool prints plain, parseable text in UTF-8 and no colour."""
+    """An environment in which zpool prints plain, parseable text in UTF-8 and no colour.
+
+    Ordinary users' PATH often lacks the directories zpool is in, though they may run it.
+    """
     kept = {k: v for k, v in base.items() if not k.startswith(SCRUBBED_PREFIXES)}
-    kept.update(LC_ALL="C.UTF-8", NO_COLOR="1")
+    path = ":".join(filter(None, (base.get("PATH", os.defpath), SYSTEM_PATH)))
+    kept.update(LC_ALL="C.UTF-8", NO_COLOR="1", PATH=path)
     return kept
+
+
+def find_command(name: str) -> str | None:
+    """The file a command's name runs; None when it is not installed."""
+    return shutil.which(name, path=zfs_environment(os.environ)["PATH"])
 
 
 class ProcessRunner:

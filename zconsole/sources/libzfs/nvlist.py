@@ -24,7 +24,6 @@ SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
 
 POOL_FIELDS = {
     "name": STRING,
-    "hostname": STRING,
     "comment": STRING,
     "version": U64,
     "state": U64,
@@ -32,7 +31,6 @@ POOL_FIELDS = {
     "pool_guid": U64,
     "error_count": U64,
     "suspended": U64,
-    "suspended_reason": U64,
     "vdev_tree": NVLIST,
 }
 
@@ -47,25 +45,12 @@ VDEV_FIELDS = {
     "not_present": U64,
     "nparity": U64,
     "draid_ndata": U64,
-    "draid_ngroups": U64,
     "draid_nspares": U64,
-    "top_guid": U64,
-    "spareid": U64,
     "is_log": U64,
     "is_hole": U64,
-    "is_spare": U64,
     "alloc_bias": STRING,
     "ashift": U64,
     "create_txg": U64,
-    "offline": U64,
-    "faulted": U64,
-    "degraded": U64,
-    "removed": U64,
-    "aux_state": STRING,
-    "removing": U64,
-    "non_allocating": U64,
-    "resilver_txg": U64,
-    "rebuild_txg": U64,
     "vdev_stats": U64_ARRAY,
     "vdev_stats_ex": NVLIST,
     "org.openzfs:rebuild_stats": U64_ARRAY,
@@ -98,16 +83,19 @@ class Lookup:
 
     def __init__(self, lookup_pairs: Callable[..., int], fields: dict[str, int]) -> None:
         self._call = lookup_pairs
-        self._fields = tuple(fields.items())
+        self._plain = tuple(name for name, kind in fields.items() if kind in (U64, NVLIST))
+        self._pointers = tuple(item for item in fields.items() if item[0] not in self._plain)
         count = len(fields)
         self._values = (ctypes.c_uint64 * count)()
         self._lengths = (ctypes.c_uint * count)()
-        self._blank = (ctypes.c_uint64 * count)(*[ABSENT] * count)
-        self._arguments = tuple(self._make_arguments())
+        self._seen = memoryview(self._values).cast("B").cast("Q")
+        self._blank = array("Q", [ABSENT] * count)
+        kinds = [(name, fields[name]) for name in self._plain]
+        self._arguments = tuple(self._make_arguments([*kinds, *self._pointers]))
 
-    def _make_arguments(self) -> Iterator[Any]:
+    def _make_arguments(self, fields: list[tuple[str, int]]) -> Iterator[Any]:
         """Name, type, pointer to the slot and, for an array, to its length; then a null."""
-        for index, (name, kind) in enumerate(self._fields):
+        for index, (name, kind) in enumerate(fields):
             yield ctypes.c_char_p(name.encode())
             yield ctypes.c_int(kind)
             yield ctypes.byref(self._values, index * ctypes.sizeof(ctypes.c_uint64))
@@ -120,15 +108,17 @@ class Lookup:
 
         Raises NvlistError when the look-up fails or an array has an unlikely length.
         """
-        ctypes.memmove(self._values, self._blank, ctypes.sizeof(self._blank))
+        self._seen[:] = self._blank
         status = self._call(ctypes.c_void_p(nvlist), NV_FLAG_NOENTOK, *self._arguments)
         if status != 0:
             raise NvlistError(f"nvlist_lookup_pairs answered {status}")
-        found: dict[str, Any] = {}
-        slots = zip(self._fields, self._values[:], self._lengths[:], strict=True)
-        for (name, kind), value, length in slots:
-            if value != ABSENT:
-                found[name] = value if kind in (U64, NVLIST) else _fetch(name, kind, value, length)
+        values = self._seen.tolist()
+        found: dict[str, Any] = {
+            name: value for name, value in zip(self._plain, values, strict=False) if value != ABSENT
+        }
+        for index, (name, kind) in enumerate(self._pointers, len(self._plain)):
+            if values[index] != ABSENT:
+                found[name] = _fetch(name, kind, values[index], self._lengths[index])
         return found
 
 

@@ -1,0 +1,180 @@
+"""The console's end of the helper process: asks, waits no longer than told, starts a new one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.sources.runner import DeadlineError, Process, Spawner
+
+COMMAND = (sys.executable, "-m", "zconsole.sources.libzfs.helper")
+PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+"""Where ``python -m`` finds this very zconsole, whatever directory the console runs in."""
+
+DEVICE = Path("/dev/zfs")
+"""Without it ``libzfs_init`` would try to load the module, and wait for ten seconds."""
+
+CRASHES_ALLOWED = 2
+
+
+class LibzfsReader:
+    """Reads pools through a helper process, replaced when a call passes its deadline."""
+
+    name = "libzfs"
+
+    def __init__(
+        self, spawner: Spawner, command: Sequence[str] = COMMAND, device: Path = DEVICE
+    ) -> None:
+        self._spawner = spawner
+        self._command = tuple(command)
+        self._device = device
+        self._helper: _Helper | None = None
+        self._starting = asyncio.Lock()
+        self._crashes = 0
+
+    @property
+    def library(self) -> str | None:
+        """The soname in use, once the helper has said it."""
+        return self._helper.soname if self._helper else None
+
+    async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
+        """See Reader.read."""
+        try:
+            async with asyncio.timeout(deadline):
+                return _unpacked(await self._ask(pool))
+        except TimeoutError:
+            helper = self._helper
+            self._replace(helper)
+            text = f"libzfs gave no answer in {deadline:g} s"
+            raise DeadlineError(text, helper.alive if helper else bool) from None
+        except _HelperEndedError as error:
+            self._crashes += 1
+            if self._crashes > CRASHES_ALLOWED:
+                raise ReaderUnusableError(f"the libzfs helper keeps ending: {error}") from None
+            raise ReadFailedError(f"the libzfs helper ended: {error}") from None
+
+    async def _ask(self, pool: str) -> Mapping[str, Any]:
+        """The helper's answer; asks its successor when it was replaced meanwhile."""
+        while True:
+            with contextlib.suppress(_HelperReplacedError):
+                helper = await self._running()
+                return await helper.ask(pool)
+
+    async def aclose(self) -> None:
+        """See Reader.aclose."""
+        self._replace(self._helper)
+
+    async def _running(self) -> _Helper:
+        async with self._starting:
+            if self._helper is None or not self._helper.usable:
+                self._helper = _Helper(await self._spawn())
+            await self._helper.ready()
+            return self._helper
+
+    async def _spawn(self) -> Process:
+        if not self._device.exists():
+            raise ReaderUnusableError(f"no {self._device}")
+        try:
+            return await self._spawner.spawn(self._command, cwd=PACKAGE_ROOT)
+        except OSError as error:
+            raise ReaderUnusableError(f"the libzfs helper does not start: {error}") from None
+
+    def _replace(self, helper: _Helper | None) -> None:
+        """Let go of a helper; the next read starts another."""
+        if helper is None:
+            return
+        helper.abandon()
+        if self._helper is helper:
+            self._helper = None
+
+
+def _unpacked(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "config" in answer:
+        return {"libzfs": answer["config"]}
+    if "gone" in answer:
+        raise PoolGoneError
+    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper answered nonsense")))
+
+
+class _HelperEndedError(Exception):
+    """The helper ended before it answered."""
+
+
+class _HelperReplacedError(Exception):
+    """The helper was let go of, as another pool's call in it passed its deadline."""
+
+
+class _Helper:
+    """One helper process and the answers awaited from it."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
+        self._hello: asyncio.Future[Mapping[str, Any]] = _future()
+        self._listener = asyncio.create_task(self._listen())
+        self.usable = True
+
+    @property
+    def soname(self) -> str | None:
+        """The library it loaded."""
+        done = self._hello.done() and not self._hello.cancelled() and not self._hello.exception()
+        return str(self._hello.result().get("ready")) if done else None
+
+    def alive(self) -> bool:
+        """Whether the process is still there, perhaps stuck in the kernel."""
+        return self._process.alive
+
+    async def ready(self) -> None:
+        """Wait until it has loaded libzfs. Raises ReaderUnusableError when it could not."""
+        hello = await asyncio.shield(self._hello)
+        if "ready" not in hello:
+            raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
+
+    async def ask(self, pool: str) -> Mapping[str, Any]:
+        """Its answer about one pool."""
+        answer = self._waiting[pool] = _future()
+        self._process.write(json.dumps({"pool": pool}))
+        return await answer
+
+    def abandon(self) -> None:
+        """Kill it without waiting; whoever awaits an answer is told."""
+        self._listener.cancel()
+        self._process.abandon()
+        self._end(_HelperReplacedError())
+
+    async def _listen(self) -> None:
+        while (line := await self._process.readline()) is not None:
+            try:
+                self._take(json.loads(line))
+            except ValueError:
+                self._process.abandon()
+                self._end(_HelperEndedError("it wrote no JSON"))
+                return
+        last_words = self._process.stderr.strip().rpartition("\n")[2]
+        self._end(_HelperEndedError(last_words or "without a word"))
+
+    def _take(self, answer: Mapping[str, Any]) -> None:
+        if not self._hello.done():
+            self._hello.set_result(answer)
+            return
+        waiting = self._waiting.pop(str(answer.get("pool")), None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _end(self, why: Exception) -> None:
+        self.usable = False
+        for future in (self._hello, *self._waiting.values()):
+            if not future.done():
+                future.set_exception(why)
+                future.exception()  # seen, even where nobody awaits it any more
+        self._waiting.clear()
+
+
+def _future() -> asyncio.Future[Mapping[str, Any]]:
+    return asyncio.get_running_loop().create_future()

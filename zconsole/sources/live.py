@@ -1,0 +1,278 @@
+"""The live source: every watched pool of this machine, each read the best way that works."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from zconsole.errors import NotFoundError, UnavailableError
+from zconsole.raw import Raw
+from zconsole.sources.base import Capabilities
+from zconsole.sources.blockdev import diskstats_rows
+from zconsole.sources.chain import Candidate, ReaderChain
+from zconsole.sources.commands import Commands, has_json, zpool_version
+from zconsole.sources.events import EventFollower
+from zconsole.sources.host import Clocks, FileThread, boot_id, is_root, load
+from zconsole.sources.kstat import HANGING_STATES, ROOT, module_version, pool_states
+from zconsole.sources.libzfs.client import LibzfsReader
+from zconsole.sources.message import MessageKeeper
+from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.sources.runner import (
+    DeadlineError,
+    ProcessRunner,
+    Runner,
+    Spawner,
+    find_command,
+)
+from zconsole.sources.watch import GONE, PoolWatch, Reading
+from zconsole.sources.zpool import JsonReader, TextReader
+
+DEADLINE = 5.0
+"""Seconds after which a call is taken for stuck and no longer waited for."""
+
+PATIENCE = 1.0
+"""Seconds a later sample waits for a slow pool before the others are shown without it."""
+
+FILES_DEADLINE = 1.0
+LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What the live source takes from the machine; tests put their own in."""
+
+    runner: Runner
+    spawner: Spawner
+    root: Path = ROOT
+    clocks: Clocks = field(default_factory=Clocks)
+    deadline: float = DEADLINE
+
+
+def this_system() -> System:
+    """The machine the console runs on."""
+    runner = ProcessRunner()
+    return System(runner, runner)
+
+
+class LiveSource:
+    """Samples the pools named, or all imported ones, through libzfs, JSON or text."""
+
+    def __init__(
+        self,
+        pools: Sequence[str] = (),
+        interval: float = 1.0,
+        prefer: str | None = None,
+        system: System | None = None,
+    ) -> None:
+        self._asked_for = tuple(dict.fromkeys(pools))
+        self._interval = interval
+        self._prefer = prefer
+        self._system = system or this_system()
+        self._files = FileThread()
+        self._watches: dict[str, PoolWatch] = {}
+        self._probe: PoolWatch | None = None
+        self._states: Mapping[str, str] = {}
+        self._version: str | None = None
+        self._boot: str | None = None
+        self._chain: ReaderChain | None = None
+        self._events: EventFollower | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Source.capabilities."""
+        reader = self._chain.reader if self._chain else None
+        return Capabilities(
+            name=reader.name if reader else "none",
+            reason=self._chain.reason if self._chain else "",
+            may_act=is_root(),
+            denied="" if is_root() else "not root",
+            version=self._version,
+        )
+
+    async def sample(self) -> tuple[Raw, ...]:
+        """See Source.sample."""
+        first = self._chain is None
+        chain = self._chain or await self._open()
+        names = await self._list(first)
+        patience = self._system.deadline + 0.1 if first else max(PATIENCE, self._interval)
+        watches = [self._watch(name, chain) for name in names]
+        await self._read(watches, patience)
+        readings = {watch.name: watch.take() for watch in watches}
+        rows, host = await self._survey(watches, readings)
+        return tuple(self._raw(watch, readings[watch.name], rows, host) for watch in watches)
+
+    async def aclose(self) -> None:
+        """See Source.aclose."""
+        for watch in (*self._watches.values(), *filter(None, (self._probe,))):
+            watch.close()
+        if self._events is not None:
+            self._events.close()
+        if self._chain is not None:
+            await self._chain.aclose()
+
+    async def _open(self) -> ReaderChain:
+        """Find out what this machine offers. Raises UnavailableError."""
+        root, runner = self._system.root, self._system.runner
+        check_zfs(root)
+        self._version = module_version(root) or await zpool_version(runner, self._system.deadline)
+        self._boot = boot_id(root)
+        if is_root():
+            self._events = EventFollower(self._system.spawner, self._system.clocks.wall())
+            await self._events.start()
+        self._chain = ReaderChain(self._candidates(), self._prefer)
+        return self._chain
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        system, version = self._system, self._version
+        runner, spawner = system.runner, system.spawner
+        no_json = "" if has_json(version) else f"zpool {version} has no JSON"
+        linux = (system.root / "proc/spl").exists()
+        return (
+            Candidate(
+                "libzfs",
+                lambda: LibzfsReader(spawner, device=system.root / "dev/zfs"),
+                "" if linux else "libzfs is read on Linux only",
+            ),
+            Candidate(
+                "json",
+                lambda: JsonReader(runner, spawner, self._interval, system.clocks),
+                no_json,
+            ),
+            Candidate(
+                "text",
+                lambda: TextReader(runner, spawner, self._interval, version, system.clocks),
+            ),
+        )
+
+    async def _list(self, first: bool) -> tuple[str, ...]:
+        """The pools of this sample; a name that never existed raises NotFoundError."""
+        self._states = await self._imported()
+        if not self._asked_for:
+            return tuple(dict.fromkeys((*sorted(self._states), *self._watches)))
+        missing = [name for name in self._asked_for if name not in self._states]
+        if first and missing:
+            raise NotFoundError(f"no such pool: {', '.join(missing)}")
+        return self._asked_for
+
+    async def _imported(self) -> Mapping[str, str]:
+        """Imported pools and their state words, empty where the system has no kstat of them."""
+        root = self._system.root
+        if (root / "proc/spl").exists():
+            try:
+                return await self._files.run(lambda: pool_states(root), FILES_DEADLINE)
+            except DeadlineError:
+                return self._states
+        commands = Commands(self._system.runner, self._system.deadline)
+        try:
+            text = await commands.output("zpool", "list", "-H", "-o", "name")
+        except (DeadlineError, ReadFailedError, PoolGoneError, ReaderUnusableError):
+            return self._states
+        return dict.fromkeys(text.split(), "")
+
+    def _watch(self, name: str, chain: ReaderChain) -> PoolWatch:
+        if name not in self._watches:
+            system = self._system
+            message = MessageKeeper(system.runner, name, self._version, system.deadline)
+            watch = PoolWatch(name, chain, message, system.clocks, system.deadline)
+            self._watches[name] = watch
+        return self._watches[name]
+
+    async def _read(self, watches: Sequence[PoolWatch], patience: float) -> None:
+        """Wait until every pool that may be asked has answered, at most ``patience`` seconds."""
+        tasks = [task for watch in watches if (task := self._begin(watch)) is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
+
+    def _begin(self, watch: PoolWatch) -> asyncio.Task[Reading | None] | None:
+        state = self._states.get(watch.name)
+        watch.gate = ""
+        if state is None:
+            watch.gate = GONE
+        elif state in HANGING_STATES:
+            watch.gate = f"the pool is {state}: zpool would hang, so it is not asked"
+        return None if watch.gate else watch.begin()
+
+    async def _survey(
+        self, watches: Sequence[PoolWatch], readings: Mapping[str, Reading | None]
+    ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+        """Disk counters and load of the machine, and the disks under leaves that changed."""
+        root = self._system.root
+
+        def read_files() -> tuple[Mapping[str, str], Mapping[str, Any]]:
+            rows = diskstats_rows(root)
+            for watch in watches:
+                watch.resolve(readings[watch.name], rows, root)
+            return rows, load(root)
+
+        try:
+            return await self._files.run(read_files, FILES_DEADLINE)
+        except DeadlineError:
+            return {}, {}
+
+    def _raw(
+        self,
+        watch: PoolWatch,
+        reading: Reading | None,
+        rows: Mapping[str, str],
+        host: Mapping[str, Any],
+    ) -> Raw:
+        clocks = self._system.clocks
+        names = [name for names in watch.devices.values() for name in names]
+        found: dict[str, Any] = {
+            "boot": self._boot,
+            "version": self._version,
+            "kstat": self._states.get(watch.name),
+            "host": host,
+            "devices": watch.devices,
+            "diskstats": [rows[name].split() for name in names if name in rows],
+            "events": self._events.take(watch.name) if self._events else None,
+            **self._state_of(watch, reading),
+        }
+        known = {key: value for key, value in found.items() if value}
+        known["t"] = reading.t if reading else clocks.wall()
+        known["clock"] = reading.clock if reading else clocks.steady()
+        return cast("Raw", {**known, "pool": watch.name})
+
+    def _state_of(self, watch: PoolWatch, reading: Reading | None) -> dict[str, Any]:
+        if reading is None:
+            lock_held = watch.hanging and self._lock_held()
+            return {"problem": LOCK_HELD if lock_held else watch.problem}
+        message = watch.message(reading)
+        return {"source": reading.source, **reading.form, "message": message}
+
+    def _lock_held(self) -> bool:
+        """Whether no pool at all answers though the kernel calls some healthy."""
+        healthy = [name for name, state in self._states.items() if state not in HANGING_STATES]
+        watched = [self._watches[name] for name in healthy if name in self._watches]
+        if not all(watch.hanging for watch in watched):
+            return False
+        if len(watched) > 1 or len(healthy) < len(self._states):
+            return True
+        return self._probe_hangs([name for name in healthy if name not in self._watches])
+
+    def _probe_hangs(self, others: Sequence[str]) -> bool:
+        """Ask a pool nobody watches; the answer, or its lack, is known at a later sample."""
+        if self._probe is None or self._probe.name not in others:
+            if not others or self._chain is None:
+                return False
+            system = self._system
+            message = MessageKeeper(system.runner, others[0], self._version, system.deadline)
+            self._probe = PoolWatch(others[0], self._chain, message, system.clocks, system.deadline)
+        self._probe.take()
+        self._probe.begin()
+        return self._probe.hanging
+
+
+def check_zfs(root: Path = ROOT) -> None:
+    """Raise UnavailableError, with the reason, where no pool can be read at all."""
+    device = root / "dev/zfs"
+    if not device.exists():
+        installed = find_command("zpool") is not None
+        why = "the ZFS kernel module is not loaded" if installed else "there is no zpool command"
+        raise UnavailableError(f"no ZFS on this machine: no {device}, {why}")
+    if not os.access(device, os.R_OK | os.W_OK):
+        raise UnavailableError(f"{device}: permission denied")

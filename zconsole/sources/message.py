@@ -1,0 +1,117 @@
+"""What only ``zpool status`` knows, for samples from libzfs: wording and damaged files' names.
+
+Asked for once a pool, again when its condition changes, and now and then in between; never with
+every sample.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import UTC
+from typing import Any
+
+from zconsole.decode import decode
+from zconsole.errors import NotUnderstoodError
+from zconsole.model import Sample
+from zconsole.sources.commands import Commands, has_json
+from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.sources.runner import DeadlineError, Runner
+
+AT_MOST_EVERY = 10.0
+"""Seconds between two commands, however fast a failing disk's counters move."""
+
+AT_LEAST_EVERY = 300.0
+
+_STATE, _AUX, _ERRORS, _DEFERRED = 1, 2, slice(20, 23), 33
+"""Indices in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``)."""
+
+
+def condition(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of a config the words of ``zpool status`` depend on; equal when they stay the same."""
+    tree = config.get("vdev_tree", {})
+    scan = tuple(tree.get("scan_stats", ())[:4])
+    return (config.get("error_count"), config.get("suspended"), scan, tuple(_vdevs(tree)))
+
+
+def _vdevs(node: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    stats = node.get("vdev_stats", ())
+    rebuild = tuple(node.get("org.openzfs:rebuild_stats", ())[:1])
+    deferred = stats[_DEFERRED] if len(stats) > _DEFERRED else 0
+    yield (node.get("guid"), *stats[_STATE : _AUX + 1], any(stats[_ERRORS]), deferred, rebuild)
+    for group in ("children", "spares", "l2cache"):
+        for child in node.get(group, ()):
+            yield from _vdevs(child)
+
+
+class MessageKeeper:
+    """The newest message of one pool; one command in flight."""
+
+    def __init__(self, runner: Runner, pool: str, version: str | None, deadline: float) -> None:
+        self._runner = runner
+        self._pool = pool
+        self._json = has_json(version)
+        self._deadline = deadline
+        self._message: Mapping[str, Any] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._hung: DeadlineError | None = None
+        self._condition: tuple[Any, ...] | None = None
+        self._asked = float("-inf")
+
+    async def first(self, patience: float) -> None:
+        """Ask for the first message and wait for it, at most ``patience`` seconds."""
+        if self._task is None:
+            await asyncio.wait((self._start(),), timeout=patience)
+
+    def newest(self, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The message known now; starts to ask for another when ``config`` calls for it."""
+        seen = condition(config)
+        wait = AT_LEAST_EVERY if seen == self._condition else AT_MOST_EVERY
+        idle = self._task is None or self._task.done()
+        hanging = self._hung is not None and self._hung.alive()
+        if asyncio.get_running_loop().time() - self._asked >= wait and idle and not hanging:
+            self._condition = seen
+            self._start()
+        elif self._condition is None:
+            self._condition = seen
+        return self._message
+
+    def close(self) -> None:
+        """Stop asking."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _start(self) -> asyncio.Task[None]:
+        self._asked = asyncio.get_running_loop().time()
+        self._task = asyncio.create_task(self._ask())
+        return self._task
+
+    async def _ask(self) -> None:
+        commands = Commands(self._runner, self._deadline)
+        try:
+            self._message = await _fetch(commands, self._pool, self._json)
+        except DeadlineError as error:
+            self._hung = error
+        except (PoolGoneError, ReadFailedError, ReaderUnusableError, NotUnderstoodError):
+            self._message = None
+
+
+async def _fetch(commands: Commands, pool: str, as_json: bool) -> Mapping[str, Any] | None:
+    """One ``zpool status -v``, through the one decoder, as the raw form's ``message``."""
+    if as_json:
+        document = await commands.document("zpool", "status", "-jvP", "--json-int", pool)
+        samples = decode({"t": 0.0, "status": document})
+    else:
+        text = await commands.output("zpool", "status", "-v", pool)
+        samples = decode({"t": 0.0, "text": text}, UTC)
+    for sample in samples:
+        if isinstance(sample, Sample) and sample.pool.name == pool:
+            found = sample.pool
+            errors = None if found.errors is None else list(found.errors)
+            return {
+                "status": found.message,
+                "action": found.action,
+                "see": found.see,
+                "errors": errors,
+            }
+    return None
