@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from zconsole.decode.blocks import Blocks
 from zconsole.decode.capacity import CapacityRow, capacities
 from zconsole.decode.iostat import IostatRow, latest
-from zconsole.model import BlockCounters, IoRates, Pool, Scan, Vdev
+from zconsole.model import IoRates, Pool, Scan, Vdev
 from zconsole.raw import Raw
 
-_SECTOR = 512
 _WAIT_COLUMNS = {
     6: ("initialize", "replace", "remove", "resilver", "scrub", "trim"),
     8: ("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
@@ -24,7 +24,7 @@ _WAIT_COLUMNS = {
 discard and free when asked for the six others."""
 
 
-def enriched(pool: Pool, raw: Raw) -> Pool:
+def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
     """The pool with rates, capacities, block device counters and exact remaining bytes."""
     changes: dict[str, Any] = {}
     root = pool.root
@@ -32,8 +32,8 @@ def enriched(pool: Pool, raw: Raw) -> Pool:
         root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
     if raw.get("list"):
         root = _with_capacity(root, pool.name, raw["list"])
-    if raw.get("diskstats"):
-        root = _with_block(root, raw)
+    if blocks and "libzfs" not in raw:
+        root = _with_block(root, blocks)
     if root is not pool.root:
         changes["root"] = root
     if raw.get("wait"):
@@ -50,51 +50,11 @@ def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
     return replace(vdev, **fields) if fields else vdev
 
 
-def block_counters(raw: Raw) -> dict[str, BlockCounters]:
-    """Counters of the block devices under each leaf path that ``devices`` names."""
-    rows = _disk_rows(raw.get("diskstats") or ())
-    devices = raw.get("devices") or {}
-    found = {path: _summed(rows, names) for path, names in devices.items()}
-    return {path: counters for path, counters in found.items() if counters is not None}
-
-
-def _disk_rows(diskstats: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
-    return {str(row[2]): row for row in diskstats if len(row) >= 14}
-
-
-def _summed(rows: Mapping[str, Sequence[str]], names: Sequence[str]) -> BlockCounters | None:
-    """The sum over the devices; the busiest one's busy time, because they work side by side.
-
-    Fields: Documentation/admin-guide/iostats.rst of Linux; sectors of 512 bytes, milliseconds.
-    """
-    known = tuple(name for name in names if name in rows)
-    if not known:
-        return None
-    values = [[int(field) for field in rows[name][3:14]] for name in known]
-    total = [sum(column) for column in zip(*values, strict=True)]
-    return BlockCounters(
-        names=known,
-        read_ops=total[0],
-        read_bytes=total[2] * _SECTOR,
-        read_seconds=total[3] / 1000,
-        write_ops=total[4],
-        write_bytes=total[6] * _SECTOR,
-        write_seconds=total[7] / 1000,
-        busy_seconds=max(row[9] for row in values) / 1000,
-        in_flight=total[8],
-    )
-
-
-def _with_block(root: Vdev, raw: Raw) -> Vdev:
-    """Leaves with their block counters; without ``devices`` a plain /dev path names its own."""
-    rows = _disk_rows(raw["diskstats"])
-    devices = raw.get("devices") or {}
-
+def _with_block(root: Vdev, blocks: Blocks) -> Vdev:
     def change(vdev: Vdev) -> Mapping[str, Any]:
-        if vdev.children or vdev.path is None:
+        if vdev.children or vdev.path is None or vdev.block is not None:
             return {}
-        names = devices.get(vdev.path) or (vdev.path.rpartition("/")[2],)
-        counters = _summed(rows, names)
+        counters = blocks.of(vdev.path)
         return {"block": counters} if counters else {}
 
     return _mapped(root, change)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zconsole.decode.names import kind_of, leaf_kind
+from zconsole.decode.names import disk_name, kind_of, leaf_kind
 from zconsole.decode.values import is_rounded, mapping, number
 from zconsole.errors import NotUnderstoodError
 from zconsole.units import parse_size
@@ -240,6 +240,8 @@ def _json_leaves(name: str, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapp
 
 def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> CapacityRow:
     name = str(node.get("name", key))
+    if node.get("vdev_type") == "disk" and name.startswith("/"):
+        name = disk_name(name, None)
     return _row(name, kind_of(name) or leaf_kind(name), vclass, _properties(node))
 
 

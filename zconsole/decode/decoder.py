@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import Any
 
-from zconsole.decode.additions import block_counters, enriched
+from zconsole.decode.additions import enriched
+from zconsole.decode.blocks import Blocks
 from zconsole.decode.libzfs import pool_of as libzfs_pool
 from zconsole.decode.status_json import is_exact
 from zconsole.decode.status_json import pools_of as json_pools
@@ -47,35 +48,36 @@ def _one_line(error: Exception) -> str:
 def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: no JSON object")
+    blocks = Blocks(raw)
     if "libzfs" in raw:
         config = mapping(raw["libzfs"], "libzfs")
         names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-        pool = libzfs_pool(config, raw["t"], names, message, raw.get("version"))
-        return (_sample(raw, "libzfs", pool, True, zone),)
+        pool = libzfs_pool(config, raw["t"], names, message, raw.get("version"), blocks)
+        return (_sample(raw, "libzfs", pool, True, blocks),)
     if "status" in raw:
-        return _from_json(raw, zone)
+        return _from_json(raw, zone, blocks)
     if "text" in raw:
         pools = text_pools(raw["text"], zone_of(raw, zone))
-        return tuple(_sample(raw, "text", pool, False, zone) for pool in pools)
+        return tuple(_sample(raw, "text", pool, False, blocks) for pool in pools)
     if "problem" in raw:
-        return (_trouble(raw),)
+        return (_trouble(raw, blocks),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _from_json(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
+def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble, ...]:
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
     found = json_pools(document, raw["t"], names, zone_of(raw, zone))
-    return tuple(_sample(raw, "json", pool, is_exact(node), zone) for node, pool in found)
+    return tuple(_sample(raw, "json", pool, is_exact(node), blocks) for node, pool in found)
 
 
-def _sample(raw: Raw, form: str, pool: Pool, exact: bool, zone: tzinfo) -> Sample:
+def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sample:
     return Sample(
         t=float(raw["t"]),
         clock=float(raw.get("clock", raw["t"])),
         source=raw.get("source", form),
         exact=exact,
-        pool=enriched(pool, raw),
+        pool=enriched(pool, raw, blocks),
         kstat=raw.get("kstat"),
         host=_host(raw),
         version=raw.get("version"),
@@ -83,14 +85,14 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, zone: tzinfo) -> Sampl
     )
 
 
-def _trouble(raw: Raw) -> Trouble:
+def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
     return Trouble(
         pool=raw.get("pool", ""),
         t=float(raw["t"]),
         clock=float(raw.get("clock", raw["t"])),
         text=" ".join(str(raw["problem"]).split()),
         kstat=raw.get("kstat"),
-        block=block_counters(raw),
+        block=blocks.all(),
         host=_host(raw),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zconsole.decode.blocks import Blocks
 from zconsole.decode.libzfs_scans import active_function, activities_of, scans_of
 from zconsole.decode.names import disk_name, parity_of
 from zconsole.decode.notes import Condition, note_of, scan_marker, trim_state
@@ -52,6 +53,7 @@ class _Context:
     names: Mapping[str, str]
     function: str | None
     """The active healing scan's function."""
+    blocks: Blocks
 
 
 def pool_of(
@@ -60,16 +62,18 @@ def pool_of(
     names: Mapping[str, str],
     message: Mapping[str, Any],
     version: str | None,
+    blocks: Blocks,
 ) -> Pool:
     """The pool of a config nvlist, with zpool's own figures for epoch ``now``.
 
     ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
-    ``action``, ``see``, ``errors``). Raises NotUnderstoodError when it is no pool's config.
+    ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves.
+    Raises NotUnderstoodError when it is no pool's config.
     """
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
     if not tree or not isinstance(config.get("name"), str):
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
-    root = _root(tree, config["name"], _Context(names, active_function(tree)))
+    root = _root(tree, config["name"], _Context(names, active_function(tree), blocks))
     tops = _top_names(tree, names)
     count = number(config.get("error_count"))
     return Pool(
@@ -212,6 +216,7 @@ def _vdev(
         nparity=nparity,
         data_disks=node.get("draid_ndata"),
         io=_io(stats) if values and section != "spare" else None,
+        block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
         queues=_queues(more),
         histograms={k: tuple(more[key]) for k, key in _HISTOGRAM_KEYS if key in more},
         initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
