@@ -58,7 +58,7 @@ def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fie
         stale_seconds=0.0,
         problem=None,
         kstat=None,
-        health=health(pool, left, t),
+        health=health(pool, t),
         scans=scans or tuple(view(scan) for scan in pool.scans),
         activities=(),
         redundancy=left,

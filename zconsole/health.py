@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zconsole.frame import Health, Redundancy
+from zconsole.frame import Health
 from zconsole.model import Pool, Scan, Vdev
 from zconsole.topology import is_group
 from zconsole.units import duration, size
@@ -15,14 +15,14 @@ SETTLE = 15.0
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
-def health(pool: Pool, left: tuple[Redundancy, ...], now: float) -> Health:
+def health(pool: Pool, now: float) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (a repair
     ended without restoring redundancy), ERRORS (damaged data), DEGRADED, OK.
     """
     unrestored = tuple(not_restored(pool, now))
-    reasons = (*unrestored, *_data_errors(pool), *_devices(pool), *_untouchable(left))
+    reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
     if unrestored:
@@ -89,12 +89,6 @@ def _devices(pool: Pool) -> Iterator[str]:
     for vdev in gone:
         detail = f" ({vdev.note})" if vdev.note else ""
         yield f"{vdev.name} {vdev.state}{detail}"
-
-
-def _untouchable(left: tuple[Redundancy, ...]) -> Iterator[str]:
-    for entry in left:
-        if entry.left == 0 and entry.untouchable and len(entry.untouchable) > 1:
-            yield f"{entry.vdev} has no redundancy left: touch none of its disks"
 
 
 def _counters(root: Vdev) -> Iterator[str]:

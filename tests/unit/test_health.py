@@ -4,7 +4,6 @@ import dataclasses
 
 from zconsole.health import health, unreachable
 from zconsole.model import Activity, ErrorCounters, Pool, Scan, Vdev
-from zconsole.redundancy import redundancy
 
 DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
 LATER = 1000.0
@@ -20,7 +19,7 @@ def pool(*members: Vdev, state: str = "ONLINE", **fields) -> Pool:
 
 
 def judged(seen: Pool, now: float = LATER):
-    return health(seen, redundancy(seen.root), now)
+    return health(seen, now)
 
 
 REPLACING = Vdev("replacing-0", "replacing", children=(disk("old", state="FAULTED"), disk("new")))
@@ -78,12 +77,6 @@ def test_data_errors_outrank_degraded_and_suspended_outranks_all():
     assert judged(pool(disk("a"), state="DEGRADED", error_count=2)).word == "ERRORS"
     found = judged(pool(disk("a"), state="SUSPENDED", error_count=2, scans=(DONE,)))
     assert (found.word, found.severity) == ("SUSPENDED", "error")
-
-
-def test_zero_redundancy_names_the_vdev_not_to_touch():
-    members = (disk("a", state="REMOVED"), disk("b", state="REMOVED"), disk("c"), disk("d"))
-    found = judged(pool(*members, state="DEGRADED"))
-    assert "raidz2-0 has no redundancy left: touch none of its disks" in found.reasons
 
 
 def test_a_pool_that_does_not_answer_says_how_old_its_picture_is():
