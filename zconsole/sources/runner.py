@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,3 +219,26 @@ async def _start(
         cwd=cwd,
         start_new_session=True,
     )
+
+
+def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
+    """``Runner.run`` for programs without an event loop; safe in a thread.
+
+    Raises DeadlineError after ``deadline`` seconds, with the command told to stop and abandoned;
+    OSError if absent.
+    """
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=zfs_environment(os.environ),
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise DeadlineError(f"{argv[0]} gave no answer in {deadline:g} s") from None
+    decode = (out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
+    return Completed(tuple(argv), process.returncode, *decode)

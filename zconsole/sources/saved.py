@@ -1,0 +1,75 @@
+"""``--from FILE|-``: saved ``zpool`` output, text or JSON, as a raw form."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
+from zconsole.raw import FORMS, Raw
+
+STDIN = "-"
+LARGEST = 256 * 1024 * 1024
+"""Bytes; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
+
+
+def read_text(path: str) -> str:
+    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped.
+
+    Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
+    """
+    data = sys.stdin.buffer.read(LARGEST + 1) if path == STDIN else _read_file(path)
+    if len(data) > LARGEST:
+        raise NotUnderstoodError(f"{path}: too long for output of zpool")
+    return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+
+
+def read_saved(path: str) -> Raw:
+    """Saved ``zpool status`` output, text or JSON, as a raw form; dates are in the local zone.
+
+    Its time is the one printed in it (``-T``), else the file's, else now. Raises as read_text.
+    """
+    text = read_text(path)
+    t = time.time() if path == STDIN else Path(path).stat().st_mtime
+    if not text.strip():
+        raise NotUnderstoodError(f"{path}: empty")
+    if not text.lstrip().startswith("{"):
+        return Raw(t=t, source="text", text=text)
+    document = _document(path, text)
+    if isinstance(document.get("t"), (int, float)) and any(form in document for form in FORMS):
+        return cast("Raw", document)
+    if "vdev_tree" in document:
+        return Raw(t=t, source="libzfs", libzfs=document)
+    return Raw(t=_printed_time(document, t), source="json", status=document)
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: no such file") from None
+    except PermissionError:
+        raise UnavailableError(f"{path}: permission denied") from None
+    except OSError as error:
+        raise ZconsoleError(f"{path}: {error.strerror}") from None
+
+
+def _document(path: str, text: str) -> dict[str, Any]:
+    """The JSON object, or the last of several lines that are one each (``zpool status -j 1``)."""
+    for candidate in (text, text.rstrip().rpartition("\n")[2]):
+        try:
+            document = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict):
+            return document
+    raise NotUnderstoodError(f"{path}: damaged JSON")
+
+
+def _printed_time(document: dict[str, Any], t: float) -> float:
+    printed = document.get("time")
+    return float(printed) if isinstance(printed, int) and printed > 0 else t
