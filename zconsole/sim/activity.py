@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
@@ -45,7 +46,7 @@ class Checkpoint:
     state: int = 1
 
 
-def advance(pool: PoolState, dt: float) -> None:
+def advance(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
     """Moves everything that is under way on by ``dt`` seconds."""
     if pool.removal is not None and pool.removal.state == ACTIVE:
         _evacuate(pool, pool.removal, dt)
@@ -53,7 +54,7 @@ def advance(pool: PoolState, dt: float) -> None:
         _reflow(pool, pool.expansion, dt)
     if pool.checkpoint is not None:
         _hold(pool, pool.checkpoint, dt)
-    for leaf in pool.leaves():
+    for leaf in leaves:
         for job in (leaf.trim, leaf.initialize):
             if job is not None and job.state == 1:
                 _leaf_job(leaf, job, dt, job is leaf.trim)

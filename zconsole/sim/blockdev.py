@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zconsole.sim.disk import Leaf
-from zconsole.sim.pool import PoolState
 
 SECTOR = 512
 
 
-def rows(pool: PoolState) -> list[list[str]]:
+def rows(leaves: Sequence[Leaf]) -> list[list[str]]:
     """One row a device that is there."""
-    return [_row(leaf, i) for i, leaf in enumerate(pool.leaves()) if _present(leaf)]
+    return [_row(leaf, i) for i, leaf in enumerate(leaves) if _present(leaf)]
 
 
-def devices(pool: PoolState) -> dict[str, tuple[str, ...]]:
+def devices(leaves: Sequence[Leaf]) -> dict[str, tuple[str, ...]]:
     """Leaf path to the name of its row."""
-    return {leaf.path: (leaf.device,) for leaf in pool.leaves() if _present(leaf)}
+    return {leaf.path: (leaf.device,) for leaf in leaves if _present(leaf)}
 
 
 def _present(leaf: Leaf) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.sim import lifecycle, rebuild, scan
-from zconsole.sim.disk import JobProgress, Leaf
+from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED, JobProgress, Leaf
 from zconsole.sim.pool import Group, PoolState, Top
 
 
@@ -19,7 +19,7 @@ class Outcome:
 
 
 DONE = Outcome()
-_REOPENED = (lifecycle.FAULTED, lifecycle.REMOVED, lifecycle.CANT_OPEN)
+_REOPENED = (FAULTED, REMOVED, CANT_OPEN)
 LABEL_SPACE = 1 << 28
 """Devices may be this much smaller than the one they replace (rounding to metaslabs)."""
 
@@ -100,15 +100,15 @@ def offline(pool: PoolState, device: str, fault: bool = False) -> Outcome:
         return Outcome(1, f"cannot offline {device}: no such device in pool\n")
     top, leaf = place
     was = leaf.state
-    leaf.state = lifecycle.OFFLINE
+    leaf.state = OFFLINE
     bad = top.lost() > top.tolerance
     leaf.state = was
     if bad:
         return Outcome(1, f"cannot offline {device}: no valid replicas\n")
     if fault:
-        lifecycle.lose(pool, leaf, lifecycle.FAULTED, 14)
+        lifecycle.lose(pool, leaf, FAULTED, 14)
     else:
-        lifecycle.lose(pool, leaf, lifecycle.OFFLINE)
+        lifecycle.lose(pool, leaf, OFFLINE)
     return DONE
 
 
@@ -143,9 +143,9 @@ def clear(pool: PoolState, device: str | None = None) -> Outcome:
     pool.suspended = False
     for _, leaf in places:
         if leaf.present and leaf.state in (
-            lifecycle.FAULTED,
-            lifecycle.REMOVED,
-            lifecycle.CANT_OPEN,
+            FAULTED,
+            REMOVED,
+            CANT_OPEN,
         ):
             lifecycle.come_back(pool, leaf, 0.02)
     if any(top.lost() > top.tolerance for top in pool.tops if top.members):

@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass, field
 
 MIB = 1 << 20
+OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
+"""vdev_state_t (include/sys/fs/zfs.h)."""
+NO_ERRORS = (0.0, 0.0, 0.0)
 HISTOGRAM = 37
 """Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
 
@@ -41,14 +44,6 @@ class DiskModel:
         """Sequential bytes/s at ``position`` (0 outermost … 1 innermost)."""
         rate = self.outer + (self.inner - self.outer) * position
         return rate * self.write if write else rate
-
-    def media_time(self, size: float, run: float, position: float, write: bool) -> float:
-        """Seconds the device itself spends on a request of ``size`` bytes.
-
-        ``run`` is the length in bytes that is contiguous with its predecessors: a run costs one
-        positioning however many requests it takes.
-        """
-        return size / self.bandwidth(position, write) + min(1.0, size / run) * self.seek
 
 
 @dataclass(slots=True)
@@ -93,7 +88,7 @@ class Leaf:
     device: str
     """Name in /proc/diskstats."""
     kind: str = "disk"
-    state: int = 7
+    state: int = ONLINE
     aux: int = 0
     slow: float = 1.0
     """Below 1: this unit does only that share of its model's rates."""
@@ -122,7 +117,7 @@ class Leaf:
     write_errors: float = 0.0
     cksum_errors: float = 0.0
     slow_ios: float = 0.0
-    error_rate: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    error_rate: tuple[float, float, float] = NO_ERRORS
     """Read, write and checksum errors an hour of being read or written at full speed."""
     cache_fill: float = 0.0
     collapsed: bool = False
@@ -143,12 +138,7 @@ class Leaf:
     @property
     def online(self) -> bool:
         """Whether it answers (ONLINE or DEGRADED)."""
-        return self.state >= 6
-
-    @property
-    def pace(self) -> float:
-        """What share of its model's rates it does just now."""
-        return self.slow * (0.96 + 0.08 * self.swing)
+        return self.state >= DEGRADED
 
     @property
     def complete(self) -> bool:
@@ -156,12 +146,20 @@ class Leaf:
         return self.online and self.dtl == 0.0
 
     def media_time(self, size: float, run: float, queue: float, write: bool) -> float:
-        """Device seconds a request; deep queues shorten seeks, as elevators do."""
+        """Seconds the device itself spends on a request of ``size`` bytes.
+
+        ``run`` is the length in bytes that is contiguous with its predecessors: a run costs one
+        positioning however many requests it takes, less when ``queue`` of them can be reordered.
+        """
         model = self.model
         if write and self.collapsed:
             return size / (model.collapsed * self.slow * (0.35 + 1.3 * self.swing))
-        reach = run * (1.0 + 0.12 * min(queue, 10.0))
-        return model.media_time(size, max(reach, size), self.position, write) / self.pace
+        rate = model.outer + (model.inner - model.outer) * self.position
+        if write:
+            rate *= model.write
+        reach = run * (1.0 + 0.12 * (queue if queue < 10.0 else 10.0))
+        seeks = size / reach if reach > size else 1.0
+        return (size / rate + seeks * model.seek) / (self.slow * (0.96 + 0.08 * self.swing))
 
     def capacity(self, size: float, run: float, queue: float, write: bool) -> float:
         """Bytes/s of background I/O this leaf can do with ``queue`` requests in flight.

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.activity import Checkpoint, Expansion, Removal
-from zconsole.sim.disk import HISTOGRAM, Leaf
-from zconsole.sim.lifecycle import DEGRADED, ONLINE
+from zconsole.sim.disk import CANT_OPEN, DEGRADED, HISTOGRAM, ONLINE, Leaf
 from zconsole.sim.pool import Member, PoolState, Top
 from zconsole.sim.rebuild import Rebuild
 from zconsole.sim.scan import Scan
@@ -29,7 +28,8 @@ _QUEUES = {
 }
 _IDLE: dict[str, Any] = {name: 0 for pair in _QUEUES.values() for name in pair}
 _NO_WAITS = (0,) * HISTOGRAM
-CANT_OPEN, NO_REPLICAS, SPARED = 4, 3, 10
+NO_REPLICAS, SPARED = 3, 10
+"""vdev_aux_t (include/sys/fs/zfs.h)."""
 
 
 def config(pool: PoolState) -> dict[str, Any]:

@@ -51,15 +51,17 @@ def step(pool: PoolState, dt: float) -> None:
     if not pool.suspended:
         pool.limits = {}
         pool.host.cpu = 0.02
-        for index, leaf in enumerate(pool.leaves()):
+        leaves = list(pool.leaves())
+        for index, leaf in enumerate(leaves):
+            leaf.used = 0.0
             leaf.swing = pool.breath.at(pool.t + 41.7 * index)
         foreground.advance(pool, dt)
         rebuild.advance(pool, dt)
         scan.advance(pool, dt)
-        activity.advance(pool, dt)
-        for leaf in pool.leaves():
+        activity.advance(pool, leaves, dt)
+        for leaf in leaves:
             leaf.account(dt)
-        lifecycle.errors(pool, dt)
+        lifecycle.errors(pool, leaves, dt)
     pool.t += dt
     if not pool.suspended:
         _txgs(pool)

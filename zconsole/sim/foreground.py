@@ -13,8 +13,6 @@ BUSIEST = 0.85
 def advance(pool: PoolState, dt: float) -> None:
     """Adds ``dt`` seconds of foreground I/O to the leaves and to the allocation."""
     read, write = pool.load.at(pool.t)
-    for leaf in pool.leaves():
-        leaf.used = 0.0
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
     shares = write_shares(tops, pool.version >= "2.4")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zconsole.sim import rebuild, scan
-from zconsole.sim.disk import Leaf
+from zconsole.sim.disk import CANT_OPEN, FAULTED, NO_ERRORS, OFFLINE, ONLINE, REMOVED, Leaf
 from zconsole.sim.pool import Group, PoolState, Top, leaves_of
 
 HOUR = 3600.0
-OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
-"""vdev_state_t (include/sys/fs/zfs.h)."""
 
 
-def errors(pool: PoolState, dt: float) -> None:
+def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
     """Adds the errors that failing leaves make in ``dt`` seconds, and the repairs of scans."""
-    for leaf in pool.leaves():
-        if leaf.error_rate == (0.0, 0.0, 0.0) or not leaf.online or not leaf.in_flight:
+    for leaf in leaves:
+        if leaf.error_rate is NO_ERRORS or not leaf.online or not leaf.in_flight:
             continue
         read, write, cksum = (rate * dt / HOUR for rate in leaf.error_rate)
         leaf.read_errors += read

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zconsole.sim.disk import Leaf
+from zconsole.sim.disk import DEGRADED, Leaf
 from zconsole.sim.load import Load
 from zconsole.sim.noise import Wobble
 from zconsole.sim.tunables import Tunables
@@ -96,8 +96,14 @@ class Top:
 
     def sources(self) -> list[Leaf]:
         """A complete leaf for each member that has one."""
-        found = (next((x for x in leaves_of(m) if x.complete), None) for m in self.members)
-        return [leaf for leaf in found if leaf is not None]
+        found = []
+        for member in self.members:
+            children = (member,) if isinstance(member, Leaf) else member.children
+            for leaf in children:
+                if leaf.dtl == 0.0 and leaf.state >= DEGRADED:
+                    found.append(leaf)
+                    break
+        return found
 
     def lost(self) -> int:
         """Members without a complete leaf."""
@@ -206,8 +212,9 @@ class PoolState:
         for top in self.tops:
             yield from top.leaves()
         yield from self.cache
-        used = {leaf.guid for top in self.tops for leaf in top.leaves()}
-        yield from (leaf for leaf in self.spares if leaf.guid not in used)
+        if self.spares:
+            used = {leaf.guid for top in self.tops for leaf in top.leaves()}
+            yield from (leaf for leaf in self.spares if leaf.guid not in used)
 
     def data_tops(self) -> list[Top]:
         """Top-level vdevs that hold blocks: all but logs, holes and removed ones."""

@@ -33,7 +33,7 @@ class World:
             _place(story.pool, start - chosen.age)
             engine = Engine(story.pool, sorted(story.incidents, key=lambda i: i.t))
             leaves = sum(1 for _ in story.pool.leaves())
-            engine.advance(chosen.age, max(30, min(500, _WARM_UP // leaves)))
+            engine.advance(chosen.age, max(12, min(500, _WARM_UP // leaves)))
             self.engines.append(engine)
 
     @property
@@ -73,6 +73,7 @@ def _place(pool: PoolState, zero: float) -> None:
 
 def raw(pool: PoolState) -> Raw:
     """The raw form of ``pool`` now; takes its events."""
+    leaves = list(pool.leaves())
     found: Raw = {
         "t": pool.now,
         "clock": pool.t + 86400.0,
@@ -81,8 +82,8 @@ def raw(pool: PoolState) -> Raw:
         "pool": pool.name,
         "version": pool.version,
         "host": _host(pool),
-        "diskstats": blockdev.rows(pool),
-        "devices": blockdev.devices(pool),
+        "diskstats": blockdev.rows(leaves),
+        "devices": blockdev.devices(leaves),
         "events": _events(pool),
     }
     if pool.suspended:
@@ -91,7 +92,7 @@ def raw(pool: PoolState) -> Raw:
         return found
     found["kstat"] = "DEGRADED" if emit.pool_state(pool) < 7 else "ONLINE"
     found["libzfs"] = emit.config(pool)
-    found["names"] = {leaf.path: leaf.name for leaf in pool.leaves()}
+    found["names"] = {leaf.path: leaf.name for leaf in leaves}
     found["message"] = message.message(pool)
     return found
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from zconsole.sim import commands, lifecycle, rebuild, scan
+from zconsole.sim import commands, rebuild, scan
 from zconsole.sim.activity import Expansion, Removal
 from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import EXOS_16T, MIB, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
 from zconsole.sim.pool import Layout, Member, Top
 
@@ -32,7 +33,7 @@ def draid(seed: int) -> tuple[Story, ...]:
     """A dRAID rebuilds a failed disk onto distributed spare space."""
     make = Build(seed, "lustre")
     disks = make.leaves(24, ULTRASTAR_18T)
-    failed = make.lost(disks[9], state=lifecycle.FAULTED, aux=11)
+    failed = make.lost(disks[9], state=FAULTED, aux=11)
     spares = make.leaves(2, ULTRASTAR_18T)
     for number, spare in enumerate(spares):
         spare.kind, spare.path, spare.name = "dspare", f"draid2-0-{number}", f"draid2-0-{number}"

@@ -7,7 +7,7 @@ from functools import partial
 from zconsole.sim import commands, lifecycle, scan
 from zconsole.sim.activity import Checkpoint
 from zconsole.sim.build import Build, Scenario, Story, finished
-from zconsole.sim.disk import Leaf
+from zconsole.sim.disk import FAULTED, REMOVED, Leaf
 from zconsole.sim.engine import Incident
 from zconsole.sim.models import EXOS_16T, MIB, RED_4T, RED_8T, SSD_400G
 from zconsole.sim.pool import Layout, Member, PoolState
@@ -21,7 +21,7 @@ def failed_disk(seed: int) -> tuple[Story, ...]:
     """Night: a disk of a raidz2 has just been faulted; a spare and new disks are there."""
     make = Build(seed, "tank")
     disks = make.leaves(8, RED_4T)
-    failed = make.lost(disks[4], state=lifecycle.FAULTED, aux=11)
+    failed = make.lost(disks[4], state=FAULTED, aux=11)
     failed.read_errors, failed.write_errors, failed.cksum_errors = 31.0, 604.0, 2.0
     pool = make.pool(
         [
@@ -78,7 +78,7 @@ def suspended(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "backup")
     disks = make.leaves(5, RED_4T)
     new = make.leaf(RED_4T)
-    gone = make.lost(disks[1], state=lifecycle.REMOVED, aux=0)
+    gone = make.lost(disks[1], state=REMOVED, aux=0)
     members: list[Member] = [disks[0], make.replacing(gone, new), *disks[2:]]
     pool = make.pool(
         [make.raidz(1, members, fill=0.37)], load=make.load(read=200e3, write=300e3), layout=_BULK
@@ -128,7 +128,7 @@ def hot_spare(seed: int) -> tuple[Story, ...]:
     """A hot spare has stepped in for a failed disk and is being resilvered."""
     make = Build(seed, "tank")
     disks, spares = make.leaves(7, EXOS_16T), make.leaves(2, EXOS_16T)
-    failed = make.lost(disks[2], state=lifecycle.FAULTED, aux=11)
+    failed = make.lost(disks[2], state=FAULTED, aux=11)
     failed.read_errors, failed.write_errors = 8.0, 77.0
     group = make.replacing(failed, spares[0], kind="spare")
     members: list[Member] = [*disks[:2], group, *disks[3:]]
