@@ -9,7 +9,7 @@ from zconsole.ui.look import Look, percent
 from zconsole.ui.names import middle
 
 _NAME = 14
-_FULL, _NEARLY = 0.9, 0.8
+_FULL, _NEARLY = 0.96, 0.9
 _WIDE = 100
 
 
@@ -54,7 +54,7 @@ def _vdev(vdev: VdevBalance, look: Look, width: int, shares: bool) -> Line:
 
 
 def _role(fill: float | None) -> str:
-    """ZFS slows down as a vdev fills: from 80 % it deserves a look, from 90 % action."""
+    """ZFS slows down as a vdev fills: near 97 % only its reserve is left (spa_slop_shift)."""
     if fill is None or fill < _NEARLY:
         return "bar"
     return "error" if fill >= _FULL else "warning"

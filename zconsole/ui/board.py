@@ -9,7 +9,7 @@ from textual.containers import Container, Vertical
 
 from zconsole import units
 from zconsole.frame import Frame
-from zconsole.ui.allot import PANES, SMALLEST, Heights, Wanted, allot
+from zconsole.ui.allot import COMPACT, PANES, SMALLEST, Heights, Wanted, allot
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.devices import DeviceView
 from zconsole.ui.draw import Line, Span, crop
@@ -81,9 +81,9 @@ class Board(Vertical):
         if width < SMALLEST[0] or height < SMALLEST[1]:
             self._paint_notice(scene, width)
             return
-        header = header_lines(scene.frames[scene.index], scene.status, scene.look, width)
+        header = self._header(scene)
         tabs = 1 if len(scene.frames) > 1 else 0
-        scan = scan_lines(scene.body, scene.look, width)
+        scan = scan_lines(scene.body, scene.look, width, compact=height < COMPACT)
         heights = allot(
             width,
             height,
@@ -106,7 +106,7 @@ class Board(Vertical):
         width, height = self.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
             return
-        header = header_lines(scene.frames[scene.index], scene.status, scene.look, width)
+        header = self._header(scene)
         view = self._view("header")
         if len(header) != view.size.height:
             self.paint(scene)
@@ -139,6 +139,12 @@ class Board(Vertical):
     def focused_pane(self) -> str | None:
         """The pane in focus."""
         return next((pane for pane in PANES if self._view(pane).has_focus), None)
+
+    def _header(self, scene: Scene) -> tuple[Line, ...]:
+        width, height = self.size
+        frame = scene.frames[scene.index]
+        most = 1 if height < COMPACT else 2
+        return header_lines(frame, scene.status, scene.look, width, most)
 
     def _view(self, name: str) -> LinesView:
         return self.query_one(f"#{name}", LinesView)

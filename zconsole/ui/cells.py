@@ -67,7 +67,7 @@ def heading(panel: Panel, sort: str) -> Line:
         if column.key == sorted_key or (sorted_key == "err" and column.key == "err_read"):
             title += panel.look.glyphs.sorted
         if column.key in ("read_spark", "write_spark"):
-            title = f"{panel.look.glyphs.spark[-1]}={panel.look.size(panel.top)}"
+            title = f"0-{units.size(panel.top)}"
         spans.append(Span(_fit(title, column, panel.look), "title"))
     return merged((Span(" ", "title"), *_gapped(spans, "title")))
 
@@ -111,7 +111,7 @@ def note_words(row: Row, look: Look, now: float) -> str:
     vdev = row.vdev
     parts = [look.text(vdev.note)] if vdev.note else []
     if row.slow_sibling:
-        parts.insert(0, f"slow: {look.text(row.slow_sibling)}")
+        parts.insert(0, look.text(row.slow_sibling))
     if row.missing_since is not None:
         parts.insert(0, f"gone since {look.when(row.missing_since, now)}")
     for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):

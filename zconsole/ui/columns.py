@@ -43,6 +43,7 @@ ARRIVAL = (
     ("lat",),
     ("busy",),
     ("read_spark", "write_spark"),
+    ("name",),
     ("note",),
     ("err_read", "err_write", "err_cksum"),
     ("read_ops", "write_ops"),
@@ -53,7 +54,7 @@ ARRIVAL = (
 
 _TITLES = {
     "name": "NAME",
-    "state": "STATE",
+    "state": "  STATE",
     "read": "READ",
     "write": "WRITE",
     "read_spark": "",
@@ -87,7 +88,7 @@ _WIDTHS = {
     "note": 18,
 }
 _LEFT = frozenset({"name", "state", "read_spark", "write_spark", "note"})
-_NAME_MIN, _NAME_FIRST, _NAME_MAX = 8, 18, 44
+_NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
 _SPARK_MAX = 60
 _NOTE_MAX = 44
 
@@ -96,12 +97,12 @@ def arrange(width: int, longest: int, number: int = 5) -> tuple[Column, ...]:
     """The columns that fit ``width`` cells, one cell between two of them.
 
     ``longest`` is what the longest name with its indent would take, ``number`` the width of a
-    rate. Names get up to 18 cells before anything else, and room that is left over goes to the
-    longest name, then to the history in the sparklines, then to notes.
+    rate. Names get up to 18 cells before anything else and up to 28 before the columns of a wide
+    screen; room left over goes to the names, then to notes and the history in the sparklines.
     """
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
     for group in ARRIVAL:
-        wanted = {key: number if key in ("read", "write") else _WIDTHS[key] for key in group}
+        wanted = {key: _first_width(key, longest, number) for key in group}
         if _total(sizes | wanted) > width:
             break
         sizes |= wanted
@@ -109,6 +110,12 @@ def arrange(width: int, longest: int, number: int = 5) -> tuple[Column, ...]:
             del sizes["err"]
     sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
     return _columns(_grown(sizes, width, longest))
+
+
+def _first_width(key: str, longest: int, number: int) -> int:
+    if key == "name":
+        return max(_NAME_MIN, min(_NAME_SECOND, longest))
+    return number if key in ("read", "write") else _WIDTHS[key]
 
 
 def _total(sizes: Mapping[str, int]) -> int:

@@ -28,14 +28,16 @@ class Status:
     """Epoch seconds, as the source counts them."""
 
 
-def header_lines(frame: Frame, status: Status, look: Look, width: int) -> tuple[Line, ...]:
+def header_lines(
+    frame: Frame, status: Status, look: Look, width: int, reason_lines: int = 2
+) -> tuple[Line, ...]:
     """Health and identity; then why, where there is anything; then the redundancy left."""
     lines = [_first(frame, status, look, width)]
     reasons = _reasons(frame, look)
     if reasons:
         role = "" if frame.health.severity == "ok" else f"{frame.health.severity}"
         dot = f" {look.glyphs.dot} "
-        lines.extend(_wrapped(reasons, role, dot, width, 2))
+        lines.extend(_wrapped(reasons, role, dot, width, reason_lines))
     lines.extend(redundancy_lines(frame, look, width))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
@@ -117,35 +119,32 @@ def redundancy_lines(frame: Frame, look: Look, width: int) -> tuple[Line, ...]:
     if len(ordered) > 1 and ordered[0].left == ordered[-1].left > 0:
         text = f"every vdev can lose {ordered[0].left} more"
         return ((Span(" Redundancy left: ", "dim"), Span(text)),)
-    return _each(ordered, look, width, frame.health.severity != "ok")
+    alarming = frame.health.severity != "ok"
+    parts = [part for entry in ordered for part in _parts(entry, look, alarming)]
+    return _labelled(" Redundancy left: ", parts, width)
 
 
-def _each(
-    ordered: Sequence[Redundancy], look: Look, width: int, alarming: bool
-) -> tuple[Line, ...]:
-    label = " Redundancy left: "
-    room = width - len(label)
-    line: list[Span] = [Span(label, "dim")]
-    for index, entry in enumerate(ordered):
-        part = _one(entry, look, alarming)
-        rest = len(ordered) - index
-        reserve = 10 if rest > 1 else 0
-        if index and width_of(part) + 2 + reserve > room:
-            line.append(Span(f"  +{rest} more", "dim"))
+def _labelled(label: str, parts: Sequence[Line], width: int) -> tuple[Line, ...]:
+    """Parts after a label, on at most two lines; those left out are counted."""
+    for kept in range(len(parts), 0, -1):
+        rest = len(parts) - kept
+        tail: list[Line] = [(Span(f"+{rest} more", "dim"),)] if rest else []
+        lines = joined([*parts[:kept], *tail], "  ", width - len(label) - 1)
+        if len(lines) <= 2:
             break
-        gap = "  " if index else ""
-        line += [Span(gap), *part]
-        room -= width_of(part) + len(gap)
-    return (tuple(line),)
+    heads = (Span(label, "dim"), Span(" " * len(label)))
+    return tuple((head, *line) for head, line in zip(heads, lines, strict=False))
 
 
-def _one(entry: Redundancy, look: Look, alarming: bool) -> Line:
+def _parts(entry: Redundancy, look: Look, alarming: bool) -> list[Line]:
+    """What is left of one vdev, then each device not to be touched, so that lines can break."""
     name = look.text(entry.vdev)
     if entry.left > 0:
-        return (Span(f"{name} can lose {entry.left} more"),)
+        return [(Span(f"{name} can lose {entry.left} more"),)]
     if not alarming:
-        return (Span(f"{name} none"),)
+        return [(Span(f"{name} none"),)]
     disks = tuple(look.text(disk) for disk in entry.untouchable)
     short = short_names(disks, _DISK, look.glyphs.ellipsis)
-    what = f", do not touch {', '.join(short[disk] for disk in disks)}" if disks else ""
-    return (Span(f"{name} NONE{what}", "error"),)
+    what = ", do not touch" if disks else ""
+    first: Line = (Span(f"{name} NONE{what}", "error"),)
+    return [first, *((Span(short[disk], "error"),) for disk in disks)]

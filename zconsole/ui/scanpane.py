@@ -28,11 +28,15 @@ class _Ink:
     width: int
     now: float
     frame: Frame
+    compact: bool
 
 
-def scan_lines(frame: Frame, look: Look, width: int) -> tuple[Line, ...]:
-    """Every running scan in full, then activities, then a line for each of the newest past ones."""
-    ink = _Ink(look, width, frame.t, frame)
+def scan_lines(frame: Frame, look: Look, width: int, *, compact: bool = False) -> tuple[Line, ...]:
+    """Every running scan in full, then activities, then a line for each of the newest past ones.
+
+    ``compact`` leaves out a finished first stage and what is nice to know.
+    """
+    ink = _Ink(look, width, frame.t, frame, compact)
     running = [view for view in frame.scans if view.scan.active]
     past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
     lines: list[Line] = []
@@ -50,14 +54,21 @@ def scan_lines(frame: Frame, look: Look, width: int) -> tuple[Line, ...]:
 
 def _running(view: ScanView, ink: _Ink) -> list[Line]:
     lines = [_progress(view, ink)]
-    if view.scan.two_stage and view.scan.scanned_bytes is not None:
-        lines.append(_metadata(view, ink))
-    lines.extend(_estimate(view, ink))
-    lines.extend(_facts(view, ink))
-    if ink.width >= _TREND_FROM:
+    if _has_first_stage(view.scan) and (not ink.compact or view.stage == "scanning"):
+        lines.append(_first_stage(view, ink))
+    if ink.compact:
+        lines.extend(_packed([*_estimate(view, ink), *_facts(view, ink)], ink))
+    else:
+        lines.extend(_packed(_estimate(view, ink), ink))
+        lines.extend(_packed(_facts(view, ink), ink))
+    if ink.width >= _TREND_FROM and not ink.compact:
         lines.append(_trend(view, ink))
     lines.extend(_notes(view, ink))
     return lines
+
+
+def _has_first_stage(scan: Scan) -> bool:
+    return scan.two_stage and scan.scanned_bytes is not None
 
 
 def _progress(view: ScanView, ink: _Ink) -> Line:
@@ -74,23 +85,27 @@ def _progress(view: ScanView, ink: _Ink) -> Line:
 
 
 def _stage(view: ScanView) -> str:
-    if view.scan.function == "rebuild":
-        return "rebuilds"
-    return view.stage or "scanning"
+    return view.stage or ("" if view.scan.function == "rebuild" else "running")
 
 
-def _metadata(view: ScanView, ink: _Ink) -> Line:
-    """The first stage: how much of the pool's metadata has been read so far."""
+def _first_stage(view: ScanView, ink: _Ink) -> Line:
+    """How much has been looked at so far: metadata of a healing scan, maps of a rebuild."""
     scan = view.scan
-    share = None
+    percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
-        share = 100.0 * scan.scanned_bytes / scan.total_bytes
-    head: Line = (Span(" " * _HEAD), Span(f"{'metadata':<9}", "dim"))
-    return _barred(head, share, scan.scanned_bytes, scan.total_bytes, ink)
+        percent = 100.0 * scan.scanned_bytes / scan.total_bytes
+    word = "scanned" if scan.function == "rebuild" else "metadata"
+    head: Line = (Span(" " * _HEAD), Span(f"{word:<9}", "dim"))
+    return _barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, "dim")
 
 
 def _barred(
-    head: Line, percent: float | None, done: int | None, total: int | None, ink: _Ink
+    head: Line,
+    percent: float | None,
+    done: int | None,
+    total: int | None,
+    ink: _Ink,
+    role: str = "bar",
 ) -> Line:
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
@@ -100,7 +115,7 @@ def _barred(
     return (
         *head,
         Span(f"{shown:>{_PERCENT}}  "),
-        *bar(share, max(0, ink.width - used), look.glyphs),
+        *bar(share, max(0, ink.width - used), look.glyphs, role),
         Span(f"{amount:>16}"),
     )
 
@@ -112,9 +127,9 @@ def _estimate(view: ScanView, ink: _Ink) -> list[Line]:
         parts.append(_eta("full redundancy", view.full, ink))
     if view.scan.zpool_eta is not None:
         parts.append((Span("zpool says ", "dim"), Span(units.duration(view.scan.zpool_eta))))
-    if view.estimate.reason and view.estimate.eta is not None:
+    if view.estimate.reason and view.estimate.eta is not None and ink.width >= _TREND_FROM:
         parts.append((Span(ink.look.text(view.estimate.reason), "dim"),))
-    return _packed(parts, ink)
+    return parts
 
 
 def _eta(label: str, estimate: Estimate, ink: _Ink) -> Line:
@@ -146,21 +161,24 @@ def _facts(view: ScanView, ink: _Ink) -> list[Line]:
         )
     if view.restarts:
         parts.append((Span(f"restarts {view.restarts}", "warning"),))
-    if scan.start is not None:
-        since = look.when(scan.start, ink.now)
-        parts.append((Span("since ", "dim"), Span(since)))
-    return _packed(parts, ink)
+    if scan.start is not None and not ink.compact:
+        parts.append((Span("since ", "dim"), Span(look.when(scan.start, ink.now))))
+    return parts
 
 
 def _rates(view: ScanView, look: Look) -> list[Line]:
-    over = "pass average" if view.window is None else f"over {units.duration(view.window)}"
+    over = "pass average" if view.window is None else _window(view.window)
     parts: list[Line] = []
     if view.issue_rate is not None:
-        word = "issued at " if view.scan.two_stage else "scanned at "
-        parts.append((Span(word, "dim"), Span(look.rate(view.issue_rate)), Span(f" {over}", "dim")))
+        rate = look.rate(view.issue_rate)
+        parts.append((Span("rate ", "dim"), Span(rate), Span(f" ({over})", "dim")))
     if view.scan_rate is not None and view.stage == "scanning" and view.scan.two_stage:
         parts.append((Span("metadata at ", "dim"), Span(look.rate(view.scan_rate))))
     return parts
+
+
+def _window(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _trend(view: ScanView, ink: _Ink) -> Line:

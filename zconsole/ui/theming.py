@@ -58,6 +58,7 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
     if no_color:
         return {role: _ATTRIBUTES.get(role, Style()) for role in (*ROLES, "cursor")}
     color = partial(_style, theme)
+    base = color("foreground", "background")
     found = {role: color(role) for role in ROLES if role in theme.colors}
     found |= {
         "": Style(),
@@ -68,7 +69,8 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
     }
     for severity in ("notice", "warning", "error"):
         found[f"badge-{severity}"] = color(severity, reverse=True)
-    return _sixteen(found) if theme.ansi else found
+    over = _sixteen(found) if theme.ansi else found
+    return {role: style if role == "cursor" else base + style for role, style in over.items()}
 
 
 def _sixteen(found: dict[str, Style]) -> Palette:
