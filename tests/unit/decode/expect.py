@@ -16,7 +16,7 @@ from typing import Any
 from zconsole.decode import decode
 from zconsole.decode.words import aux_text
 from zconsole.model import Pool, Sample, Scan, Vdev
-from zconsole.units import parse_duration
+from zconsole.units import parse_duration, size
 
 _STATES = {"in_progress": "running"}
 _UNITS = " KMGTPE"
@@ -40,6 +40,11 @@ def differences(sample: Path) -> list[str]:
     for pool, wanted in zip(pools, expected["pools"], strict=True):
         found += [f"{wanted['name']}: {line}" for line in _pool(pool, wanted)]
     return found
+
+
+def sized(value: float | None) -> str | None:
+    """A number in zpool's own rounding: what two forms of one moment have in common."""
+    return None if value is None else size(value)
 
 
 def _check(what: str, got: object, wanted: object) -> Iterator[str]:

@@ -14,11 +14,9 @@ CORPUS = Path(os.environ.get("ZCONSOLE_CORPUS", Path(__file__).parents[2] / "fix
 
 def _samples() -> list[Path]:
     expected = sorted([*CORPUS.glob("status/*.expect.json"), *CORPUS.glob("json/*.expect.json")])
-    stems = [path.with_name(path.name.removesuffix(".expect.json")) for path in expected]
-    both = [
-        (stem.with_name(f"{stem.name}.txt"), stem.with_name(f"{stem.name}.json")) for stem in stems
-    ]
-    return [text if text.exists() else document for text, document in both]
+    stems = [path.name.removesuffix(".expect.json") for path in expected]
+    texts = [p.with_name(f"{stem}.txt") for p, stem in zip(expected, stems, strict=True)]
+    return [text if text.exists() else text.with_suffix(".json") for text in texts]
 
 
 @pytest.mark.parametrize("sample", _samples(), ids=lambda path: path.stem)
