@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.errors import UnavailableError, UsageError
+from zconsole.tunables.registry import TUNABLES
+
+TIME = "zfs_resilver_min_time_ms"
+
+
+def test_original_is_remembered_once_and_put_back(kernel):
+    console = kernel.console()
+    console.set({TIME: 5000}, 1.0)
+    kernel.console().set({TIME: 9000}, 2.0)
+    assert kernel.read(TIME) == 9000
+    setting = console.setting(TIME)
+    assert (setting.original, setting.set_by_us, setting.ours) == (3000, 9000, True)
+    assert [r.put_back for r in kernel.console().restore(3.0)] == [True]
+    assert kernel.read(TIME) == 3000
+    assert console.setting(TIME).original is None
+
+
+def test_somebody_elses_value_is_left_alone(kernel):
+    console = kernel.console()
+    console.set({TIME: 5000}, 1.0)
+    kernel.write(TIME, 7777)
+    (result,) = console.restore(2.0)
+    assert not result.put_back
+    assert kernel.read(TIME) == 7777
+    assert console.restore(3.0) == ()
+
+
+def test_setting_over_somebody_elses_value_returns_to_theirs(kernel):
+    console = kernel.console()
+    console.set({TIME: 5000}, 1.0)
+    kernel.write(TIME, 7777)
+    console.set({TIME: 6000}, 2.0)
+    console.restore(3.0)
+    assert kernel.read(TIME) == 7777
+
+
+def test_setting_the_original_by_hand_forgets(kernel):
+    console = kernel.console()
+    console.set({TIME: 5000}, 1.0)
+    console.set({TIME: 3000}, 2.0)
+    assert console.setting(TIME).set_by_us is None
+
+
+@pytest.mark.parametrize("load", [("boot-2", "zfs"), ("boot-1", "zfs-reloaded")])
+def test_a_reboot_or_reload_forgets(kernel, load):
+    kernel.console().set({TIME: 5000}, 1.0)
+    kernel.boot(*load)
+    kernel.write(TIME, 5000)  # chance, or modprobe.d
+    assert kernel.console().setting(TIME).original is None
+    assert kernel.console().restore(2.0) == ()
+    assert kernel.read(TIME) == 5000
+
+
+def test_crashed_consoles_changes_are_offered(kernel):
+    kernel.console("100:5").set({TIME: 5000}, 1.0)
+    kernel.console().set({"zfs_scrub_min_time_ms": 2000}, 1.0)
+    seen = kernel.console("200:9")
+    assert list(seen.orphans(lambda mark: False)) == [TIME]
+    assert seen.orphans(lambda mark: True) == {}
+    kernel.write(TIME, 1)
+    assert seen.orphans(lambda mark: False) == {}
+
+
+def test_put_back_at_the_end_of_the_scan_of_that_pool_only(kernel):
+    console = kernel.console()
+    console.set({TIME: 5000}, 1.0, until="77")
+    console.set({"zfs_scrub_min_time_ms": 2000}, 1.0)
+    assert console.due("1") == ()
+    console.restore(2.0, console.due("77"))
+    assert (kernel.read(TIME), kernel.read("zfs_scrub_min_time_ms")) == (3000, 2000)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({TIME: 0}, "out of range"),
+        ({TIME: 60_001}, "out of range"),
+        ({"zfs_vdev_async_write_min_active": 11}, "exceed"),
+        ({"zfs_vdev_scrub_max_active": 1, "zfs_vdev_scrub_min_active": 2}, "exceed"),
+        ({"zfs_no_scrub_io": 1}, "not written"),
+        ({"zfs_scan_suspend_progress": 1}, "guard"),
+        ({"zfs_scrub_delay": 0}, "0.8"),
+        ({"zfs_scan_min_time_ms": 1}, "zfs_scrub_min_time_ms"),
+        ({"vfs.zfs.resilver_min_time_ms": 1}, "zfs_resilver_min_time_ms"),
+        ({"zfs_nonsense": 1}, "no tunable"),
+    ],
+)
+def test_refused_before_anything_is_written(kernel, values, text):
+    with pytest.raises(UsageError, match=text):
+        kernel.console().set({"zfs_scan_vdev_limit": 32 << 20} | values, 1.0)
+    assert kernel.read("zfs_scan_vdev_limit") == 16 << 20
+    assert kernel.console().changes() == ()
+
+
+def test_both_ends_of_a_class_may_be_raised_together(kernel):
+    kernel.console().set(
+        {"zfs_vdev_scrub_min_active": 8, "zfs_vdev_scrub_max_active": 16}, 1.0
+    )
+    assert kernel.read("zfs_vdev_scrub_min_active") == 8
+
+
+def test_what_the_kernel_lacks_is_said(kernel):
+    with pytest.raises(UnavailableError, match="does not exist"):
+        kernel.console().set({"zfs_rebuild_vdev_limit": 64 << 20}, 1.0)
+    listed = {s.tunable.name: s.value for s in kernel.console().list()}
+    assert listed["zfs_rebuild_vdev_limit"] is None
+    assert listed[TIME] == 3000
+    assert len(listed) == len(TUNABLES)
+
+
+def test_a_refused_write_is_not_remembered(kernel, monkeypatch):
+    console = kernel.console()
+    monkeypatch.setattr(
+        "zconsole.tunables.parameters.os.write",
+        lambda *_: (_ for _ in ()).throw(PermissionError(1, "no")),
+    )
+    with pytest.raises(UnavailableError, match="root"):
+        console.set({TIME: 5000}, 1.0)
+    assert console.setting(TIME).set_by_us is None
+
+
+def test_changes_are_kept_for_the_timeline(kernel):
+    console = kernel.console()
+    console.set({TIME: 5000}, 10.0)
+    console.restore(20.0)
+    assert [(c.t, c.before, c.after) for c in console.changes()] == [
+        (10.0, 3000, 5000), (20.0, 5000, 3000),
+    ]
+
+
+def test_a_damaged_memory_is_as_good_as_none(kernel):
+    kernel.console().set({TIME: 5000}, 1.0)
+    (kernel.state / "tunables.json").write_text("{half")
+    assert kernel.console().setting(TIME).original is None
+    kernel.console().set({TIME: 6000}, 2.0)
+    assert kernel.console().setting(TIME).original == 5000

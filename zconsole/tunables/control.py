@@ -1,0 +1,190 @@
+"""Setting tunables and putting them back, with every value checked and every original kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from zconsole.errors import UnavailableError, UsageError
+from zconsole.tunables.historical import explain
+from zconsole.tunables.memory import Book, Change, Memory, Remembered, alive
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.registry import BY_NAME, TUNABLES
+from zconsole.tunables.tunable import Tunable
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A tunable as it is now on one machine."""
+
+    tunable: Tunable
+    value: int | None
+    """Live; None when this kernel does not have it."""
+    default: int | None
+    path: str
+    set_by_us: int | None = None
+    original: int | None = None
+
+    @property
+    def ours(self) -> bool:
+        """Whether the live value is the one we set."""
+        return self.set_by_us is not None and self.value == self.set_by_us
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What putting back did with one parameter."""
+
+    name: str
+    put_back: bool
+    text: str
+
+
+class Control:
+    """The tunables of one machine, or one simulated kernel."""
+
+    def __init__(
+        self, parameters: Parameters, memory: Memory, owner: str | None = None
+    ) -> None:
+        self._parameters = parameters
+        self._memory = memory
+        self._owner = owner
+
+    def list(self) -> tuple[Setting, ...]:
+        """Every known tunable, those that this kernel lacks with ``value`` None."""
+        book = self._memory.peek(self._parameters.era)
+        return tuple(self._setting(tunable, book) for tunable in TUNABLES)
+
+    def setting(self, name: str) -> Setting:
+        """One tunable as it is now. Raises UsageError for a name that is none."""
+        return self._setting(known(name), self._memory.peek(self._parameters.era))
+
+    def problem(self, name: str, value: int) -> str | None:
+        """Why a value would be refused here, None when it may be written."""
+        tunable = known(name)
+        if tunable.never:
+            return f"{name} is not written: {tunable.never}"
+        return tunable.problem(value) or self._pair_problem({name: value}, name)
+
+    def set(
+        self, values: Mapping[str, int], t: float, until: str | None = None, guard: bool = False
+    ) -> tuple[Setting, ...]:
+        """Write these values, all checked before the first is written.
+
+        ``until``: GUID of the pool at whose scan's end they go back. ``guard``: whether the caller
+        is the guard process. Raises UsageError for a value or name that is refused,
+        UnavailableError where the kernel lacks it or permission is missing.
+        """
+        for name, value in values.items():
+            self._check(name, value, values, guard)
+        with self._memory.open(self._parameters.era) as book:
+            for name, value in values.items():
+                self._write(book, name, value, t, until)
+        return tuple(self.setting(name) for name in values)
+
+    def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
+        """Put back what we set, where the live value is still ours; all of it by default."""
+        with self._memory.open(self._parameters.era) as book:
+            chosen = list(book.values) if names is None else [n for n in names if n in book.values]
+            return tuple(self._put_back(book, name, t) for name in chosen)
+
+    def orphans(self, is_alive: Callable[[str], bool] = alive) -> dict[str, Remembered]:
+        """What a console that is no longer there had set, still in place: offer to put it back."""
+        book = self._memory.peek(self._parameters.era)
+        return {
+            name: entry for name, entry in book.values.items()
+            if entry.owner is not None and not is_alive(entry.owner)
+            and self._parameters.read(name) == entry.value
+        }
+
+    def due(self, pool_guid: str) -> tuple[str, ...]:
+        """Names to put back now that this pool's scan has ended."""
+        book = self._memory.peek(self._parameters.era)
+        return tuple(name for name, entry in book.values.items() if entry.until == pool_guid)
+
+    def changes(self) -> tuple[Change, ...]:
+        """Every change since the module was loaded, oldest first, for the rate timeline."""
+        return tuple(self._memory.peek(self._parameters.era).changes)
+
+    def _setting(self, tunable: Tunable, book: Book) -> Setting:
+        ours = book.values.get(tunable.name)
+        return Setting(
+            tunable,
+            self._parameters.read(tunable.name),
+            tunable.default(self._parameters.version),
+            self._parameters.path(tunable.name),
+            ours.value if ours else None,
+            ours.original if ours else None,
+        )
+
+    def _check(self, name: str, value: int, values: Mapping[str, int], guard: bool) -> None:
+        tunable = known(name)
+        problem = f"{name} is not written: {tunable.never}" if tunable.never else (
+            tunable.problem(value) or self._pair_problem(values, name)
+        )
+        if problem:
+            raise UsageError(problem)
+        if not self._parameters.era:
+            raise UnavailableError("the zfs module is not loaded")
+        if self._parameters.read(name) is None:
+            raise UnavailableError(f"{name} does not exist on this kernel")
+        if tunable.guarded and value and not guard:
+            raise UsageError(f"{name} is only set under a guard that puts it back")
+
+    def _pair_problem(self, values: Mapping[str, int], name: str) -> str | None:
+        """A class's least number of I/Os must not exceed its greatest (zfs(4))."""
+        for low, high in ((name, _partner(name, "_min_active", "_max_active")),
+                          (_partner(name, "_max_active", "_min_active"), name)):
+            if low is None or high is None or low not in BY_NAME or high not in BY_NAME:
+                continue
+            least = values.get(low, self._parameters.read(low))
+            most = values.get(high, self._parameters.read(high))
+            if least is not None and most is not None and least > most:
+                return f"{low}={least} would exceed {high}={most}"
+        return None
+
+    def _write(self, book: Book, name: str, value: int, t: float, until: str | None) -> None:
+        """Remember first, then write: a crash between leaves a memory that no live value meets."""
+        before = self._parameters.read(name)
+        if before is None or before == value:
+            return
+        entry = book.values.get(name)
+        original = entry.original if entry and entry.value == before else before
+        previous = dict(book.values)
+        if value == original:
+            book.values.pop(name, None)
+        else:
+            book.values[name] = Remembered(original, value, t, self._owner, until)
+        try:
+            self._parameters.write(name, value)
+        except BaseException:
+            book.values = previous
+            raise
+        book.changes.append(Change(t, name, before, value))
+
+    def _put_back(self, book: Book, name: str, t: float) -> Restored:
+        entry = book.values[name]
+        live = self._parameters.read(name)
+        if live != entry.value:
+            del book.values[name]
+            return Restored(
+                name, False, f"left at {live}: somebody else changed it from our {entry.value}"
+            )
+        self._parameters.write(name, entry.original)
+        del book.values[name]
+        book.changes.append(Change(t, name, entry.value, entry.original))
+        return Restored(name, True, f"put back to {entry.original}")
+
+
+def known(name: str) -> Tunable:
+    """The tunable of this name. Raises UsageError that explains an old or foreign one."""
+    tunable = BY_NAME.get(name)
+    if tunable is None:
+        raise UsageError(explain(name) or f"no tunable {name!r}; see zconsole tunables list")
+    return tunable
+
+
+def _partner(name: str, ending: str, other: str) -> str | None:
+    if name == "zfs_vdev_max_active" or not name.endswith(ending):
+        return None
+    return name.removesuffix(ending) + other

@@ -1,0 +1,74 @@
+"""What a change of a tunable did: issue rate and foreground latency before it and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+SETTLE = 15.0
+"""Seconds after a change that count for neither side: about three transaction groups."""
+
+WINDOW = 120.0
+"""Seconds looked at on each side."""
+
+ENOUGH = 5
+"""Samples needed on each side to say anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One sample: when, bytes/s issued by the scan, and mean wait of other I/O in seconds."""
+
+    t: float
+    issue_rate: float | None
+    latency: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Medians before and after a change; None where there were too few samples."""
+
+    issue_before: float | None
+    issue_after: float | None
+    latency_before: float | None
+    latency_after: float | None
+
+    @property
+    def gain(self) -> float | None:
+        """Change of the issue rate as a share of what it was: 0.25 is a quarter faster."""
+        if not self.issue_before or self.issue_after is None:
+            return None
+        return self.issue_after / self.issue_before - 1
+
+    @property
+    def cost(self) -> float | None:
+        """Change of the latency as a share of what it was."""
+        if not self.latency_before or self.latency_after is None:
+            return None
+        return self.latency_after / self.latency_before - 1
+
+
+def measure(
+    points: Iterable[Point], changed: float, others: Iterable[float] = ()
+) -> Effect:
+    """The effect of a change at ``changed`` (epoch seconds).
+
+    ``others`` are the times of other changes: neither side reaches past one, so that one change
+    at a time is judged.
+    """
+    marks = [t for t in others if t != changed]
+    first = max([changed - WINDOW, *(t + SETTLE for t in marks if t < changed)])
+    last = min([changed + SETTLE + WINDOW, *(t for t in marks if t > changed)])
+    kept = list(points)
+    before = [p for p in kept if first <= p.t < changed]
+    after = [p for p in kept if changed + SETTLE <= p.t < last]
+    return Effect(
+        _middle(p.issue_rate for p in before), _middle(p.issue_rate for p in after),
+        _middle(p.latency for p in before), _middle(p.latency for p in after),
+    )
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if len(known) >= ENOUGH else None

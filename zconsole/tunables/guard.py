@@ -1,0 +1,138 @@
+"""A process of its own that holds one dangerous tunable, and puts it back whatever happens.
+
+It writes the value itself, so the value is never there without it. It puts the original back when
+its time is over, when the console it watches is gone (killed, dropped connection), or when it is
+told to stop; it leaves silently when somebody else has changed the value. Run as
+``python -m zconsole.tunables.guard``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from zconsole.errors import ZconsoleError
+from zconsole.sources.runner import Runner
+from zconsole.tunables.control import Control, Setting
+from zconsole.tunables.memory import Memory, alive, process_mark
+from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
+
+LOOK = 0.25
+"""Seconds between looks at the console and the value."""
+
+WRITTEN = "written"
+"""The guard's word to whoever started it, once the value is in place."""
+
+START = 20.0
+"""Seconds the guard may take to start and write the value."""
+
+
+async def start(
+    runner: Runner, state: Path, name: str, value: int, seconds: float,
+    watch: str | None, module: Path = MODULE,
+) -> None:
+    """Set a guarded tunable for at most ``seconds``, while the process of ``watch`` lives.
+
+    ``watch`` is a mark of ``memory.process_mark``; None: only the time counts. The command ends
+    once the value is written; the guard itself goes on in a session of its own. Raises
+    ZconsoleError when the guard could not write the value.
+    """
+    argv = [
+        sys.executable, "-m", "zconsole.tunables.guard", "--state", str(state),
+        "--module", str(module), "--seconds", str(seconds), *(("--watch", watch) if watch else ()),
+        f"{name}={value}",
+    ]
+    done = await runner.run(argv, START)
+    if done.returncode != 0:
+        raise ZconsoleError(done.stderr.strip() or "the guard could not be started")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fork the guard, wait until it has written the value, and return its verdict."""
+    args = _parser().parse_args(argv)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        os._exit(_guard(args, writer))
+    os.close(writer)
+    with os.fdopen(reader) as verdict:
+        answer = verdict.read()
+    if answer == WRITTEN:
+        return 0
+    sys.stderr.write(answer or "the guard died before it had written the value")
+    return 1
+
+
+def hold(
+    parameters: Parameters, held: Setting, over: Callable[[], bool], wait: Callable[[], bool]
+) -> None:
+    """Hold a tunable until it is over, then put its original back if the value is still ours.
+
+    ``wait`` pauses between looks and says whether to stop at once. The file of originals is not
+    asked, so that losing it cannot leave the value behind.
+    """
+    name = held.tunable.name
+    while not over() and parameters.read(name) == held.set_by_us:
+        if wait():
+            break
+    if parameters.read(name) == held.set_by_us and held.original is not None:
+        parameters.write(name, held.original)
+
+
+def _guard(args: argparse.Namespace, verdict: int) -> int:
+    """The forked guard's whole life; never returns to the caller's code."""
+    os.setsid()
+    _quiet(keep=verdict)
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    parameters = SysfsParameters(args.module, args.boot_id)
+    control = Control(parameters, Memory(args.state), process_mark(os.getpid()))
+    name, _, text = args.setting.partition("=")
+    try:
+        held = control.set({name: int(text)}, time.time(), guard=True)[0]
+    except (ZconsoleError, OSError, ValueError) as error:
+        os.write(verdict, str(error).encode())
+        return 1
+    os.write(verdict, WRITTEN.encode())
+    os.close(verdict)
+    end = time.monotonic() + args.seconds
+
+    def over() -> bool:
+        return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
+
+    hold(parameters, held, over, lambda: signal.sigtimedwait(signals, LOOK) is not None)
+    with contextlib.suppress(OSError):
+        control.restore(time.time(), [name])
+    return 0
+
+
+def _quiet(keep: int) -> None:
+    """Let go of the console's terminal and pipes, and be the last to die for lack of memory."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 256)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("-1000")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="zconsole.tunables.guard", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--module", type=Path, default=MODULE)
+    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--watch")
+    parser.add_argument("setting", metavar="NAME=VALUE")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

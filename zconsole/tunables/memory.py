@@ -1,0 +1,140 @@
+"""What was there before we changed it: one file, shared by every console of the machine.
+
+It belongs to one boot and one load of the module; after either, every parameter is at its default
+again and what was remembered means nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+NAME = "tunables.json"
+KEPT_CHANGES = 500
+"""Changes kept for the rate timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One parameter we have set."""
+
+    original: int
+    """What it was before the first console changed it."""
+    value: int
+    """What we set it to; anything else found there was set by somebody else."""
+    t: float
+    owner: str | None = None
+    """The console that set it (``pid:start``); None when it was set to stay (command line)."""
+    until: str | None = None
+    """GUID of the pool at whose scan's end it is to be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write, for the timeline of rates: when, what, from and to."""
+
+    t: float
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(slots=True)
+class Book:
+    """The file's contents while it is locked; saved when changed."""
+
+    era: str
+    values: dict[str, Remembered] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+
+class Memory:
+    """The file in the state directory, locked while it is read and changed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / NAME
+        self._lock = directory / f"{NAME}.lock"
+
+    @contextlib.contextmanager
+    def open(self, era: str) -> Iterator[Book]:
+        """The book of this era, exclusively; written back whole if it was changed.
+
+        A book of another era is as good as empty. Raises OSError when the directory is not there
+        or not ours to write.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(self._lock, flags, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            book = self.peek(era)
+            before = _dump(book)
+            try:
+                yield book
+            finally:
+                if _dump(book) != before:
+                    self._save(book)
+        finally:
+            os.close(handle)
+
+    def peek(self, era: str) -> Book:
+        """The book of this era without a lock, to look at; empty when there is none to read."""
+        try:
+            data: Any = json.loads(self._path.read_text("ascii"))
+            return _load(data, era)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return Book(era)
+
+    def _save(self, book: Book) -> None:
+        """Replace the file in one rename, after its bytes are on disk."""
+        fresh = self._path.with_name(f"{NAME}.new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(fresh, flags, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as stream:
+            stream.write(_dump(book))
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(self._path)
+
+
+def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
+    """``pid:start`` of a process, which no later process shares; None when it is gone.
+
+    Field 22 of /proc/PID/stat, counted after the parenthesised name (proc(5)).
+    """
+    try:
+        text = (proc / str(pid) / "stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return f"{pid}:{fields[19]}" if len(fields) > 19 else None
+
+
+def alive(mark: str, proc: Path = Path("/proc")) -> bool:
+    """Whether the process of a mark still runs."""
+    pid = mark.partition(":")[0]
+    return pid.isdigit() and process_mark(int(pid), proc) == mark
+
+
+def _dump(book: Book) -> str:
+    return json.dumps({
+        "version": 1,
+        "era": book.era,
+        "values": {name: asdict(entry) for name, entry in book.values.items()},
+        "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
+    })
+
+
+def _load(data: Any, era: str) -> Book:
+    if data["era"] != era:
+        return Book(era)
+    return Book(
+        era,
+        {str(name): Remembered(**entry) for name, entry in data["values"].items()},
+        [Change(**change) for change in data["changes"]],
+    )

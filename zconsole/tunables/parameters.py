@@ -1,0 +1,90 @@
+"""Reading and writing module parameters: the real ones in /sys, or a simulated kernel's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.tunables.tunable import Version
+
+MODULE = Path("/sys/module/zfs")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Parameters(Protocol):
+    """The parameters of one kernel."""
+
+    @property
+    def era(self) -> str:
+        """What changes with every boot and load of the module; empty when it is not loaded."""
+
+    @property
+    def version(self) -> Version:
+        """OpenZFS version of the module; empty when unknown."""
+
+    def path(self, name: str) -> str:
+        """Where the parameter is, for people."""
+
+    def read(self, name: str) -> int | None:
+        """The live value; None when this kernel has no such parameter (or it is no number)."""
+
+    def write(self, name: str, value: int) -> None:
+        """Set it. Raises UnavailableError without permission, ZconsoleError when refused."""
+
+
+class SysfsParameters:
+    """/sys/module/zfs/parameters of the running kernel."""
+
+    def __init__(self, module: Path = MODULE, boot_id: Path = BOOT_ID) -> None:
+        self._module = module
+        self._boot_id = boot_id
+
+    @property
+    def era(self) -> str:
+        """See Parameters.era.
+
+        The inode of the module's directory: kernfs numbers every node anew (fs/kernfs/dir.c), so
+        it differs after a reload, whereas the times of such a directory move under memory
+        pressure.
+        """
+        try:
+            return f"{self._boot_id.read_text().strip()}:{self._module.stat().st_ino}"
+        except OSError:
+            return ""
+
+    @property
+    def version(self) -> Version:
+        """See Parameters.version."""
+        try:
+            text = (self._module / "version").read_text("ascii", "replace")
+        except OSError:
+            return ()
+        numbers = text.strip().split("-")[0].split(".")
+        return tuple(int(n) for n in numbers) if all(n.isdigit() for n in numbers) else ()
+
+    def path(self, name: str) -> str:
+        """See Parameters.path."""
+        return str(self._module / "parameters" / name)
+
+    def read(self, name: str) -> int | None:
+        """See Parameters.read."""
+        try:
+            text = Path(self.path(name)).read_text("ascii", "replace").strip()
+        except OSError:
+            return None
+        return int(text) if text.isdigit() else None
+
+    def write(self, name: str, value: int) -> None:
+        """See Parameters.write."""
+        try:
+            handle = os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(handle, b"%d\n" % value)
+            finally:
+                os.close(handle)
+        except PermissionError as error:
+            raise UnavailableError(f"{name}: permission denied; this needs root") from error
+        except OSError as error:
+            raise ZconsoleError(f"{name}={value}: refused: {error.strerror}") from error

@@ -1,0 +1,53 @@
+"""Tunables as the contract's JSON and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from zconsole.tunables.control import Setting
+
+
+def record(setting: Setting) -> dict[str, Any]:
+    """One tunable as ``zconsole tunables list --json`` prints it."""
+    tunable = setting.tunable
+    return {
+        "version": 1,
+        "name": tunable.name,
+        "value": setting.value,
+        "default": setting.default,
+        "unit": tunable.unit,
+        "min": tunable.low,
+        "max": tunable.high,
+        "path": setting.path,
+        "affects": tunable.affects,
+        "running_scan": tunable.running_scan,
+        "set_by_us": setting.set_by_us,
+        "original": setting.original,
+        "note": "; ".join(notes(setting)),
+        "meaning": tunable.meaning,
+    }
+
+
+def notes(setting: Setting) -> Iterator[str]:
+    """What to know about a tunable beyond its meaning."""
+    tunable = setting.tunable
+    if tunable.never:
+        yield f"not written: {tunable.never}"
+    if tunable.note:
+        yield tunable.note
+    if setting.set_by_us is not None and not setting.ours:
+        yield f"we set {setting.set_by_us}; somebody else has changed it since"
+
+
+def table(settings: Sequence[Setting]) -> Iterator[str]:
+    """A line a tunable that this kernel has: name, value, default, unit, meaning."""
+    present = [s for s in settings if s.value is not None]
+    width = max((len(s.tunable.name) for s in present), default=0)
+    for setting in present:
+        default = "-" if setting.default is None else str(setting.default)
+        was = f" (was {setting.original})" if setting.ours else ""
+        yield (
+            f"{setting.tunable.name:<{width}}  {setting.value:>12}  default {default:>9}"
+            f"  {setting.tunable.unit:<6}  {setting.tunable.meaning}{was}"
+        )
