@@ -77,7 +77,7 @@ class Board(Vertical):
     def paint(self, scene: Scene) -> None:
         """Show a scene; only what differs from the last one reaches the terminal."""
         self._scene = scene
-        width, height = self.size
+        width, height = self.app.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
             self._paint_notice(scene, width)
             return
@@ -95,7 +95,7 @@ class Board(Vertical):
         self._view("header").show(header)
         self._paint_tabs(scene, width)
         self._view("scan").show(scan)
-        self.devices.show_frame(scene.body, scene.look)
+        self.devices.show_frame(scene.body, scene.look, width)
         self._paint_bottom(scene, width // 2 if heights.side else width)
         self._view("footer").show(
             (footer_line(scene.look, width, several_pools=tabs > 0, offers=scene.offers),)
@@ -103,7 +103,7 @@ class Board(Vertical):
 
     def paint_header(self, scene: Scene) -> None:
         """Show only the header of a scene: its age and flags move while the rest stands."""
-        width, height = self.size
+        width, height = self.app.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
             return
         header = self._header(scene)
@@ -141,7 +141,7 @@ class Board(Vertical):
         return next((pane for pane in PANES if self._view(pane).has_focus), None)
 
     def _header(self, scene: Scene) -> tuple[Line, ...]:
-        width, height = self.size
+        width, height = self.app.size
         frame = scene.frames[scene.index]
         most = 1 if height < COMPACT else 2
         return header_lines(frame, scene.status, scene.look, width, most)

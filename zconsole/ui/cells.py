@@ -9,7 +9,7 @@ from zconsole import units
 from zconsole.frame import Frame, Row
 from zconsole.model import Progress, Vdev
 from zconsole.ui.columns import Column
-from zconsole.ui.draw import Line, Span, fit, merged
+from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.glyphs import STATE_MARKS
 from zconsole.ui.look import Look, count
 from zconsole.ui.names import middle
@@ -69,7 +69,7 @@ def heading(panel: Panel, sort: str) -> Line:
         if column.key in ("read_spark", "write_spark"):
             title = f"0-{units.size(panel.top)}"
         spans.append(Span(_fit(title, column, panel.look), "title"))
-    return merged((Span(" ", "title"), *_gapped(spans, "title")))
+    return (Span(" ", "title"), *_gapped(spans, "title"))
 
 
 def row_line(item: Item, panel: Panel) -> Line:
@@ -85,7 +85,7 @@ def row_line(item: Item, panel: Panel) -> Line:
             break
         text, role = _CELLS[column.key](item, row, column, panel)
         spans.append(Span(_fit(text, column, panel.look), role))
-    return merged((Span(" "), *_gapped(spans, "")))
+    return (Span(" "), *_gapped(spans, ""))
 
 
 def state_words(row: Row) -> tuple[str, str]:
@@ -213,14 +213,14 @@ def _errors(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, st
     errors = row.vdev.errors
     if errors.read is None and errors.write is None and errors.cksum is None:
         return "", ""
-    return count(errors.total), "error" if errors.total else "dim"
+    return count(errors.total), "error" if errors.total else ""
 
 
 def _counter(name: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]:
     def cell(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
         value: int | None = getattr(row.vdev.errors, name)
         role = "warning" if name == "slow" else "error"
-        return count(value, ""), role if value else "dim"
+        return count(value, ""), role if value else ""
 
     return cell
 

@@ -27,6 +27,7 @@ class DeviceView(LinesView):
         self.expanded: set[str] = set()
         self._frame: Frame | None = None
         self._look = Look()
+        self._width = 80
         self._panel: Panel | None = None
         self._items: tuple[Item, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
@@ -34,9 +35,9 @@ class DeviceView(LinesView):
         self._cursor = 0
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
-    def show_frame(self, frame: Frame, look: Look) -> None:
-        """Draw this frame; the cursor stays on the device it is on."""
-        self._frame, self._look = frame, look
+    def show_frame(self, frame: Frame, look: Look, width: int) -> None:
+        """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
+        self._frame, self._look, self._width = frame, look, width
         self.rearrange()
 
     def rearrange(self) -> None:
@@ -88,7 +89,7 @@ class DeviceView(LinesView):
         mark = self._position()
         if not mark:
             return line
-        return _over(line, mark, self.size.width)
+        return _over(line, mark, self._width)
 
     def selected(self, index: int) -> bool:
         """Whether the cursor is on that line."""
@@ -120,9 +121,9 @@ class DeviceView(LinesView):
             self.move(event.y - 1 + self.scroll_offset.y - self._cursor)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the columns for the new width."""
-        self.rearrange()
+        """Keep the cursor in sight."""
         self._reveal()
+        self.update_lines()
 
     def _make_panel(self, frame: Frame) -> Panel:
         columns = self._columns(frame)
@@ -132,7 +133,7 @@ class DeviceView(LinesView):
 
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8)
-        return arrange(max(1, self.size.width - 2), longest, self._look.number)
+        return arrange(max(1, self._width - 2), longest, self._look.number)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
         """Leaf names shortened together; worked out again only when names or width change."""
@@ -148,9 +149,8 @@ class DeviceView(LinesView):
     def _make_details(self, frame: Frame) -> dict[str, tuple[Line, ...]]:
         if not self.expanded:
             return {}
-        width = self.size.width
         return {
-            row.key: detail_lines(row, frame, self._facts.get(row.key, ()), self._look, width)
+            row.key: detail_lines(row, frame, self._facts.get(row.key, ()), self._look, self._width)
             for row in frame.rows
             if row.key in self.expanded
         }

@@ -30,6 +30,9 @@ ROLES = (
 )
 """Every role a span may have; a theme gives each a look."""
 
+_SOLID = frozenset({"title", "tab", "badge-notice", "badge-warning", "badge-error"})
+"""Roles that show on a blank."""
+
 SEVERITIES = ("ok", "notice", "warning", "error")
 """Of health and events, least first."""
 
@@ -99,16 +102,30 @@ def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
 
 
 def merged(line: Line) -> Line:
-    """The same line with neighbours of one role joined: each span costs some 40 bytes to send."""
+    """The same line in as few spans as look the same: each costs some 40 bytes to send.
+
+    A blank takes the role of what is before it, or after it, unless that role colors blanks.
+    """
     out: list[Span] = []
     for span in line:
         if not span.text:
             continue
-        if out and (out[-1].role == span.role or not span.text.strip()):
-            out[-1] = Span(out[-1].text + span.text, out[-1].role)
+        if out and (role := _common(out[-1], span)) is not None:
+            out[-1] = Span(out[-1].text + span.text, role)
         else:
             out.append(span)
     return tuple(out)
+
+
+def _common(before: Span, after: Span) -> str | None:
+    """The role in which both spans can be shown as one; None when there is none."""
+    if before.role == after.role:
+        return before.role
+    if not after.text.strip() and {before.role, after.role}.isdisjoint(_SOLID):
+        return before.role
+    if not before.text.strip() and {before.role, after.role}.isdisjoint(_SOLID):
+        return after.role
+    return None
 
 
 def joined(parts: Sequence[Line], gap: str, width: int) -> tuple[Line, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
@@ -12,7 +11,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from zconsole.ui.draw import Line, Span
+from zconsole.ui.draw import Line, Span, merged, width_of
 from zconsole.ui.theming import Palette
 
 _STRIPS = 512
@@ -115,13 +114,12 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def _strip(self, line: Line, selected: bool, width: int) -> Strip:
         base = self._palette.get("cursor", Style()) if selected else Style()
+        used = width_of(line)
+        last = line[-1].role if line and line[-1].role in ("title", "tab") else ""
+        filled = merged((*line, Span(" " * max(0, width - used), last)))
         segments = [
-            Segment(span.text, self._palette.get(span.role, Style()) + base) for span in line
+            Segment(span.text, self._palette.get(span.role, Style()) + base) for span in filled
         ]
-        used = sum(cell_len(segment.text) for segment in segments)
-        if used < width:
-            last = line[-1].role if line and line[-1].role in ("title", "tab") else ""
-            segments.append(Segment(" " * (width - used), self._palette.get(last, Style()) + base))
         return Strip(segments, max(used, width)).crop(0, width)
 
     def watch_has_focus(self, focused: bool) -> None:

@@ -1,0 +1,59 @@
+"""Milliseconds from start to the first painted screen of the demo, in a pseudo-terminal.
+
+    python -m tests.bench.first_paint [RUNS] [-- COMMAND …]
+
+The first screen is painted when the terminal has been sent the name of the pool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import select
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+
+BUDGET = 400.0
+"""Milliseconds, warm, on a machine of two cores."""
+SIGN = b"tank"
+
+
+def first_paint(command: Sequence[str], sign: bytes = SIGN) -> float:
+    """Milliseconds until ``sign`` has been written."""
+    began = time.perf_counter()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environ = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor",
+                                "LANG": "C.UTF-8", "COLUMNS": "80", "LINES": "24"}
+        os.execvpe(command[0], list(command), environ)
+    seen = b""
+    try:
+        while sign not in seen and select.select([terminal], [], [], 10)[0]:
+            seen += os.read(terminal, 65536)
+        return (time.perf_counter() - began) * 1000
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.close(terminal)
+        os.waitpid(pid, 0)
+
+
+def main() -> int:
+    """Print best and median; 1 when the median is over the budget."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="?", type=int, default=7)
+    parser.add_argument("command", nargs="*")
+    args = parser.parse_args()
+    command = args.command or [sys.executable, "-m", "zconsole", "demo"]
+    first_paint(command)
+    times = sorted(first_paint(command) for _ in range(args.runs))
+    middle = statistics.median(times)
+    print(f"first paint: best {times[0]:.0f} ms, median {middle:.0f} ms, budget {BUDGET:.0f} ms")
+    return int(middle > BUDGET)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

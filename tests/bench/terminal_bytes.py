@@ -1,0 +1,100 @@
+"""Bytes written to the terminal a refresh, at a size, with every row changing.
+
+    python -m tests.bench.terminal_bytes [COLUMNSxLINES] [SECONDS] [-- COMMAND …]
+
+Runs a command (the demo unless another is given) in a pseudo-terminal, lets it start, then counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WARM_UP = 5.0
+BUDGET = 7 * 1024
+"""Bytes a refresh at 80x24, truecolor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a program wrote to its terminal while it was watched."""
+
+    seconds: float
+    bursts: tuple[int, ...]
+    """Bytes of each run of writes with less than 0.2 s between them."""
+
+    @property
+    def mean(self) -> float:
+        """Bytes a refresh."""
+        return sum(self.bursts) / len(self.bursts) if self.bursts else 0.0
+
+
+def watch(command: Sequence[str], columns: int, lines: int, seconds: float) -> Written:
+    """Run ``command`` on a terminal of that size and count what it writes once started."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environ = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor",
+                                "LANG": "C.UTF-8"}
+        os.execvpe(command[0], list(command), environ)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    try:
+        _read(terminal, WARM_UP)
+        began = time.monotonic()
+        bursts = _read(terminal, seconds)
+        return Written(time.monotonic() - began, tuple(bursts))
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        _read(terminal, 1.0)
+        os.close(terminal)
+        os.waitpid(pid, 0)
+
+
+def _read(terminal: int, seconds: float) -> list[int]:
+    """Bytes of each burst that comes within ``seconds``."""
+    end = time.monotonic() + seconds
+    bursts: list[int] = []
+    last = float("-inf")
+    while (left := end - time.monotonic()) > 0:
+        if not select.select([terminal], [], [], left)[0]:
+            break
+        try:
+            got = len(os.read(terminal, 65536))
+        except OSError:
+            break
+        now = time.monotonic()
+        if now - last < 0.2 and bursts:
+            bursts[-1] += got
+        else:
+            bursts.append(got)
+        last = now
+    return bursts
+
+
+def main() -> int:
+    """Print the figures; 1 when over the budget at 80x24."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("size", nargs="?", default="80x24")
+    parser.add_argument("seconds", nargs="?", type=float, default=15.0)
+    parser.add_argument("command", nargs="*")
+    args = parser.parse_args()
+    columns, lines = map(int, args.size.split("x"))
+    command = args.command or [sys.executable, "-m", "zconsole", "demo"]
+    written = watch(command, columns, lines, args.seconds)
+    print(f"{args.size}: {len(written.bursts)} refreshes in {written.seconds:.1f} s, "
+          f"mean {written.mean:.0f} B, largest {max(written.bursts, default=0)} B, "
+          f"budget {BUDGET} B at 80x24")
+    return int(args.size == "80x24" and written.mean > BUDGET)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
