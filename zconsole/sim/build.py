@@ -10,6 +10,7 @@ from zconsole.sim import scan
 from zconsole.sim.disk import DiskModel, Leaf
 from zconsole.sim.engine import Incident
 from zconsole.sim.load import Load
+from zconsole.sim.models import SSD_400G
 from zconsole.sim.noise import Wobble, rng
 from zconsole.sim.pool import Group, Host, Layout, Member, PoolState, Top
 
@@ -27,6 +28,8 @@ class Build:
     random: random.Random = field(init=False)
     count: int = 0
     flash: int = 0
+    models: dict[int, DiskModel] = field(default_factory=dict)
+    """GUID to the model a leaf was made of."""
 
     def __post_init__(self) -> None:
         self.random = rng(self.seed, self.name)
@@ -39,10 +42,12 @@ class Build:
         """A device of ``model``, no two of them quite equally fast."""
         serial = "".join(self.random.choice(_SERIAL) for _ in range(8))
         vary = 1.0 + self.random.uniform(-0.02, 0.02)
+        guid = self.guid()
+        self.models[guid] = model
         unit = replace(model, outer=model.outer * vary, inner=model.inner * vary)
         name = f"{model.name}_{serial}"
         path = f"/dev/disk/by-id/{name}-part1"
-        return Leaf(path, name, self.guid(), unit, self._device(model), bus=bus, slow=slow)
+        return Leaf(path, name, guid, unit, self._device(model), bus=bus, slow=slow)
 
     def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
         """Several devices of one model."""
@@ -103,11 +108,15 @@ class Build:
         cache: Sequence[Leaf] = (),
     ) -> PoolState:
         """The pool itself, nothing running yet."""
+        machine = host or Host()
+        largest = max((leaf for top in tops for leaf in top.leaves()), key=lambda x: x.model.size)
+        if not machine.shelf:
+            machine.shelf = [self.leaf(self.models[largest.guid]), self.leaf(SSD_400G)]
         return PoolState(
             self.name,
             self.guid(),
             list(tops),
-            host or Host(),
+            machine,
             load or self.load(),
             Wobble(rng(self.seed, self.name, "breath"), 9.0),
             layout or Layout(),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.sim import lifecycle, rebuild, scan
-from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED, JobProgress, Leaf
-from zconsole.sim.pool import Group, PoolState, Top
+from zconsole.sim.activity import ACTIVE, Expansion
+from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED, Leaf
+from zconsole.sim.pool import Group, Member, PoolState, Top, leaves_of, parent, siblings, top_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +28,31 @@ LABEL_SPACE = 1 << 28
 def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> Outcome:
     """``zpool replace [-s] POOL OLD NEW``; devices by path, name or GUID."""
     failed = f"cannot replace {old} with {new}"
-    place = locate(pool, old)
-    if place is None:
+    found = locate(pool, old)
+    if found is None:
         return Outcome(255, f"{failed}: no such device in pool\n")
     fresh = loose(pool, new)
     if fresh is None:
         return _unusable(pool, new)
-    top, leaf = place
+    top, leaf = found
     refused = _replace_refused(pool, top, leaf, fresh, sequential)
     if refused:
         return Outcome(255, f"{failed}: {refused}\n")
     _take(pool, fresh)
     kind = "spare" if any(fresh is x for x in pool.spares) else "replacing"
-    top.members[top.members.index(leaf)] = Group(kind, pool.new_guid(), [leaf, fresh])
+    place = siblings(top, leaf)
+    place[place.index(leaf)] = Group(kind, pool.new_guid(), [leaf, fresh])
     pool.note("vdev_attach", f"{fresh.name} replaces {leaf.name}", vdev=fresh.path)
     _resilver(pool, top, fresh, sequential)
     return DONE
 
 
 def attach(pool: PoolState, device: str, new: str, sequential: bool = False) -> Outcome:
-    """``zpool attach [-s] POOL DEVICE NEW`` to a disk or a mirror."""
+    """``zpool attach [-s] POOL DEVICE NEW`` to a disk, a mirror, or a raidz (by its name)."""
     failed = f"cannot attach {new} to {device}"
+    for index, top in enumerate(pool.tops):
+        if top.kind == "raidz" and device in (top_name(top, index), str(top.guid)):
+            return _widen(pool, index, new, failed)
     place = locate(pool, device)
     if place is None:
         return Outcome(255, f"{failed}: no such device in pool\n")
@@ -68,6 +73,32 @@ def attach(pool: PoolState, device: str, new: str, sequential: bool = False) -> 
     return DONE
 
 
+def _widen(pool: PoolState, index: int, new: str, failed: str) -> Outcome:
+    """Starts a raidz expansion (2.3, vdev_raidz_attach_sync)."""
+    fresh = loose(pool, new)
+    if fresh is None:
+        return _unusable(pool, new)
+    top = pool.tops[index]
+    running = pool.expansion is not None and pool.expansion.state == ACTIVE
+    smallest = min(leaf.model.size for leaf in top.leaves())
+    refused = ""
+    if pool.checkpoint is not None:
+        refused = "checkpoint exists"
+    elif running:
+        refused = "raidz expansion in progress"
+    elif fresh.model.size < smallest - LABEL_SPACE:
+        refused = "device is too small"
+    if refused:
+        return Outcome(255, f"{failed}: {refused}\n")
+    _cancel_scrub(pool)
+    _take(pool, fresh)
+    fresh.dtl = 0.0
+    top.members.append(fresh)
+    pool.expansion = Expansion(index, pool.now, top.alloc)
+    pool.note("vdev_attach", f"{fresh.name} widens {top_name(top, index)}", vdev=fresh.path)
+    return DONE
+
+
 def detach(pool: PoolState, device: str) -> Outcome:
     """``zpool detach POOL DEVICE``."""
     place = locate(pool, device)
@@ -77,17 +108,19 @@ def detach(pool: PoolState, device: str) -> Outcome:
     if pool.checkpoint is not None:
         return Outcome(255, f"{failed}: checkpoint exists\n")
     top, leaf = place
-    group = scan.holders(top, leaf)
-    siblings = group.children if group is not None else list(top.leaves())
+    group = parent(top, leaf)
     if group is None and (top.kind != "mirror" or top.width < 2):
         return Outcome(255, f"{failed}: only applicable to mirror and replacing vdevs\n")
-    rest = [x for x in siblings if x is not leaf]
-    if not any(x.complete for x in rest) and leaf.complete:
+    rest = [member for member in siblings(top, leaf) if member is not leaf]
+    if leaf.complete and not any(x.complete for member in rest for x in leaves_of(member)):
         return Outcome(255, f"{failed}: no valid replicas\n")
-    if group is not None:
-        top.members[top.members.index(group)] = rest[0]
-    else:
+    if group is None:
         top.members.remove(leaf)
+    else:
+        place_of = siblings(top, group)
+        place_of[place_of.index(group)] = rest[0]
+        if group.kind == "spare" and not any(leaf is spare for spare in pool.spares):
+            _keep(pool, rest[0])
     _release(pool, leaf)
     pool.note("vdev_remove", f"{leaf.name} detached", vdev=leaf.path)
     return DONE
@@ -205,38 +238,6 @@ def resilver(pool: PoolState) -> Outcome:
     return DONE
 
 
-def trim(pool: PoolState, device: str | None = None) -> Outcome:
-    """``zpool trim POOL [DEVICE]``."""
-    for leaf in _aims(pool, device):
-        if not leaf.model.flash:
-            text = "trim operations are not supported by this device"
-            return Outcome(1, f"cannot trim '{leaf.name}': {text}\n")
-        if leaf.trim is not None and leaf.trim.state == 1:
-            return Outcome(1, f"cannot trim '{leaf.name}': currently trimming\n")
-        free = leaf.model.size * 0.6
-        leaf.trim = JobProgress(0.0, free, 1, pool.now, 2.5e9)
-    pool.note("trim_start", "trim started")
-    return DONE
-
-
-def initialize(pool: PoolState, device: str | None = None) -> Outcome:
-    """``zpool initialize POOL [DEVICE]``."""
-    for leaf in _aims(pool, device):
-        if leaf.initialize is not None and leaf.initialize.state == 1:
-            return Outcome(1, f"cannot initialize '{leaf.name}': currently initializing\n")
-        rate = leaf.model.bandwidth(0.5, write=True) * 0.8
-        leaf.initialize = JobProgress(0.0, leaf.model.size * 0.5, 1, pool.now, rate)
-    pool.note("initialize_start", "initialize started")
-    return DONE
-
-
-def _aims(pool: PoolState, device: str | None) -> list[Leaf]:
-    if device is not None:
-        place = locate(pool, device)
-        return [place[1]] if place else []
-    return [leaf for top in pool.tops for leaf in top.leaves() if leaf.online]
-
-
 def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:
     """The leaf in use that path, name or GUID ``device`` means, with its top-level vdev."""
     for top in pool.tops:
@@ -271,7 +272,8 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
     healing = pool.scan is not None and (pool.scan.function, pool.scan.state) == (2, 1)
     if pool.checkpoint is not None:
         return "checkpoint exists"
-    if scan.holders(top, old) is not None:
+    group = parent(top, old)
+    if group is not None and (group.kind == "replacing" or old.complete):
         return "already in replacing/spare config; wait for completion or use 'zpool detach'"
     if new.model.size < old.model.size - LABEL_SPACE:
         return "device is too small"
@@ -289,6 +291,12 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
     fresh.dtl, fresh.opened, fresh.create_txg = 1.0, pool.t, pool.txg
 
 
+def _keep(pool: PoolState, member: Member) -> None:
+    """A spare that stays for good is no spare any more."""
+    kept = leaves_of(member)
+    pool.spares = [spare for spare in pool.spares if not any(spare is leaf for leaf in kept)]
+
+
 def _release(pool: PoolState, leaf: Leaf) -> None:
     leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
     if leaf.present and not any(leaf is x for x in pool.spares):
@@ -297,10 +305,8 @@ def _release(pool: PoolState, leaf: Leaf) -> None:
 
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     """Starts, restarts or defers, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
+    _cancel_scrub(pool)
     current = pool.scan
-    if current is not None and current.state == scan.SCANNING and current.function == scan.SCRUB:
-        current.state, current.end = scan.CANCELED, pool.now
-        pool.note("scrub_abort", "scrub canceled by the replacement", "notice")
     if sequential:
         known = top.rebuild.targets if top.rebuild and top.rebuild.state == rebuild.ACTIVE else []
         rebuild.begin(pool, top, [*known, fresh])
@@ -314,3 +320,10 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
         lifecycle.resilver_all(pool)
     else:
         fresh.deferred = True
+
+
+def _cancel_scrub(pool: PoolState) -> None:
+    current = pool.scan
+    if current is not None and (current.function, current.state) == (scan.SCRUB, scan.SCANNING):
+        current.state, current.end, current.paused_since = scan.CANCELED, pool.now, 0.0
+        pool.note("scrub_abort", "scrub canceled by the replacement", "notice")

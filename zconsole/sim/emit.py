@@ -105,10 +105,12 @@ def scan_stats(scan: Scan) -> list[int]:
 def _rebuild(rebuild: Rebuild | None) -> list[int]:
     if rebuild is None:
         return [0] * 13
-    ms, issued = int(rebuild.elapsed * 1000), int(rebuild.issued)
-    head = [rebuild.state, int(rebuild.start), int(rebuild.end), ms, issued, issued]
-    tail = [int(rebuild.rebuilt), int(rebuild.estimate), rebuild.errors, ms, issued, issued, 0]
-    return head + tail
+    ms, scanned = int(rebuild.elapsed * 1000), int(rebuild.scanned)
+    issued = int(rebuild.scanned * rebuild.needed)
+    head = [rebuild.state, int(rebuild.start), int(rebuild.end), ms, scanned, issued]
+    tail = [int(rebuild.rebuilt), int(rebuild.estimate), rebuild.errors, ms, scanned, issued]
+    skipped = scanned - issued
+    return [*head, *tail, skipped]
 
 
 def _removal(removal: Removal) -> list[int]:
@@ -174,7 +176,7 @@ def _space(stats: list[int], top: Top) -> None:
 def _member(pool: PoolState, member: Member, index: int) -> dict[str, Any]:
     if isinstance(member, Leaf):
         return _leaf(pool, member) | {"id": index}
-    children = [_leaf(pool, leaf) | {"id": i} for i, leaf in enumerate(member.children)]
+    children = [_member(pool, child, i) for i, child in enumerate(member.children)]
     stats = _sum(children, *member_state(member), pool)
     stats[42] = stats[43] = stats[44] = 12
     return {
@@ -190,10 +192,11 @@ def member_state(member: Member) -> tuple[int, int]:
     """vdev state and aux of a leaf or group (vdev_mirror_state_change)."""
     if isinstance(member, Leaf):
         return member.state, member.aux
-    bad = sum(not leaf.online for leaf in member.children)
-    if bad == len(member.children):
+    states = [member_state(child)[0] for child in member.children]
+    bad = sum(state < DEGRADED for state in states)
+    if bad == len(states):
         return CANT_OPEN, NO_REPLICAS
-    return (DEGRADED if bad else ONLINE), 0
+    return (DEGRADED if bad or DEGRADED in states else ONLINE), 0
 
 
 def top_state(top: Top) -> tuple[int, int]:

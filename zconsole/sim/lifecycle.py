@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zconsole.sim import rebuild, scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, NO_ERRORS, OFFLINE, ONLINE, REMOVED, Leaf
-from zconsole.sim.pool import Group, PoolState, Top, leaves_of
+from zconsole.sim.pool import Group, PoolState, Top, groups, leaves_of, parent, siblings
 
 HOUR = 3600.0
 
@@ -64,7 +64,7 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
     current = top.rebuild
     if current is None or current.state != rebuild.ACTIVE:
         return
-    if current.issued < current.estimate - 1.0:
+    if current.scanned < current.estimate - 1.0:
         return
     current.state, current.end = rebuild.COMPLETE, pool.now
     for leaf in current.targets:
@@ -79,18 +79,29 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
 def _settle(pool: PoolState) -> None:
     """Detaches the old device of every replacing vdev whose new one is complete.
 
-    A spare vdev stays until somebody detaches one of its devices.
+    A spare vdev stays until somebody detaches one of its devices, or the failed one has been
+    replaced: then the spare goes back (spa_vdev_resilver_done_hunt).
     """
     for top in pool.tops:
-        for place, member in enumerate(top.members):
-            if not isinstance(member, Group) or member.kind != "replacing":
-                continue
-            new = member.children[-1]
-            if new.complete:
-                top.members[place] = new
-                if pool.autoexpand:
-                    expand(top)
-                pool.note("vdev_remove", f"{member.children[0].name} detached", vdev=new.path)
+        for group in groups(top):
+            new = group.children[-1]
+            if group.kind == "replacing" and isinstance(new, Leaf) and new.complete:
+                _collapse(pool, top, group, new)
+
+
+def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
+    """Puts ``new`` where ``group`` was, and gives back the spare that stood in."""
+    outer = parent(top, group)
+    place = siblings(top, group)
+    place[place.index(group)] = new
+    old = leaves_of(group.children[0])[0]
+    pool.note("vdev_remove", f"{old.name} detached", vdev=new.path)
+    if outer is not None and outer.kind == "spare":
+        place = siblings(top, outer)
+        place[place.index(outer)] = new
+        pool.note("vdev_remove", f"{leaves_of(outer.children[-1])[0].name} is a spare again")
+    if pool.autoexpand:
+        expand(top)
 
 
 def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> None:

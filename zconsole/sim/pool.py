@@ -21,15 +21,15 @@ TXG_SECONDS = 5.0
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A replacing or spare vdev: several leaves in one place of a top-level vdev."""
+    """A replacing or spare vdev: several devices in one place of a top-level vdev."""
 
     kind: str
     guid: int
-    children: list[Leaf]
+    children: list[Member]
 
 
 Member = Leaf | Group
-"""What a top-level vdev is made of."""
+"""What a top-level vdev, or a group in it, is made of."""
 
 
 @dataclass(slots=True, eq=False)
@@ -92,14 +92,13 @@ class Top:
             if isinstance(member, Leaf):
                 yield member
             else:
-                yield from member.children
+                yield from leaves_of(member)
 
     def sources(self) -> list[Leaf]:
         """A complete leaf for each member that has one."""
         found = []
         for member in self.members:
-            children = (member,) if isinstance(member, Leaf) else member.children
-            for leaf in children:
+            for leaf in (member,) if isinstance(member, Leaf) else leaves_of(member):
                 if leaf.dtl == 0.0 and leaf.state >= DEGRADED:
                     found.append(leaf)
                     break
@@ -115,9 +114,50 @@ class Top:
         return self.width - 1 if self.kind == "mirror" else self.nparity
 
 
+def top_name(top: Top, index: int) -> str:
+    """What ``zpool status`` calls it (zpool_vdev_name, lib/libzfs/libzfs_pool.c)."""
+    if top.kind == "disk":
+        return next(top.leaves()).name
+    if top.kind == "draid":
+        shape = f":{top.data_disks}d:{top.width}c:{top.spares}s"
+        return f"draid{top.nparity}{shape}-{index}"
+    return f"{top.kind}{top.nparity if top.kind == 'raidz' else ''}-{index}"
+
+
 def leaves_of(member: Member) -> list[Leaf]:
-    """The leaves of a member: itself, or the group's."""
-    return [member] if isinstance(member, Leaf) else member.children
+    """The leaves of a member: itself, or all of the group's."""
+    if isinstance(member, Leaf):
+        return [member]
+    return [leaf for child in member.children for leaf in leaves_of(child)]
+
+
+def siblings(top: Top, member: Member) -> list[Member]:
+    """The list ``member`` stands in: the top-level vdev's, or that of the group it is in."""
+    waiting: list[list[Member]] = [top.members]
+    while waiting:
+        found = waiting.pop()
+        if any(child is member for child in found):
+            return found
+        waiting += [child.children for child in found if isinstance(child, Group)]
+    raise ValueError("not in this top-level vdev")
+
+
+def parent(top: Top, member: Member) -> Group | None:
+    """The innermost replacing or spare vdev that ``member`` is in."""
+    held = siblings(top, member)
+    return next((group for group in groups(top) if group.children is held), None)
+
+
+def groups(top: Top) -> list[Group]:
+    """Every replacing and spare vdev of ``top``, inner ones first."""
+    found: list[Group] = []
+    waiting = list(top.members)
+    while waiting:
+        member = waiting.pop()
+        if isinstance(member, Group):
+            found.insert(0, member)
+            waiting += member.children
+    return found
 
 
 @dataclass(slots=True)

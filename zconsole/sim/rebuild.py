@@ -20,7 +20,9 @@ class Rebuild:
     targets: list[Leaf] = field(default_factory=list)
     state: int = ACTIVE
     end: float = 0.0
-    issued: float = 0.0
+    needed: float = 1.0
+    """Share of the scanned bytes that lies in damaged groups; dRAID skips the others."""
+    scanned: float = 0.0
     rebuilt: float = 0.0
     elapsed: float = 0.0
     errors: int = 0
@@ -30,8 +32,13 @@ def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
     """Starts (or starts over) the rebuild of ``targets`` in ``top``."""
     for leaf in targets:
         leaf.rebuilding, leaf.rebuild_processed = True, 0.0
-    top.rebuild = Rebuild(pool.now, top.alloc, targets)
+    top.rebuild = Rebuild(pool.now, top.alloc, targets, needed=_needed(top))
     pool.note("resilver_start", "sequential rebuild started")
+
+
+def _needed(top: Top) -> float:
+    """What part of a dRAID's groups a missing device belongs to (vdev_rebuild_range)."""
+    return min(1.0, (top.data_disks + top.nparity) / top.width) if top.kind == "draid" else 1.0
 
 
 def advance(pool: PoolState, dt: float) -> None:
@@ -42,13 +49,16 @@ def advance(pool: PoolState, dt: float) -> None:
             pairs.append((top, top.rebuild, _job(pool, top, top.rebuild, index)))
     solve([job for _, _, job in pairs], pool.host)
     for top, rebuild, job in pairs:
-        step = min(job.rate * dt, max(0.0, rebuild.estimate - rebuild.issued))
-        rebuild.issued += step
+        step = min(job.rate * dt, max(0.0, rebuild.estimate - rebuild.scanned))
+        rebuild.scanned += step
         rebuild.elapsed += dt
+        rebuild.rebuilt += step * rebuild.needed
         for part in job.parts:
             if part.write:
-                rebuild.rebuilt += step * part.share / max(top.share, 1e-9)
                 part.leaf.rebuild_processed += step * part.share
+        for leaf in rebuild.targets:
+            if leaf.kind == "dspare":
+                leaf.rebuild_processed += step * rebuild.needed * top.share
         pool.limits[job.key] = job.cause
         emit(job, step / dt, float(pool.tunables["zfs_rebuild_vdev_limit"]))
 
@@ -62,13 +72,14 @@ def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> Job:
     )
     sources = top.sources()
     share = 1.0 / len(sources) if top.kind == "mirror" and sources else top.share
+    share *= rebuild.needed
     parts = [Part(x, share, "rebuild", False, size, run, queue) for x in sources]
     for leaf in rebuild.targets:
         spread = sources if leaf.kind == "dspare" else [leaf]
         for x in spread:
-            part = top.share / len(spread) if leaf.kind == "dspare" else top.share
+            part = top.share * rebuild.needed / len(spread)
             parts.append(Part(x, part, "rebuild", True, size, run, queue))
     fill = top.alloc / top.space if top.space else 0.0
     for leaf in top.leaves():
-        leaf.position = fill * min(1.0, rebuild.issued / max(1.0, rebuild.estimate))
-    return Job(index, parts)
+        leaf.position = fill * min(1.0, rebuild.scanned / max(1.0, rebuild.estimate))
+    return Job(index, parts, weight=0.4 * rebuild.needed)  # no checksums to verify

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import Job, Part, emit, request_size, solve
-from zconsole.sim.pool import Group, PoolState, Top
+from zconsole.sim.pool import PoolState, Top
 
 SCRUB, RESILVER = 1, 2
 SCANNING, FINISHED, CANCELED = 1, 2, 3
@@ -314,11 +314,3 @@ def _repair(scan: Scan, job: Job, step: float) -> None:
         if part.write:
             part.leaf.scan_processed += step * part.share
             scan.processed += step * part.share
-
-
-def holders(top: Top, leaf: Leaf) -> Group | None:
-    """The replacing or spare group a leaf is in, if any."""
-    for member in top.members:
-        if isinstance(member, Group) and any(child is leaf for child in member.children):
-            return member
-    return None

@@ -46,6 +46,19 @@ class World:
         for engine in self.engines:
             engine.advance(self._age + elapsed)
 
+    def tunables(self) -> dict[str, int]:
+        """The module parameters of the simulated kernel, with their live values."""
+        return self.pools[0].tunables.live()
+
+    def defaults(self) -> dict[str, int]:
+        """The same with their defaults."""
+        return dict(self.pools[0].tunables.defaults)
+
+    def set_tunable(self, name: str, text: str) -> str:
+        """Writes a parameter, for every pool; returns "" or the kernel's refusal."""
+        refusals = [pool.tunables.write(name, text) for pool in self.pools]
+        return refusals[0]
+
     def raws(self) -> tuple[Raw, ...]:
         """One raw form a pool, with the events since the last call."""
         return tuple(raw(pool) for pool in self.pools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.sim import commands, rebuild, scan
+from zconsole.sim import jobs, rebuild, scan
 from zconsole.sim.activity import Expansion, Removal
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import FAULTED
@@ -43,6 +43,7 @@ def draid(seed: int) -> tuple[Story, ...]:
     top.data_disks, top.spares = 8, 2
     top.space *= 22 / 24
     pool = make.pool([top], layout=_BULK, spares=spares)
+    pool.host.throughput = 20e9
     rebuild.begin(pool, top, [spares[0]])
     return (Story(pool),)
 
@@ -73,11 +74,11 @@ def trimming(seed: int) -> tuple[Story, ...]:
     tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
     tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
     pool = make.pool(tops, load=make.load(read=40e6, write=20e6, size=16384.0, sync=0.7))
-    commands.trim(pool)
+    jobs.trim(pool)
     for leaf in pool.leaves():
         if leaf.trim is not None:
             leaf.trim.rate = make.random.uniform(4e8, 9e8)
-    commands.initialize(pool, str(next(tops[3].leaves()).guid))
+    jobs.initialize(pool, device=str(next(tops[3].leaves()).guid))
     return (Story(pool),)
 
 
