@@ -25,8 +25,6 @@ class SimulatedRunner:
         if not argv or argv[0].rsplit("/", 1)[-1] != "zpool":
             program = argv[0] if argv else "program"
             raise FileNotFoundError(f"the simulated machine has no {program}")
-                f"the simulated machine has no {argv[0] if argv else 'program'}"
-            )
         outcome = execute(self.world.pools, argv[1:])
         return Completed(tuple(argv), outcome.status, outcome.stdout, outcome.stderr)
 

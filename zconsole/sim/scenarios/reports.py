@@ -37,9 +37,8 @@ def six_disk_swap(seed: int) -> tuple[Story, ...]:
         host=Host(memory=32 << 30, arc=12 << 30),
     )
     pool.tunables.values["zfs_scan_mem_lim_fact"] = 2
-    scan.begin(
-        pool, scan.RESILVER, [leaf for pair in pairs for leaf in leaves_of(pair) if leaf.dtl]
-    )
+    new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
+    scan.begin(pool, scan.RESILVER, new)
     return (Story(pool),)
 
 
