@@ -66,6 +66,8 @@ def _release(version: str | None) -> tuple[int, int] | None:
 
 
 def _free(vdev: Vdev) -> int | None:
+    if vdev.free_bytes is not None:
+        return vdev.free_bytes
     if vdev.alloc_bytes is None or vdev.size_bytes is None:
         return None
     return max(0, vdev.size_bytes - vdev.alloc_bytes)

@@ -102,6 +102,8 @@ class Vdev:
     alloc_bytes: int | None = None
     size_bytes: int | None = None
     """Allocatable bytes of a top-level vdev or the pool; the device's size for a leaf."""
+    free_bytes: int | None = None
+    """As printed, where a source printed it; else size less allocated."""
     fragmentation: float | None = None
     """Share of free-space fragmentation, 0…1; top-level vdevs only."""
     scan_processed: int | None = None

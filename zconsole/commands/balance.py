@@ -55,6 +55,7 @@ def _vdev(row: CapacityRow) -> Vdev:
         row.vclass,
         size_bytes=size,
         alloc_bytes=row.alloc_bytes,
+        free_bytes=row.free_bytes,
         fragmentation=row.fragmentation,
     )
 
