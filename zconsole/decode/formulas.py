@@ -107,8 +107,8 @@ def scan_of(stats: ScanStats, now: float) -> Scan:
         errors=stats.errors,
         percent=_percent(stats) if active else None,
         zpool_eta=_eta(stats, scan_rate, issue_rate) if running else None,
-        zpool_scan_rate=scan_rate or None,
-        zpool_issue_rate=issue_rate or None,
+        zpool_scan_rate=_shown(scan_rate, stats),
+        zpool_issue_rate=_shown(issue_rate, stats),
         duration=_duration(stats.start, stats.end),
         paused_since=stats.paused_since,
         pass_start=stats.pass_start,
@@ -117,6 +117,11 @@ def scan_of(stats: ScanStats, now: float) -> Scan:
         pass_paused=float(stats.pass_paused),
         two_stage=two_stage,
     )
+
+
+def _shown(rate: int | None, stats: ScanStats) -> int | None:
+    """A rate as printed: 2.2+ leaves one of 0 out."""
+    return rate if stats.skipped is None else rate or None
 
 
 def _duration(start: float | None, end: float | None) -> float | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 
 from zconsole.decode.formulas import in_order
 from zconsole.decode.text_activity import activity_of
-from zconsole.decode.text_config import config_of, looks_like_row
+from zconsole.decode.text_config import UNKNOWN_STATE, config_of, looks_like_row
 from zconsole.decode.text_scan import scan_of
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Activity, Pool, Scan
@@ -26,7 +26,12 @@ _TAG = re.compile(
 _FILES_FOLLOW = "Permanent errors have been detected"
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
+_POOL_INDENT = 2
 _FARTHEST_TAG = 16
+_UNTAGGED = ""
+"""Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
+_TABLES = (_UNTAGGED, "config")
+_SCANS = (_UNTAGGED, "scan", "scrub")
 
 
 @dataclass
@@ -72,9 +77,13 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
 
 
 def _means_a_pool(block: _Block) -> bool:
-    tags = {section.tag for section in block.sections}
-    rows = any(looks_like_row(line) for s in block.all("config") for line in s.lines)
-    return rows or ("pool" in tags and len(tags) > 1) or {"state", "scan"} <= tags
+    """Whether there is a pool in it: a table, a scan, or a ``pool:`` line as zpool indents it."""
+    if any(looks_like_row(line) for s in block.all(*_TABLES) for line in s.lines):
+        return True
+    if any(scan_of(s.lines, UTC) is not None for s in block.all(*_SCANS)):
+        return True
+    names = list(block.all("pool"))
+    return bool(names) and (len(block.sections) > 1 or names[0].indent == _POOL_INDENT)
 
 
 def _blocks(lines: list[str]) -> list[_Block]:
@@ -90,7 +99,7 @@ def _blocks(lines: list[str]) -> list[_Block]:
         elif current is not None:
             current.lines.append(line)
         elif line.strip():
-            current = _Section("config", 0, [line])
+            current = _Section(_UNTAGGED, 0, [line])
             blocks[-1].sections.append(current)
         blank = not line.strip()
     return blocks
@@ -104,7 +113,8 @@ def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section 
     indent = len(match[1].expandtabs())
     if indent > _FARTHEST_TAG:
         return None
-    if current is not None and current.tag == "errors" and len(current.lines) > 1:
+    listing = current is not None and current.tag == "errors" and len(current.lines) > 1
+    if current is not None and listing and _FILES_FOLLOW in current.lines[0]:
         # Names of damaged files may look like tags; only a new pool ends their list.
         if match[2] == "errors" and indent <= current.indent:
             return _Section(match[2], indent, [match[3]])
@@ -115,12 +125,12 @@ def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section 
 
 def _pool(block: _Block, zone: tzinfo) -> Pool:
     state = block.first("state")
-    rows = [line for section in block.all("config") for line in section.lines]
+    rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
     scans = _scans(block, zone)
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone)
-    if state is None and name is None and root.name:
+    if state is None and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
     return Pool(
@@ -132,7 +142,7 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
         action=block.first("action") or None,
         see=block.first("see") or None,
         scans=scans,
-        activities=_activities(block, root.children, zone),
+        activities=_activities(block, zone),
         error_count=count,
         errors=names,
         comment=block.first("comment") or None,
@@ -140,30 +150,33 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
 
 
 def _scans(block: _Block, zone: tzinfo) -> tuple[Scan, ...]:
-    found = (scan_of(section.lines, zone) for section in block.all("scan", "scrub"))
+    found = (scan_of(section.lines, zone) for section in block.all(*_SCANS))
     return in_order([scan for scan in found if scan is not None])
 
 
-def _activities(block: _Block, tops: tuple[object, ...], zone: tzinfo) -> tuple[Activity, ...]:
+def _activities(block: _Block, zone: tzinfo) -> tuple[Activity, ...]:
     sections = block.all("remove", "checkpoint", "expand", "condense")
     found = (activity_of(section.tag, section.lines, zone) for section in sections)
     return tuple(activity for activity in found if activity is not None)
 
 
 def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
-    """Number of data errors and names of damaged files, as far as the text tells."""
-    sections = list(block.all("errors"))
-    if not sections:
-        return None, None
-    section = next((s for s in sections if _FILES_FOLLOW in s.lines[0]), sections[-1])
+    """Number of data errors and names of damaged files, as far as the text tells.
+
+    There may be two lines: one says that the list is not permitted, the other how many there are.
+    """
+    found = [_error_section(section) for section in block.all("errors")]
+    telling = [pair for pair in found if pair != (None, None)]
+    return telling[-1] if telling else (None, None)
+
+
+def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:
     head = section.lines[0].strip()
     if head.startswith("No known data errors"):
         return 0, ()
     if match := re.match(r"(\d+) data error", head):
         return int(match[1]), None
-    if _FILES_FOLLOW not in head:
-        return None, None
-    names = _listed(section)
+    names = _listed(section) if _FILES_FOLLOW in head else ()
     return (len(names), names) if names else (None, None)
 
 

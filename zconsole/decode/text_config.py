@@ -127,7 +127,6 @@ def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:
     note = Note.of(row.note, context.running, context.zone)
     kind = kind_of(row.name) or leaf_kind(row.name)
     shape = draid_shape(row.name)
-    active = context.running in ("resilver", "rebuild")
     return Vdev(
         name=row.name,
         kind=kind,
@@ -136,7 +135,7 @@ def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:
         path=row.name if row.name.startswith("/") else note.was,
         note=row.note,
         errors=_counters(row),
-        resilvering=note.resilvering and (active or context.running is None),
+        resilvering=note.resilvering,
         awaiting_resilver=note.awaiting,
         removing=note.removing,
         scan_processed=note.resilvered_bytes,

@@ -1,0 +1,317 @@
+"""Pools, sections, trees and error lists of ``zpool status`` text."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta, timezone
+
+import pytest
+
+from zconsole.decode.text import pools_of
+from zconsole.errors import NotUnderstoodError
+from zconsole.model import Pool, Vdev
+
+HEAD = "  pool: tank\n state: ONLINE\nconfig:\n\n"
+TABLE = "\tNAME        STATE     READ WRITE CKSUM\n"
+
+
+def pool(text: str) -> Pool:
+    (found,) = pools_of(text, UTC)
+    return found
+
+
+def tree(vdev: Vdev) -> object:
+    return (vdev.name, [tree(child) for child in vdev.children]) if vdev.children else vdev.name
+
+
+def leaf(row: str) -> Vdev:
+    (found,) = pool(f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n{row}").root.leaves()
+    return found
+
+
+class TestSections:
+    def test_messages_come_on_one_line(self) -> None:
+        text = (
+            "  pool: tank\n state: DEGRADED\nstatus: One or more devices\n\tcould not be used.\n"
+            "action: Replace it.\n   see: https://x/ZFS-8000-4J\nconfig:\n\n"
+            f"{TABLE}\ttank        DEGRADED     0     0     0\n"
+        )
+        found = pool(text)
+        assert found.message == "One or more devices could not be used."
+        assert (found.action, found.see) == ("Replace it.", "https://x/ZFS-8000-4J")
+        assert (found.error_count, found.errors) == (None, None)
+
+    def test_several_scans_the_running_one_first(self) -> None:
+        text = (
+            "  pool: tank\n state: ONLINE\n"
+            "  scan: scrub repaired 0B in 00:00:09 with 0 errors on Sun Aug  3 15:14:45 2014\n"
+            "  scan: resilver (mirror-0) in progress since Mon Aug  4 15:14:45 2014\n"
+            "\t191M / 240M scanned at 3.96M/s, 191M / 240M issued at 3.96M/s\n"
+            "\t183M resilvered, 79.56% done, no estimated completion time\n"
+            " scrub: error scrub canceled on Tue Aug  5 15:14:45 2014\nconfig:\n\n" + TABLE
+        )
+        assert [s.function for s in pool(text).scans] == ["rebuild", "errorscrub", "scrub"]
+
+    def test_activities(self) -> None:
+        text = (
+            "  pool: tank\n state: ONLINE\n"
+            "remove: Removal of vdev 1 copied 1.5G in 0h3m, completed on Sun Aug  3 15:14:45 2014\n"
+            "\t16.4K memory used for removed device mappings\n"
+            "checkpoint: discarding, 10.1M remaining.\n"
+            "expand: expansion of raidz1-0 in progress since Sun Aug  3 15:14:45 2014\n"
+            "\t45.0M / 721M copied at 3.75M/s, 6.24% done, paused for resilver or clear\n"
+            "condense: log: condensing, 5/20 blocks done in 00:00:03\nconfig:\n\n" + TABLE
+        )
+        found = {a.kind: a for a in pool(text).activities}
+        assert found["removal"].state == "finished"
+        assert found["removal"].done_bytes == 1610612736
+        assert (found["checkpoint"].state, found["checkpoint"].total_bytes) == ("running", 10590618)
+        expansion = found["expansion"]
+        assert (expansion.state, expansion.vdev, expansion.percent) == ("paused", "raidz1-0", 6.24)
+        assert expansion.note == "paused for resilver or clear"
+        assert (found["condense"].state, found["condense"].percent) == ("running", 25.0)
+
+    def test_a_removal_names_the_vdev_as_the_tree_does(self) -> None:
+        text = (
+            "  pool: tank\n state: ONLINE\nremove: Evacuation of /dev/disk/by-id/ata-X-part1 in"
+            " progress since Sun Aug  3 15:14:45 2014\n"
+            "\t16.5K copied out of 200M at 889/s, 0.01% done, 65h31m to go\nconfig:\n\n" + TABLE
+        )
+        (removal,) = pool(text).activities
+        assert (removal.vdev, removal.zpool_eta, removal.total_bytes) == (
+            "ata-X",
+            235860.0,
+            209715200,
+        )
+
+    def test_dates_follow_the_zone(self) -> None:
+        text = HEAD.replace("config", "  scan: scrub canceled on Sun Aug  3 15:14:45 2014\nconfig")
+        (berlin,) = pools_of(text + TABLE, timezone(timedelta(hours=2)))
+        assert pool(text + TABLE).scan.end == (berlin.scan.end or 0) + 7200
+
+    def test_colours_and_carriage_returns_are_dropped(self) -> None:
+        plain = f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n"
+        coloured = plain.replace("ONLINE", "\x1b[32mONLINE\x1b[0m").replace("\n", "\r\n")
+        assert pool(coloured) == pool(plain)
+
+    @pytest.mark.parametrize("text", ["no pools available\n", "all pools are healthy\n"])
+    def test_no_pools(self, text: str) -> None:
+        assert pools_of(text, UTC) == ()
+
+    @pytest.mark.parametrize(
+        "text", ["", "hello\nworld\n", "pool: x\n", '{"a": 1}', "status: fine\n", "root:x:0:0:a\n"]
+    )
+    def test_other_text_is_refused_in_one_line(self, text: str) -> None:
+        with pytest.raises(NotUnderstoodError) as caught:
+            pools_of(text, UTC)
+        assert "\n" not in str(caught.value)
+
+    def test_a_scan_alone_is_a_fragment_without_name_or_state(self) -> None:
+        lines = (
+            "resilver in progress since Sun Aug  3 15:14:45 2014\n"
+            "    12.9T scanned\n    488G resilvered at 331M/s, 3.70% done, 10h54m to go\n"
+        )
+        for text in (lines, f"  scan: {lines}"):
+            found = pool(text)
+            assert (found.name, found.state, found.scan.percent) == ("", None, 3.7)
+
+
+class TestErrors:
+    LISTED = (
+        f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n\n"
+        "errors: Permanent errors have been detected in the following files:\n\n"
+    )
+
+    def test_names_keep_their_blanks_and_may_look_like_anything(self) -> None:
+        names = (
+            "/tank/a b ",
+            " /odd",
+            "errors: none",
+            "pool: x",
+            "tank/ds:<0x1>",
+            "<metadata>:<0x3>",
+        )
+        text = self.LISTED + "".join(f"        {name}\n" for name in names)
+        found = pool(text)
+        assert found.errors == names
+        assert found.error_count == len(names)
+
+    def test_a_next_pool_ends_the_list(self) -> None:
+        first = self.LISTED + "        /tank/a\n"
+        pools = pools_of(f"{first}\n{HEAD.replace('tank', 'zwei')}{TABLE}", UTC)
+        assert [p.name for p in pools] == ["tank", "zwei"]
+        assert pools[0].errors == ("/tank/a",)
+
+    def test_no_names_below_the_heading_are_unknown(self) -> None:
+        assert (pool(self.LISTED).error_count, pool(self.LISTED).errors) == (None, None)
+
+    def test_two_lines_where_the_list_is_not_permitted(self) -> None:
+        denied = "errors: List of errors unavailable: permission denied\n"
+        count = "errors: 3 data errors, use '-v' for a list\n"
+        for lines in (denied + count, count + denied):
+            found = pool(f"{HEAD}{TABLE}\n{lines}")
+            assert (found.error_count, found.errors) == (3, None)
+        assert pool(f"{HEAD}{TABLE}\n{denied}").error_count is None
+
+    def test_a_table_of_deduplicated_blocks_below_is_not_read_as_names(self) -> None:
+        ddt = "\n dedup: DDT entries 2, size 300B on disk\n\nbucket   allocated\n"
+        found = pool(f"{HEAD}{TABLE}\nerrors: No known data errors\n{ddt}")
+        assert (found.error_count, found.errors) == (0, ())
+
+    def test_a_count_without_names(self) -> None:
+        found = pool(f"{HEAD}{TABLE}errors: 12 data errors, use '-v' for a list\n")
+        assert (found.error_count, found.errors) == (12, None)
+
+
+class TestTree:
+    ROWS = (
+        "\ttank        ONLINE       0     0     0\n"
+        "\t  mirror-0  ONLINE       0     0     0\n"
+        "\t    sda     ONLINE       0     0     0\n"
+        "\t    replacing-1  DEGRADED     0     0     0\n"
+        "\t      sdb   OFFLINE      0     0     0\n"
+        "\t      sdc   ONLINE       0     0     0  (resilvering)\n"
+        "\tspecial\t\n"
+        "\t  sdd       ONLINE       0     0     0\n"
+        "\tlogs\t\n"
+        "\t  mirror-2  ONLINE       0     0     0\n"
+        "\t    sde     ONLINE       0     0     0\n"
+        "\tcache\n"
+        "\t  sdf       ONLINE       0     0     0\n"
+        "\tspares\n"
+        "\t  sdg       AVAIL   \n"
+        "\t  sdh       INUSE     currently in use\n"
+        "\t  sdi       UNAVAIL   cannot open\n"
+    )
+    SHAPE = (
+        "tank",
+        [
+            ("mirror-0", ["sda", ("replacing-1", ["sdb", "sdc"])]),
+            "sdd",
+            ("mirror-2", ["sde"]),
+            "sdf",
+            "sdg",
+            "sdh",
+            "sdi",
+        ],
+    )
+
+    def test_nesting_and_classes(self) -> None:
+        root = pool(HEAD + TABLE + self.ROWS).root
+        assert tree(root) == self.SHAPE
+        classes = [child.vclass for child in root.children]
+        assert classes == ["normal", "special", "log", "cache", "spare", "spare", "spare"]
+        assert root.children[2].children[0].vclass == "log"
+        assert [(v.state, v.note) for v in root.children[4:]] == [
+            ("AVAIL", ""),
+            ("INUSE", "currently in use"),
+            ("UNAVAIL", "cannot open"),
+        ]
+        assert root.children[4].errors.read is None
+        assert root.children[0].children[1].children[1].resilvering
+
+    def test_tabs_expanded_or_the_whole_indented(self) -> None:
+        text = HEAD + TABLE + self.ROWS
+        expected = pool(text).root
+        assert pool(text.expandtabs()).root == expected
+        assert pool("".join(f"   {line}\n" for line in text.splitlines())).root == expected
+
+    def test_an_odd_indentation_makes_no_device_a_parent(self) -> None:
+        rows = self.ROWS.replace("\t    sda ", "\t     sda").replace("\t      sdc", "\t        sdc")
+        assert tree(pool(HEAD + TABLE + rows).root) == self.SHAPE
+
+    def test_a_fragment_takes_name_and_state_from_its_root_row(self) -> None:
+        found = pool(TABLE + self.ROWS)
+        assert (found.name, found.state, tree(found.root)) == ("tank", "ONLINE", self.SHAPE)
+        assert tree(pool(self.ROWS).root) == self.SHAPE
+
+    def test_a_fragment_without_a_root_row_has_no_state(self) -> None:
+        rows = "".join(self.ROWS.splitlines(keepends=True)[1:6])
+        for text in (rows, TABLE + rows):
+            found = pool(text)
+            assert (found.name, found.state) == ("", None)
+            assert tree(found.root) == ("", [self.SHAPE[1][0]])
+
+    def test_a_pool_line_and_another_name_in_its_root_row(self) -> None:
+        found = pool(HEAD.replace("tank", "zwei") + TABLE + self.ROWS)
+        assert (found.name, found.state, found.root.name) == ("zwei", "ONLINE", "zwei")
+        assert found.root.children[0].name == "mirror-0"
+
+    def test_a_class_heading_with_a_state_as_solaris_10_prints_it(self) -> None:
+        rows = "\ttank  ONLINE  0 0 0\n\t  c0d0  ONLINE  0 0 0\n\tlogs  ONLINE  0 0 0\n"
+        root = pool(HEAD + TABLE + rows + "\t  c1d0      ONLINE  0 0 0\n").root
+        assert [(v.name, v.vclass) for v in root.children] == [("c0d0", "normal"), ("c1d0", "log")]
+
+    def test_old_names_without_a_number(self) -> None:
+        rows = "\ttank  ONLINE  0 0 0\n\t  raidz  ONLINE  0 0 0\n\t    c0d0  ONLINE  0 0 0\n"
+        raidz = pool(HEAD + TABLE + rows).root.children[0]
+        assert (raidz.name, raidz.kind, raidz.nparity) == ("raidz", "raidz1", 1)
+
+
+class TestRow:
+    def test_counters_with_units(self) -> None:
+        errors = leaf("\t  sda       ONLINE       3 38.5K 1.88M").errors
+        assert (errors.read, errors.write, errors.cksum, errors.slow) == (3, 39424, 1971323, None)
+
+    def test_slow_power_and_dio_columns(self) -> None:
+        text = (
+            HEAD + "\tNAME        STATE     READ WRITE CKSUM  SLOW POWER   DIO\n"
+            "\ttank        ONLINE       0     0     0     -     -     -\n"
+            "\t  sda       ONLINE       1     2     3     4    on     5  (trimming)\n"
+        )
+        (disk,) = pool(text).root.leaves()
+        assert (disk.errors.total, disk.errors.slow, disk.note) == (6, 4, "(trimming)")
+        assert pool(text).root.errors.slow is None
+
+    def test_names_with_blanks_and_wide_characters(self) -> None:
+        text = (
+            HEAD + "\tNAME             STATE     READ WRITE CKSUM\n"
+            "\ttank             ONLINE       0     0     0\n"
+            "\t  /a/my OK disk  ONLINE       0     0     0\n"
+            "\t  /a/größe       ONLINE       0     0     0\n"
+        )
+        assert [v.name for v in pool(text).root.leaves()] == ["/a/my OK disk", "/a/größe"]
+
+    def test_a_missing_device_is_named_by_its_guid(self) -> None:
+        disk = leaf("\t  3166455989486803094  UNAVAIL      0     0     0  was /dev/ada5p1")
+        assert (disk.name, disk.path) == ("3166455989486803094", "/dev/ada5p1")
+        assert disk.note == "was /dev/ada5p1"
+
+    def test_two_notes_keep_their_blanks(self) -> None:
+        disk = leaf(
+            "\t  sda       ONLINE       0     0     0  (non-allocating)  (awaiting resilver)"
+        )
+        assert disk.note == "(non-allocating)  (awaiting resilver)"
+        assert (disk.allocating, disk.awaiting_resilver, disk.resilvering) == (False, True, False)
+
+    def test_block_size_note(self) -> None:
+        row = "\t  sda       ONLINE       0     0     0  block size: 512B configured, 4096B native"
+        assert (leaf(row).ashift, leaf(row).physical_ashift) == (9, 12)
+
+    def test_trim_and_initialize_notes(self) -> None:
+        disk = leaf(
+            "\t  sda       ONLINE       0     0     0  (12% initialized, suspended, started at"
+            " Sun Aug  3 15:14:45 2014)  (100% trimmed, completed at Sun Aug  3 15:14:45 2014)"
+        )
+        assert disk.initialize is not None
+        assert disk.trim is not None
+        assert (disk.initialize.state, disk.initialize.share) == ("suspended", 0.12)
+        assert (disk.trim.state, disk.trim.share, disk.trim.time) == ("complete", 1.0, 1407078885.0)
+        assert leaf("\t  sda       ONLINE       0     0     0  (uninitialized)").initialize is None
+
+    def test_resilvered_amounts_of_solaris_10(self) -> None:
+        text = (
+            "  pool: tank\n state: ONLINE\n scrub: resilver in progress for 0h2m, 16.43% done"
+            f", 0h13m to go\nconfig:\n\n{TABLE}\ttank        ONLINE       0     0     0\n"
+            "\t  mirror-0  ONLINE       0     0     0\n"
+            "\t    c0d0    ONLINE       0     0     0  85.0M resilvered\n"
+        )
+        (disk,) = pool(text).root.leaves()
+        assert (disk.resilvering, disk.scan_processed) == (True, 85 * 1024**2)
+        done = text.replace(
+            "in progress for 0h2m, 16.43% done, 0h13m to go", "completed after 0h1m"
+        )
+        (disk,) = pool(done).root.leaves()
+        assert not disk.resilvering
+
+    def test_an_unknown_state_is_kept(self) -> None:
+        assert leaf("\t  sda       UNAVAI       0     0     0 cannot open").state == "UNAVAI"
