@@ -7,11 +7,15 @@ import math
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.glyphs import Glyphs
 
+_FULL = 0.9995
+"""From here on a percentage is printed as 100.0."""
+
 
 def bar(share: float | None, width: int, glyphs: Glyphs, role: str = "bar") -> Line:
     """A bar of ``width`` cells filled to ``share`` (0…1, clamped); all track when unknown.
 
-    A share above 0 always shows at least its smallest mark and one below 1 never looks full.
+    A share above 0 always shows at least its smallest mark and one that does not print as
+    100.0 % never looks full.
     """
     if width <= 0:
         return ()
@@ -21,7 +25,7 @@ def bar(share: float | None, width: int, glyphs: Glyphs, role: str = "bar") -> L
     eighths = round(max(0.0, min(1.0, share)) * width * steps)
     if share > 0:
         eighths = max(1, eighths)
-    if share < 1:
+    if share < _FULL:
         eighths = min(eighths, width * steps - 1)
     whole, rest = divmod(eighths, steps)
     done = glyphs.full * whole + (glyphs.partial[rest - 1] if rest else "")

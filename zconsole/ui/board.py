@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
+from textual.widget import Widget
 
 from zconsole import units
 from zconsole.frame import Frame
@@ -121,6 +122,17 @@ class Board(Vertical):
     def on_resize(self) -> None:
         """Lay out for the new size."""
         self.repaint()
+
+    def show_prompt(self, prompt: Widget) -> None:
+        """Put a prompt in the footer's place, and the focus in it."""
+        self._view("footer").display = False
+        self.mount(prompt)
+        prompt.focus()
+
+    def close_prompt(self) -> None:
+        """The footer comes back."""
+        self.query("#prompt").remove()
+        self._view("footer").display = True
 
     def toggle(self, pane: str) -> None:
         """Show a hidden pane, hide a shown one."""

@@ -30,6 +30,7 @@ _STATE_ROLES = {
     "INUSE": "notice",
     "SPLIT": "notice",
 }
+_SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
 _BUSY_FULL = 0.95
 
 
@@ -109,7 +110,7 @@ def state_words(row: Row) -> tuple[str, str]:
 def note_words(row: Row, look: Look, now: float) -> str:
     """Everything worth saying about a row that no other column has."""
     vdev = row.vdev
-    parts = [look.text(vdev.note)] if vdev.note else []
+    parts = [look.text(vdev.note)] if vdev.note and vdev.note not in _SAID_BY_STATE else []
     if row.slow_sibling:
         parts.insert(0, look.text(row.slow_sibling))
     if row.missing_since is not None:

@@ -47,6 +47,7 @@ def bindings() -> list[BindingType]:
 class Console(App[None]):
     """The live screen over one feed."""
 
+    TITLE = "zconsole"
     CSS_PATH = "console.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings()
 
@@ -233,23 +234,19 @@ class Console(App[None]):
         """Ask for the text to show only rows with."""
         if self._on_main and not self.query(FilterPrompt):
             prompt = FilterPrompt(self.devices.arrangement.filter)
-            self.board.mount(prompt)
-            prompt.focus()
+            self.board.show_prompt(prompt)
 
-    def on_filter_prompt_changed(self, message: FilterPrompt.Changed) -> None:
+    def on_input_changed(self, message: FilterPrompt.Changed) -> None:
         """Filter as it is typed."""
         self._rearrange(filter=message.value.strip())
 
-    def on_filter_prompt_submitted(self, message: FilterPrompt.Submitted) -> None:
+    def on_input_submitted(self, message: FilterPrompt.Submitted) -> None:
         """Keep the filter, close the prompt."""
         self._close_prompt()
 
-    def _close_prompt(self) -> bool:
-        prompts = self.query(FilterPrompt)
-        prompts.remove()
-        if prompts:
-            self.devices.focus()
-        return bool(prompts)
+    def _close_prompt(self) -> None:
+        self.board.close_prompt()
+        self.devices.focus()
 
     def _rearrange(self, **change: object) -> None:
         self.devices.arrangement = replace(self.devices.arrangement, **change)  # type: ignore[arg-type]

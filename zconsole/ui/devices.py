@@ -11,11 +11,14 @@ from zconsole.frame import Frame
 from zconsole.ui.cells import Panel, common_scale, heading, row_line
 from zconsole.ui.columns import Column, arrange
 from zconsole.ui.detail import Facts, detail_lines
-from zconsole.ui.draw import Line, Span, width_of
+from zconsole.ui.draw import Line, Span, merged
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.names import short_names
 from zconsole.ui.tree import Arrangement, Item, items
+
+
+_NOTHING = Item("", 0, title="nothing matches")
 
 
 class DeviceView(LinesView):
@@ -47,7 +50,8 @@ class DeviceView(LinesView):
         at = self.current
         self._panel = self._make_panel(self._frame)
         self._details = self._make_details(self._frame)
-        self._items = self._with_details(items(self._frame.rows, self.arrangement))
+        found = items(self._frame.rows, self.arrangement)
+        self._items = self._with_details(found or (_NOTHING,))
         self._follow(at)
         self.update_lines()
 
@@ -89,7 +93,7 @@ class DeviceView(LinesView):
         mark = self._position()
         if not mark:
             return line
-        return _over(line, mark, self._width)
+        return _over(merged(line), mark)
 
     def selected(self, index: int) -> bool:
         """Whether the cursor is on that line."""
@@ -198,12 +202,12 @@ class DeviceView(LinesView):
         return "  ".join(parts)
 
 
-def _over(line: Line, mark: str, width: int) -> Line:
-    """``mark`` after the first word of a heading, where the name column has room."""
-    first = line[0].text
-    head = first.split("  ")[0]
-    text = f"{head}  {mark}"
-    rest = first[len(text) :] if first[len(head) : len(text) + 1].isspace() else ""
-    if not rest:
+def _over(line: Line, mark: str) -> Line:
+    """``mark`` after the first title of a heading, where the name column has room for it."""
+    text = line[0].text
+    head = text.rstrip().split("  ")[0]
+    room = len(text) - len(head) - len(text[len(head) :].lstrip())
+    if len(mark) + 3 > room:
         return line
-    return (Span(text + rest, line[0].role), *line[1:]) if width_of(line) <= width else line
+    shown = f"{head}  {mark}"
+    return (Span(shown + text[len(shown) :], line[0].role), *line[1:])
