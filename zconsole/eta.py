@@ -1,41 +1,35 @@
 """An estimate of when a scan ends, from windowed rates.
 
 ``zpool`` divides the bytes of the current pass by its length; one slow hour, a restart or the
-burst at its start stays in that average to the end. Here the console's own samples are cut into
-windows from ten seconds to all that was watched; each window is judged by how well it would have
-foretold the recent past, and the rate is their mean, the better ones counting more.
+burst at its start stays in that average to the end. Here the rate comes from windows over the
+console's own samples (``zconsole.windows``), and the range from how far they disagree and were off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, sqrt
 
 from zconsole import units
 from zconsole.course import Course, Point
 from zconsole.slopes import Slopes
+from zconsole.windows import Speed, expected
 
 MIN_POINTS = 3
 MIN_SECONDS = 2.0
 WARM_UP = 4.0
 """Seconds after its start in which a scan only fills the devices' queues."""
-WINDOWS = tuple(10.0 * 2**k for k in range(12))
-"""Seconds, ten to about six hours; and all that was watched."""
-HINDCASTS = (0.15, 0.3, 0.45)
-"""Shares of the time watched over which each window has to have foretold the progress."""
-SHORTEST_HINDCAST = 8.0
-FORGIVEN = 0.05
-"""A window's error (as a log ratio) below which it is as good as any."""
-UNTRIED = 0.3
-"""The error of windows when nothing could be foretold yet."""
-BASE_SPREAD = 0.25
+BASE_SPREAD = 0.3
+"""Log spread of the range when all windows agree: speeds have changed by a third before."""
 SPREAD_FACTOR = 1.3
 MAX_SPREAD = 1.0
 SLACK = 2.0
 """Seconds either way that a transaction group may take longer or shorter."""
 PHASE_SECONDS = 20.0
 """Issued bytes advance in bursts a transaction group long; their level is the line over this."""
+UNDONE_TAIL = 2.0
+"""Seconds the devices still work when the last byte has been issued, where nothing shows that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +56,8 @@ class Work:
     """Bytes repaired for each byte issued, where the topology tells."""
     start: float | None = None
     """Epoch seconds."""
-    tail: float = 2.0
-    """Seconds from the last byte to the end: the transaction group that notices."""
+    tail: float = 0.5
+    """Seconds from the last byte done to the end: the transaction group that notices."""
     resolution: float = 0.0
     """Bytes of rounding in ``issued``."""
     average: float | None = None
@@ -82,14 +76,6 @@ class Forecast:
     """Seconds; None for zpool's average."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    seconds: float
-    rate: float
-    error: float | None
-    """Log ratio by which it misjudged the recent past; None when it could not be tried."""
-
-
 def nothing(reason: str) -> Estimate:
     """No estimate, and why."""
     return Estimate(None, None, None, reason)
@@ -102,14 +88,17 @@ def forecast(course: Course, work: Work) -> Forecast:
     points = _warm(course.points, work.start)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         return _by_average(work, f"{len(course.points)} samples")
-    done, flight = _meter(points, work)
+    done, queued = _meter(points, work)
     slopes = Slopes([p.x for p in points], done)
-    windows = _windows(slopes, points[0].x, points[-1].x, 2 * work.resolution)
-    if not windows:
+    undone = _ahead(slopes, done[-1]) if queued is None else queued
+    left = max(0.0, work.total - work.issued + undone)
+    speed = expected(slopes, left, 2 * work.resolution)
+    if speed is None:
         return _by_average(work, f"nothing moved for {units.duration(course.idle)}")
-    level = _level(slopes, points[-1].x, done[-1]) if flight is None else 0.0
-    left = max(0.0, work.total - work.issued + (flight or 0.0) + level)
-    return _combine(windows, left, work)
+    tail = work.tail + (UNDONE_TAIL if queued is None else 0.0)
+    spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
+    estimate = ranged(left / speed.rate + tail, spread, _reason(work, speed))
+    return Forecast(estimate, speed.rate, speed.seconds)
 
 
 def _warm(points: Sequence[Point], start: float | None) -> Sequence[Point]:
@@ -146,53 +135,10 @@ def _share(points: Sequence[Point], work: Work) -> float | None:
     return best
 
 
-def _windows(slopes: Slopes, first: float, now: float, rounding: float) -> list[_Window]:
-    """Every window that saw clearly more than rounding, the shortest first."""
-    span = now - first
-    found: list[_Window] = []
-    for seconds in (*(w for w in WINDOWS if w < span), span):
-        line = slopes.line(now - seconds, now)
-        if line is None or line.slope <= 0 or line.slope * seconds < 20 * rounding:
-            continue
-        found.append(_Window(seconds, line.slope, _hindcast(slopes, seconds, first, now)))
-    return found
-
-
-def _hindcast(slopes: Slopes, seconds: float, first: float, now: float) -> float | None:
-    """Root mean square log error of a window's rate against what came after it."""
-    errors = []
-    for share in HINDCASTS:
-        origin = now - max(SHORTEST_HINDCAST, share * (now - first))
-        if origin - first < min(seconds, 6.0):
-            continue
-        told = slopes.line(max(first, origin - seconds), origin)
-        came = slopes.line(origin, now)
-        if told and came and told.slope > 0 and came.slope > 0:
-            errors.append(log(told.slope / came.slope) ** 2)
-    return sqrt(sum(errors) / len(errors)) if errors else None
-
-
-def _level(slopes: Slopes, now: float, done: float) -> float:
+def _ahead(slopes: Slopes, issued: float) -> float:
     """Bytes by which a burst has run ahead of the line through the last bursts."""
-    line = slopes.line(now - PHASE_SECONDS, now)
-    return done - line.end if line else 0.0
-
-
-def _combine(windows: Sequence[_Window], left: float, work: Work) -> Forecast:
-    known = [w.error for w in windows if w.error is not None]
-    untried = max(known, default=UNTRIED)
-    errors = [untried if w.error is None else w.error for w in windows]
-    weights = [1 / (e * e + FORGIVEN * FORGIVEN) for e in errors]
-    mean = _weighted((log(w.rate) for w in windows), weights)
-    apart = _weighted(((log(w.rate) - mean) ** 2 for w in windows), weights)
-    missed = _weighted((e * e for e in errors), weights)
-    spread = sqrt(BASE_SPREAD**2 + SPREAD_FACTOR**2 * (apart + missed))
-    rate = exp(mean)
-    seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
-    estimate = ranged(
-        left / rate + work.tail, min(MAX_SPREAD, spread), _reason(work, rate, seconds)
-    )
-    return Forecast(estimate, rate, seconds)
+    line = slopes.line(slopes.last - PHASE_SECONDS, slopes.last)
+    return issued - line.end if line else 0.0
 
 
 def ranged(eta: float, spread: float, reason: str) -> Estimate:
@@ -201,12 +147,8 @@ def ranged(eta: float, spread: float, reason: str) -> Estimate:
     return Estimate(eta, low, eta * exp(spread) + SLACK, reason)
 
 
-def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
-    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
-
-
-def _reason(work: Work, rate: float, seconds: float) -> str:
-    own = f"{work.verb} at {units.rate(rate)} over {units.duration(seconds)}"
+def _reason(work: Work, speed: Speed) -> str:
+    own = f"{work.verb} at {units.rate(speed.rate)} over {units.duration(speed.seconds)}"
     if work.average is None:
         return own
     return f"{own}, zpool averages {units.rate(work.average)} over this pass"

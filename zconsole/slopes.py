@@ -20,6 +20,9 @@ class Slopes:
 
     def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
         self._xs = xs
+        self.first, self.last = xs[0], xs[-1]
+        self.mean = (ys[-1] - ys[0]) / (xs[-1] - xs[0]) if xs[-1] > xs[0] else 0.0
+        """The slope between the first point and the last."""
         self._x0, self._y0 = xs[0], ys[0]
         steps = [1.0, *(max(0.1, b - a) for a, b in pairwise(xs))]
         rows = [(w, x - xs[0], y - ys[0]) for w, x, y in zip(steps, xs, ys, strict=True)]

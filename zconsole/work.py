@@ -11,7 +11,7 @@ PERCENT_STEP = 0.00005
 """Half the last printed digit of ``percent``, as a share."""
 PROCESSED_SLACK = 32 * 2**20
 """Repaired bytes rounded more coarsely than a queue is deep say less than issued bytes do."""
-TAIL = 2.0
+TAIL = 0.5
 REBUILD_TAIL = 4.0
 """A rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
 

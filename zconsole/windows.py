@@ -1,0 +1,157 @@
+"""The speed to expect, from windows of the past judged by how well they foretold it.
+
+Three questions weigh a window: is it as long as the time still to go (to foretell an hour, look at
+about an hour), did it foretell what came since, and does it fit the present? The mean over all
+that was watched is blended in the more, the further ahead the end is: load comes and goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, log, sqrt
+from statistics import median
+
+from zconsole.slopes import Slopes
+
+WINDOWS = tuple(10.0 * 2**k for k in range(12))
+"""Seconds, ten to about six hours; and all that was watched."""
+ROUNDINGS = 20.0
+"""A window has to see this many times the rounding of its two ends, or 5 % is noise."""
+HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+"""How long ago, as shares of the time watched, the windows are asked to foretell the progress."""
+SHORTEST_HINDCAST = 8.0
+LEAST_PAST = 6.0
+FORGIVEN = 0.05
+"""Misjudgement (a log ratio) below which one window is as good as another."""
+UNTRIED = 0.3
+"""Misjudgement assumed of windows as long as nothing could be foretold."""
+HORIZON_SPREAD = 1.0
+"""A window e times longer or shorter than the time to go weighs 0.6 of one that is equal."""
+MEAN_SHARE = 0.8
+PRESENT_SECONDS = 10.0
+PRESENT_SHARE = 0.08
+"""The present: the last ten seconds, or 8 % of the time watched."""
+MOST_CHUNKS = 40
+USUAL_FACTOR = 3.0
+CERTAIN = 0.1
+"""A change of speed by 10 % is never held against a window."""
+MEAN_PATIENCE = 0.3
+"""The overall mean is forgiven more for not fitting the present than a window is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The speed over the last ``seconds``, and how it would have misjudged the past."""
+
+    seconds: float
+    rate: float
+    error: float | None
+    """Root mean square log ratio of what it foretold to what came; None if never tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The speed now (log bytes/s), and how much that usually changes (log ratio)."""
+
+    speed: float
+    doubt: float
+
+    def misfit(self, rate: float) -> float:
+        """Half the squared deviation of a rate from the present, in units of the doubt."""
+        return 0.5 * ((log(rate) - self.speed) / self.doubt) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The speed to expect: bytes/s, its log spread, and the seconds it mostly rests on."""
+
+    rate: float
+    spread: float
+    seconds: float
+
+
+def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
+    """The speed to expect over the next ``left`` bytes; None when nothing moved measurably.
+
+    ``rounding`` is the uncertainty of one reading in bytes.
+    """
+    windows = _windows(slopes, rounding)
+    if not windows:
+        return None
+    ahead = left / windows[-1].rate + 1.0
+    present = _present(slopes)
+    known = [w.error for w in windows if w.error is not None]
+    untried = max(known, default=UNTRIED)
+    errors = [untried if w.error is None else w.error for w in windows]
+    weights = [_weight(w, e, ahead, present) for w, e in zip(windows, errors, strict=True)]
+    speed = _weighted((log(w.rate) for w in windows), weights)
+    apart = _weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
+    missed = _weighted((e * e for e in errors), weights)
+    seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
+    mean, share = slopes.mean, _mean_share(slopes, ahead, present)
+    if mean > 0:
+        speed += share * (log(mean) - speed)
+    return Speed(exp(speed), sqrt(apart + missed), seconds)
+
+
+def _windows(slopes: Slopes, rounding: float) -> list[Window]:
+    """Every window that saw clearly more than rounding, the shortest first."""
+    span = slopes.last - slopes.first
+    found: list[Window] = []
+    for seconds in (*(w for w in WINDOWS if w < span), span):
+        line = slopes.line(slopes.last - seconds, slopes.last)
+        if line and line.slope > 0 and line.slope * seconds >= ROUNDINGS * rounding:
+            found.append(Window(seconds, line.slope, _hindcast(slopes, seconds)))
+    return found
+
+
+def _hindcast(slopes: Slopes, seconds: float) -> float | None:
+    """How far a window's speed was off when asked in the past; the recent past counts more."""
+    first, now = slopes.first, slopes.last
+    squares = weights = 0.0
+    for ago in sorted({max(SHORTEST_HINDCAST, share * (now - first)) for share in HINDCASTS}):
+        then = now - ago
+        if then - first < LEAST_PAST:
+            break
+        told = slopes.line(max(first, then - seconds), then)
+        came = slopes.line(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
+        if told and came and told.slope > 0 and came.slope > 0:
+            squares += log(told.slope / came.slope) ** 2 / ago
+            weights += 1 / ago
+    return sqrt(squares / weights) if weights else None
+
+
+def _present(slopes: Slopes) -> Present | None:
+    """The speed now against its usual changes; None while it stands still or is too young."""
+    span = slopes.last - slopes.first
+    length = max(PRESENT_SECONDS, PRESENT_SHARE * span)
+    count = min(MOST_CHUNKS, int(span / length))
+    if count < 3:
+        return None
+    ends = [slopes.last - k * length for k in range(count)]
+    lines = [slopes.line(end - length, end) for end in ends]
+    logs = [log(line.slope) if line and line.slope > 0 else None for line in lines]
+    if logs[0] is None or logs.count(None) > 0.2 * count:
+        return None
+    changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
+    return Present(logs[0], CERTAIN + USUAL_FACTOR * median(changes)) if changes else None
+
+
+def _weight(window: Window, error: float, ahead: float, present: Present | None) -> float:
+    wanted = max(WINDOWS[0], ahead)
+    length = exp(-0.5 * (log(window.seconds / wanted) / HORIZON_SPREAD) ** 2)
+    fits = 1.0 if present is None else exp(-present.misfit(window.rate)) + 1e-4
+    return max(1e-12, length) * fits / (error * error + FORGIVEN * FORGIVEN)
+
+
+def _mean_share(slopes: Slopes, ahead: float, present: Present | None) -> float:
+    share = MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
+    if present is None or slopes.mean <= 0:
+        return share
+    return share * exp(-MEAN_PATIENCE * present.misfit(slopes.mean))
+
+
+def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
+    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
