@@ -47,17 +47,26 @@ def utc_offset(t: float) -> float:
     return float(time.localtime(t).tm_gmtoff)
 
 
-def load(root: Path = ROOT) -> Mapping[str, Any]:
-    """CPU share since the last call and memory in bytes, in the raw form's names."""
-    import psutil
+class LoadMeter:
+    """CPU and memory of the machine, in the raw form's names."""
 
-    memory = psutil.virtual_memory()
-    return {
-        "cpu": psutil.cpu_percent(None) / 100,
-        "memory_total": memory.total,
-        "memory_available": memory.available,
-        "arc_bytes": arc_bytes(root),
-    }
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
+        self._measured = False
+
+    def read(self) -> Mapping[str, Any]:
+        """CPU share since the last call, absent from the first; memory and ARC in bytes."""
+        import psutil
+
+        memory, cpu = psutil.virtual_memory(), psutil.cpu_percent(None) / 100
+        found = {
+            "cpu": cpu if self._measured else None,
+            "memory_total": memory.total,
+            "memory_available": memory.available,
+            "arc_bytes": arc_bytes(self._root),
+        }
+        self._measured = True
+        return {key: value for key, value in found.items() if value is not None}
 
 
 def is_root() -> bool:

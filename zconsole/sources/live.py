@@ -16,7 +16,7 @@ from zconsole.sources.blockdev import diskstats_rows
 from zconsole.sources.chain import Candidate, ReaderChain
 from zconsole.sources.commands import Commands, has_json, zpool_version
 from zconsole.sources.events import EventFollower
-from zconsole.sources.host import Clocks, FileThread, boot_id, is_root, load
+from zconsole.sources.host import Clocks, FileThread, LoadMeter, boot_id, is_root
 from zconsole.sources.kstat import HANGING_STATES, ROOT, module_version, pool_states
 from zconsole.sources.libzfs.client import LibzfsReader
 from zconsole.sources.message import MessageKeeper
@@ -73,6 +73,7 @@ class LiveSource:
         self._prefer = prefer
         self._system = system or this_system()
         self._files = FileThread()
+        self._load = LoadMeter(self._system.root)
         self._watches: dict[str, PoolWatch] = {}
         self._probe: PoolWatch | None = None
         self._states: Mapping[str, str] = {}
@@ -206,7 +207,7 @@ class LiveSource:
             rows = diskstats_rows(root)
             for watch in watches:
                 watch.resolve(readings[watch.name], rows, root)
-            return rows, load(root)
+            return rows, self._load.read()
 
         try:
             return await self._files.run(read_files, FILES_DEADLINE)

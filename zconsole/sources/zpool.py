@@ -15,7 +15,7 @@ from zconsole.sources.reader import ReadFailedError
 from zconsole.sources.runner import Runner, Spawner
 
 LIST_EVERY = 30.0
-"""Seconds between two ``zpool list -v``, which is asked for fragmentation only."""
+"""Seconds between two ``zpool list -v``: fragmentation, and for text the fill of each vdev."""
 
 MANY_ERRORS = 1000
 """Damaged files whose names are fetched with every sample; more of them only by count."""
@@ -46,7 +46,7 @@ class JsonReader:
         """See Reader.read."""
         state = self._pools.get(pool)
         if state is None:
-            argv = ("zpool", "iostat", "-Hpgvlqy", "-T", "u", pool, f"{self._interval:g}")
+            argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
             state = self._pools[pool] = _JsonPool(Follower(self._spawner, argv, timed=True))
         commands = Commands(self._runner, deadline)
         verbose = ("-v",) if 0 < state.errors <= MANY_ERRORS else ()
@@ -148,6 +148,7 @@ class TextReader:
         text = await commands.output("zpool", "status", *verbose, *self._flags(), pool)
         found: dict[str, Any] = {"text": text, "utc_offset": utc_offset(self._clocks.wall())}
         found["names"] = await state.names_for(commands, text, pool)
+        found["list"] = await state.listing_for(commands, pool, self._clocks.steady())
         found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
         if state.wait is not None and "in progress since" in text:
             found["wait"] = await state.wait.newest(2 * self._interval + 1)
@@ -159,7 +160,7 @@ class TextReader:
             state.close()
 
     def _flags(self) -> tuple[str, ...]:
-        return ("-s", "-t", "-i", "-p") if self._version >= (0, 8) else ()
+        return ("-s", "-p") if self._version >= (0, 8) else ()
 
     def _new(self, pool: str) -> _TextPool:
         every = f"{self._interval:g}"
@@ -180,6 +181,8 @@ class _TextPool:
         self.wait = wait
         self._rows: list[str] | None = None
         self._names: Mapping[str, str] = {}
+        self._listing = ""
+        self._listed = float("-inf")
 
     async def names_for(self, commands: Commands, text: str, pool: str) -> Mapping[str, str]:
         """Leaf path to the name in ``text``; asks for the paths when the rows changed."""
@@ -190,6 +193,13 @@ class _TextPool:
             self._names = {path: name for path, name in paired if path.startswith("/")}
             self._rows = rows
         return self._names
+
+    async def listing_for(self, commands: Commands, pool: str, now: float) -> str:
+        """``zpool list -v`` with every digit, the only text with each vdev's fill."""
+        if now - self._listed >= LIST_EVERY:
+            self._listing = await commands.output("zpool", "list", "-v", "-p", pool)
+            self._listed = now
+        return self._listing
 
     def close(self) -> None:
         """Stop the commands that run beside."""
