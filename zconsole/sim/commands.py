@@ -173,6 +173,7 @@ def clear(pool: PoolState, device: str | None = None) -> Outcome:
         places = [place]
     for _, leaf in places:
         leaf.read_errors = leaf.write_errors = leaf.cksum_errors = leaf.slow_ios = 0.0
+    missed = 0.0 if pool.suspended else 0.02  # nothing was written while it was suspended
     pool.suspended = False
     for _, leaf in places:
         if leaf.present and leaf.state in (
@@ -180,7 +181,7 @@ def clear(pool: PoolState, device: str | None = None) -> Outcome:
             REMOVED,
             CANT_OPEN,
         ):
-            lifecycle.come_back(pool, leaf, 0.02)
+            lifecycle.come_back(pool, leaf, missed)
     if any(top.lost() > top.tolerance for top in pool.tops if top.members):
         pool.suspended = True
         return Outcome(1, f"cannot clear errors for {pool.name}: I/O error\n")

@@ -127,7 +127,8 @@ def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
     leaf.state, leaf.aux, leaf.present = ONLINE, 0, True
     pool.note("vdev_online", f"{leaf.name} is ONLINE", "notice", leaf.path)
     leaf.dtl = max(leaf.dtl, missed)
-    resilver_all(pool)
+    if missed:
+        resilver_all(pool)
 
 
 def expand(top: Top) -> None:
