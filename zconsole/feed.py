@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
+from zconsole.details import Details, Pairs, no_details
 from zconsole.session import Session
 from zconsole.sources.base import Source
 from zconsole.ui.feed import Update
-
-Details = Callable[[str, str], Awaitable[tuple[tuple[str, str], ...]]]
-"""Pool name and vdev key to label and value pairs about the device."""
-
-
-async def no_details(pool: str, key: str) -> tuple[tuple[str, str], ...]:
-    """For sources that know no more of a device than its sample."""
-    return ()
 
 
 class SessionFeed:
@@ -50,9 +42,12 @@ class SessionFeed:
             return None
         return Update(self._session.advance(raws), self._source.capabilities)
 
-    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+    async def details(self, pool: str, key: str) -> Pairs:
         """What else is known of one device: serial, model, sector sizes."""
-        return await self._details(pool, key)
+        frame = self._session.last(pool)
+        rows = frame.rows if frame else ()
+        path = next((row.vdev.path for row in rows if row.key == key), None)
+        return await self._details(path) if path else ()
 
     async def aclose(self) -> None:
         """Close the source."""

@@ -38,6 +38,10 @@ class Session:
         """What is remembered of a pool; empty for one not seen yet."""
         return self._histories.setdefault(pool, PoolHistory())
 
+    def last(self, pool: str) -> Frame | None:
+        """The last good frame of a pool; None for one that has given none."""
+        return self._last.get(pool)
+
     def _decode(self, raw: Raw) -> tuple[Sample | Trouble, ...]:
         try:
             return decode(raw, self._zone)

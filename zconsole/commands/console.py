@@ -9,6 +9,7 @@ import sys
 from datetime import tzinfo
 
 from zconsole.commands import common, status
+from zconsole.details import machine_details
 from zconsole.feed import SessionFeed
 from zconsole.sources.live import LiveSource
 from zconsole.ui.app import run_console
@@ -44,5 +45,7 @@ def open_console(
 
 
 def _live(args: argparse.Namespace) -> int:
-    feed = SessionFeed(LiveSource(args.pools), common.live_session(), args.interval)
+    feed = SessionFeed(
+        LiveSource(args.pools), common.live_session(), args.interval, machine_details
+    )
     return open_console(args, feed, None)

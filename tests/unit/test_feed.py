@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from zconsole.details import described
+from zconsole.feed import SessionFeed
+from zconsole.session import Session
+from zconsole.sim.source import SimulatedSource
+from zconsole.sources.base import Capabilities
+
+
+class Counted:
+    """A source that notes when it is sampled and ends after some samples."""
+
+    def __init__(self, samples: int) -> None:
+        self.left = samples
+        self.times: list[float] = []
+        self.closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities("demo")
+
+    async def sample(self):
+        self.times.append(asyncio.get_running_loop().time())
+        self.left -= 1
+        return () if self.left >= 0 else None
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def test_the_first_sample_comes_at_once_and_the_next_an_interval_later():
+    source = Counted(2)
+    feed = SessionFeed(source, Session(), 0.05)
+    began = asyncio.get_running_loop().time()
+    await feed.next()
+    await feed.next()
+    assert source.times[0] - began < 0.04
+    assert source.times[1] - source.times[0] >= 0.049
+
+
+async def test_a_shorter_interval_takes_effect_at_once():
+    source = Counted(2)
+    feed = SessionFeed(source, Session(), 3600.0)
+    await feed.next()
+    waiting = asyncio.create_task(feed.next())
+    await asyncio.sleep(0)
+    feed.set_interval(0.001)
+    await asyncio.wait_for(waiting, 5)
+    assert len(source.times) == 2
+
+
+async def test_the_end_of_a_recording_is_none_and_closing_closes_the_source():
+    source = Counted(0)
+    feed = SessionFeed(source, Session(), 0.0)
+    assert await feed.next() is None
+    await feed.aclose()
+    assert source.closed
+
+
+async def test_details_are_asked_by_the_path_of_the_row():
+    asked: list[str] = []
+
+    async def details(path: str):
+        asked.append(path)
+        return (("serial", "X1"),)
+
+    feed = SessionFeed(SimulatedSource("healthy"), Session(), 0.0, details)
+    update = await feed.next()
+    frame = update.frames[0]
+    leaf = next(row for row in frame.rows if row.vdev.path)
+    assert await feed.details(frame.pool, leaf.key) == (("serial", "X1"),)
+    assert await feed.details(frame.pool, frame.rows[0].key) == ()
+    assert asked == [leaf.vdev.path]
+
+
+@pytest.mark.parametrize(
+    ("facts", "pairs"),
+    [
+        ({}, ()),
+        (
+            {"serial": "S", "size": "1073741824", "rotational": "1", "physical_sector": "4096"},
+            (
+                ("serial", "S"),
+                ("size", "1G"),
+                ("kind", "rotating disk"),
+                ("physical sector", "4096 bytes"),
+            ),
+        ),
+    ],
+)
+def test_device_facts_are_put_into_words(facts, pairs):
+    assert described(facts) == pairs

@@ -1,0 +1,57 @@
+"""What is known of one device beyond its samples: serial, model, sector sizes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from zconsole.units import size
+
+Pairs = tuple[tuple[str, str], ...]
+"""Label and value, in the order they are shown."""
+
+Details = Callable[[str], Awaitable[Pairs]]
+"""A leaf's path to what else is known of it."""
+
+DEADLINE = 2.0
+"""Seconds; /sys and udev's database answer at once or not at all."""
+
+LABELS = {
+    "device": "device",
+    "disks": "on",
+    "model": "model",
+    "serial": "serial",
+    "size": "size",
+    "rotational": "kind",
+    "logical_sector": "logical sector",
+    "physical_sector": "physical sector",
+}
+
+
+async def no_details(path: str) -> Pairs:
+    """For sources that know no more of a device than its sample."""
+    return ()
+
+
+async def machine_details(path: str) -> Pairs:
+    """What /sys and udev say of the device at ``path``; empty when they say it too late."""
+    from zconsole.sources.blockdev import device_facts
+
+    try:
+        async with asyncio.timeout(DEADLINE):
+            return described(await asyncio.to_thread(device_facts, path))
+    except (TimeoutError, OSError):
+        return ()
+
+
+def described(facts: Mapping[str, str]) -> Pairs:
+    """Facts as ``device_facts`` gives them, in words."""
+    return tuple((LABELS[key], _worded(key, facts[key])) for key in LABELS if key in facts)
+
+
+def _worded(key: str, value: str) -> str:
+    if key == "size" and value.isdigit():
+        return size(int(value))
+    if key == "rotational":
+        return "rotating disk" if "1" in value else "solid state"
+    return f"{value} bytes" if key.endswith("sector") else value
