@@ -69,10 +69,10 @@ def no_checkpoint() -> Precondition:
     """No checkpoint exists or is being discarded (spa_vdev_attach, spa_vdev_detach in spa.c)."""
 
     def check(s: Situation) -> str | None:
-        found = next((a for a in s.pool.activities if a.kind == "checkpoint"), None)
-        if found is None or found.state not in ("exists", "running"):
+        states = {a.state for a in s.pool.activities if a.kind == "checkpoint"}
+        if not states & {"exists", "running"}:
             return None
-        if found.state == "running":
+        if "exists" not in states:
             return "a checkpoint is being discarded; wait until that is done"
         return (
             "the pool has a checkpoint, which forbids replace, attach and detach; discard it"

@@ -11,6 +11,8 @@ from zconsole.actions.follow import leaf_is, when
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find, key_of
 from zconsole.model import Progress, Vdev
+from zconsole.redundancy import parity
+from zconsole.topology import data_vdevs
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +162,28 @@ def _suspended_warnings(s: Situation) -> tuple[str, ...]:
 
 
 def _devices_back() -> Precondition:
-    """For a suspended pool: every device that went away is there and its label is of this pool."""
+    """For a suspended pool: enough devices are there, with labels that are this pool's."""
 
     def check(s: Situation) -> str | None:
         if not s.suspended:
             return None
-        for leaf in s.pool.root.leaves():
-            label = s.facts.labels.get(key_of(s.pool, leaf) or "")
-            if label == "":
-                return f"{leaf.name} is not back: its label cannot be read at {leaf.path}"
-            if label is not None and s.pool.guid is not None and label != s.pool.guid:
-                return f"{leaf.path} carries the label of another pool ({label})"
+        for top in data_vdevs(s.pool.root):
+            away = [problem for leaf in top.leaves() if (problem := _away(s, leaf))]
+            if len(away) > parity(top):
+                return "; ".join(away)
         return None
 
-    return Precondition("the devices are back and their labels readable", check)
+    return Precondition("enough devices are back and their labels readable", check)
+
+
+def _away(s: Situation, leaf: Vdev) -> str | None:
+    """Why a leaf of a suspended pool is not usable yet; None when it is, or was not looked at."""
+    label = s.facts.labels.get(key_of(s.pool, leaf) or "")
+    if label == "":
+        return f"{leaf.name} is not back: no label can be read at {leaf.path}"
+    if label is not None and s.pool.guid is not None and label != s.pool.guid:
+        return f"{leaf.path} carries the label of another pool ({label})"
+    return None
 
 
 def _back_first(s: Situation) -> tuple[str, ...]:

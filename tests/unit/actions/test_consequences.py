@@ -1,0 +1,375 @@
+"""What a plan says will happen, case by case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.actions.pools import (
+    CHECKPOINT,
+    GIB,
+    MODERN,
+    NEW,
+    TIB,
+    at,
+    disk,
+    group,
+    new_disk,
+    pool,
+    running,
+    top,
+)
+from zconsole.actions.batch import plan_batch
+from zconsole.actions.devices import plan_detach, plan_offline, plan_online
+from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.plan import Facts, Plan, Situation
+from zconsole.actions.replace import Swap, plan_replace, sequential_refusal
+from zconsole.actions.scrub import (
+    plan_pause,
+    plan_resilver,
+    plan_scrub,
+    plan_stop,
+    plan_stop_resilver,
+)
+from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
+from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_locate, plan_trim
+from zconsole.model import Activity, ErrorCounters, Progress
+
+FACTS = replace(MODERN, devices=(new_disk(),))
+OLD_FEATURES = replace(FACTS, features={**MODERN.features, "resilver_defer": "disabled"})
+V21 = replace(FACTS, version=(2, 1, 11), parameters={})
+
+
+def raidz2(*scans, facts=FACTS, changes=(), **fields) -> Situation:
+    return at(pool(top("raidz2", 0, 6, *changes), scans=scans, **fields), facts)
+
+
+def mirror(*scans, facts=FACTS, changes=(), **fields) -> Situation:
+    return at(pool(top("mirror", 0, 2, *changes), scans=scans, **fields), facts)
+
+
+def said(plan: Plan) -> str:
+    return "\n".join((*plan.consequences, *plan.not_undone, *plan.warnings, plan.refused or ""))
+
+
+def replaced(s: Situation, sequential: bool = False) -> Plan:
+    return plan_replace(s, Swap("1000", NEW), sequential)
+
+
+def test_replace_names_the_old_by_guid_and_the_new_by_path():
+    plan = replaced(raidz2())
+    assert [s.argv for s in plan.steps] == [("zpool", "replace", "tank", "1000", NEW)]
+    assert plan.refused is None
+    assert "2 more devices may fail in raidz2-0" in said(plan)
+
+
+@pytest.mark.parametrize("state", ["running", "paused"])
+def test_any_replace_throws_a_scrub_away(state):
+    for sequential in (False, True):
+        plan = replaced(mirror(running("scrub", state=state)), sequential)
+        assert "thrown away at 38.2 %" in said(plan)
+
+
+@pytest.mark.parametrize(
+    ("facts", "percent", "text"),
+    [
+        (FACTS, 38.2, "waits (awaiting resilver)"),
+        (FACTS, 9.9, "restarts from 0 to include it: 9.9 % is lost"),
+        (V21, 2.0, "waits (awaiting resilver)"),
+        (OLD_FEATURES, 88.0, "restarts from 0 to include it: 88.0 % is lost"),
+        (replace(FACTS, parameters={"zfs_resilver_defer_percent": 10,
+                                    "zfs_resilver_disable_defer": 1}), 38.2, "38.2 % is lost"),
+        (replace(FACTS, features={}), 38.2, "cannot be told"),
+    ],
+)
+def test_a_second_replace_is_deferred_or_restarts(facts, percent, text):
+    assert text in said(replaced(raidz2(running("resilver", percent), facts=facts)))
+
+
+def test_a_second_sequential_restarts_that_rebuild_and_no_other():
+    scan = running("rebuild", 71.0, vdev="mirror-0")
+    assert "the rebuild of mirror-0 restarts from 0 with both devices: 71.0 % is lost" in said(
+        replaced(mirror(scan), sequential=True)
+    )
+    elsewhere = replace(scan, vdev="mirror-1")
+    assert "lost" not in said(replaced(mirror(elsewhere), sequential=True)).replace(
+        "without losing", ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("situation", "sequential", "text"),
+    [
+        (mirror(activities=(CHECKPOINT,)), False, "has a checkpoint"),
+        (mirror(activities=(Activity("checkpoint", "running"),)), False, "being discarded"),
+        (mirror(activities=(Activity("removal", "running"),)), False, "removal"),
+        (mirror(running("rebuild", vdev="mirror-0")), False, "rebuild of mirror-0"),
+        (mirror(running("resilver")), True, "resilver"),
+        (raidz2(), True, "only mirror and dRAID"),
+        (mirror(facts=replace(FACTS, features={"device_rebuild": "disabled"})), True, "feature"),
+        (mirror(facts=replace(FACTS, version=(0, 8, 6))), True, "2.0"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(size=GIB),))), False, "too small"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(logical=8192),))), False, "ashift 12"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(mounted=("/srv",)),))), False, "/srv"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(signatures=("ext4",)),))), False, "ext4"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(zfs_pool="old"),))), False, "pool old"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(holders=("dm-3",)),))), False, "dm-3"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(swap=True),))), False, "swap"),
+        (mirror(facts=replace(FACTS, devices=(new_disk(path="/dev/sdy"),))), False, "not a device"),
+        (replace(mirror(), suspended=True), False, "suspended"),
+    ],
+)
+def test_replace_is_refused_in_words(situation, sequential, text):
+    plan = replaced(situation, sequential)
+    assert plan.refused is not None
+    assert text in plan.refused
+
+
+def test_a_device_of_this_pool_cannot_come_again():
+    s = raidz2(facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d01"),)))
+    plan = plan_replace(s, Swap("1000", "/dev/disk/by-id/d01"))
+    assert "in this pool already" in (plan.refused or "")
+
+
+def test_a_new_disk_in_the_old_ones_bay_has_its_path():
+    gone = disk("d00", 1000, "UNAVAIL", note="was /dev/disk/by-id/d00-part1")
+    s = raidz2(facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d00"),)),
+               changes=(gone,))
+    assert plan_replace(s, Swap("1000", "/dev/disk/by-id/d00")).refused is None
+
+
+def test_an_ashift_property_above_the_vdevs_is_answered():
+    s = raidz2(facts=replace(FACTS, properties={"ashift": "13"}))
+    assert replaced(s).steps[0].argv[2:4] == ("-o", "ashift=12")
+    assert "-o" not in replaced(raidz2(facts=replace(FACTS, properties={"ashift": "12"}))
+                                ).steps[0].argv
+
+
+def test_redundancy_left_names_the_untouchable():
+    s = mirror(changes=(disk("d00", 1000, "FAULTED"),))
+    assert "0 more devices may fail in mirror-0 without losing data; untouchable: d01" in said(
+        replaced(s)
+    )
+
+
+def test_sequential_is_offered_only_where_possible():
+    assert sequential_refusal(mirror(), "1000") is None
+    assert "raidz2" in (sequential_refusal(raidz2(), "1000") or "")
+    assert sequential_refusal(mirror(running("resilver")), "1000")
+
+
+def batch(s: Situation, *olds: str, **kw) -> Plan:
+    return plan_batch(s, tuple(Swap(o, f"/dev/disk/by-id/n{i}") for i, o in enumerate(olds)), **kw)
+
+
+NO_DISKS = replace(FACTS, devices=())
+
+
+def test_batch_issues_all_then_one_restart_if_needed():
+    s = raidz2(facts=NO_DISKS)
+    plan = batch(s, *(str(1000 + n) for n in range(6)))
+    assert plan.refused is None
+    assert [step.argv[1] for step in plan.steps] == ["replace"] * 6 + ["resilver"]
+    assert "order: d00, then d01" in said(plan)
+    assert "must stay plugged in" in said(plan)
+
+
+def test_batch_restart_only_when_a_device_waits_and_little_is_lost():
+    plan = batch(raidz2(facts=NO_DISKS), "1000", "1001")
+    skip = plan.steps[-1].skip
+    assert skip is not None
+    waiting = (disk("d00", 1000, awaiting_resilver=True),)
+    assert "no device waits" in (skip(raidz2(running("resilver", 1.0))) or "")
+    assert skip(raidz2(running("resilver", 1.0), changes=waiting)) is None
+    assert "38.2" in (skip(raidz2(running("resilver"), changes=waiting)) or "")
+
+
+def test_batch_with_more_absent_disks_than_parity_is_refused():
+    absent = tuple(disk(f"d0{n}", 1000 + n, "UNAVAIL") for n in range(3))
+    assert batch(raidz2(facts=NO_DISKS, changes=absent[:2]), "1000", "1001").refused is None
+    plan = batch(raidz2(facts=NO_DISKS, changes=absent), "1000", "1001", "1002")
+    assert "3 devices are absent" in (plan.refused or "")
+
+
+def test_batch_names_each_device_once():
+    s = raidz2(facts=NO_DISKS)
+    assert "twice" in (plan_batch(s, (Swap("1000", NEW), Swap("1001", NEW))).refused or "")
+    assert "twice" in (batch(s, "1000", "1000").refused or "")
+    assert batch(s, "1000", "9999").refused
+
+
+def spared(failed: str = "FAULTED") -> Situation:
+    pair = group("spare", disk("d00", 1000, failed), disk("sp0", 1900))
+    spare = disk("sp0", 1900, "INUSE", vclass="spare")
+    return at(pool(top("raidz2", 0, 6, pair), spares=(spare,)), FACTS)
+
+
+def test_making_a_spare_permanent_detaches_the_failed_disk():
+    for key in ("1000", "1900", "50"):
+        plan = plan_keep_spare(spared(), key)
+        assert plan.steps[0].argv == ("zpool", "detach", "tank", "1000")
+    assert plan.needs_typed == "d00"
+    assert "becomes a permanent part" in said(plan)
+
+
+def test_giving_a_spare_back_replaces_the_failed_disk():
+    plan = plan_give_back(spared(), "50", NEW)
+    assert plan.steps[0].argv == ("zpool", "replace", "tank", "1000", NEW)
+    assert "sp0 is available again" in said(plan)
+    assert plan_drop_spare(spared("ONLINE"), "50").steps[0].argv[-1] == "1900"
+
+
+def test_a_distributed_spare_cannot_stay():
+    s = spared()
+    pair = group("spare", disk("d00", 1000, "FAULTED"),
+                 replace(disk("draid1-0-0", 1900), kind="dspare"))
+    s = replace(s, pool=pool(top("draid1", 0, 6, pair)))
+    assert "only be given back" in (plan_keep_spare(s, "50").refused or "")
+
+
+@pytest.mark.parametrize(
+    ("plan", "argv"),
+    [
+        (plan_scrub(raidz2()), ("scrub", "tank")),
+        (plan_scrub(raidz2(running("scrub", state="paused"))), ("scrub", "tank")),
+        (plan_scrub(raidz2(), errors_only=True), ("scrub", "-e", "tank")),
+        (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
+        (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
+        (plan_resilver(raidz2(running("resilver"))), ("resilver", "tank")),
+        (plan_offline(raidz2(), "1000"), ("offline", "tank", "1000")),
+        (plan_offline(raidz2(), "1000", temporary=True), ("offline", "-t", "tank", "1000")),
+        (plan_online(raidz2(changes=(disk("d00", 1000, "OFFLINE"),)), "1000"),
+         ("online", "tank", "1000")),
+        (plan_attach(mirror(), "1000", NEW), ("attach", "tank", "1000", NEW)),
+        (plan_attach(raidz2(), "100", NEW), ("attach", "tank", "raidz2-0", NEW)),
+        (plan_detach(mirror(), "1000"), ("detach", "tank", "1000")),
+        (plan_trim(raidz2(), "1000"), ("trim", "tank", "1000")),
+        (plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000",
+                   "suspend"), ("trim", "-s", "tank", "1000")),
+        (plan_initialize(raidz2(), "1000"), ("initialize", "tank", "1000")),
+        (plan_autoexpand(raidz2(), True), ("set", "autoexpand=on", "tank")),
+        (plan_clear(raidz2()), ("clear", "tank")),
+        (plan_clear(raidz2(), "1000"), ("clear", "tank", "1000")),
+    ],
+)
+def test_commands(plan, argv):
+    assert plan.refused is None
+    assert plan.steps[0].argv == ("zpool", *argv)
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        (plan_scrub(raidz2(running("scrub"))), "beside the scrub"),
+        (plan_scrub(raidz2(running("resilver"))), "beside the resilver"),
+        (plan_pause(raidz2()), "no scrub to pause"),
+        (plan_pause(raidz2(running("scrub", state="paused"))), "paused already"),
+        (plan_pause(raidz2(running("resilver"))), "no way"),
+        (plan_stop(raidz2()), "no scrub to stop"),
+        (plan_stop(raidz2(running("resilver"))), "no way"),
+        (plan_stop_resilver(raidz2(running("resilver"))), "neither pause nor cancel"),
+        (plan_resilver(raidz2(facts=OLD_FEATURES)), "resilver_defer"),
+        (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
+        (plan_offline(at(pool(disk("d1", 1000))), "1000"), "no valid replicas"),
+        (plan_online(raidz2(), "1000"), "is online"),
+        (plan_detach(raidz2(), "1000"), "only sides of mirrors"),
+        (plan_detach(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
+        (plan_detach(mirror(activities=(CHECKPOINT,)), "1000"), "checkpoint"),
+        (plan_attach(raidz2(), "1000", NEW), "only mirrors"),
+        (plan_attach(raidz2(facts=V21), "100", NEW), "2.3"),
+        (plan_attach(raidz2(activities=(CHECKPOINT,)), "100", NEW), "checkpoint"),
+        (plan_expand(raidz2(changes=(disk("d00", 1000, resilvering=True),)), "1000"), "whole"),
+        (plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"),
+         "already"),
+        (plan_trim(raidz2(), "1000", "cancel"), "not trimming"),
+        (plan_locate(raidz2(), "1000", on=True), "no bay"),
+        (plan_autoexpand(raidz2(facts=replace(FACTS, properties={"autoexpand": "on"})), True),
+         "already"),
+    ],
+)
+def test_refusals(plan, text):
+    assert text in (plan.refused or "not refused")
+
+
+def test_stopping_a_resilver_says_what_else_there_is():
+    alternatives = " ".join(plan_stop(raidz2(running("resilver"))).alternatives)
+    assert "detach" in alternatives
+    assert "zfs_scan_suspend_progress" in alternatives
+
+
+def test_a_wrong_replace_is_backed_out_by_detaching_the_new_device():
+    pair = group("replacing", disk("d00", 1000, "FAULTED"), disk("nd", 1900, resilvering=True))
+    s = raidz2(changes=(pair,))
+    plan = plan_detach(s, "1900")
+    assert plan.refused is None
+    assert "the replace is over" in said(plan)
+    healthy = group("replacing", disk("d00", 1000), disk("nd", 1900, resilvering=True))
+    assert plan_detach(raidz2(changes=(healthy,)), "1000").refused
+
+
+@pytest.mark.parametrize(
+    ("plan", "typed"),
+    [
+        (plan_detach(mirror(), "1000"), "d00"),
+        (plan_attach(raidz2(), "100", NEW), "raidz2-0"),
+        (plan_attach(mirror(), "1000", NEW), None),
+        (plan_resilver(raidz2(running("resilver", 50.0))), "tank"),
+        (plan_resilver(raidz2(running("resilver", 1.0))), None),
+        (plan_offline(raidz2(), "1000"), None),
+    ],
+)
+def test_one_way_plans_need_the_name_typed(plan, typed):
+    assert plan.needs_typed == typed
+
+
+def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
+    devices = tuple(new_disk(path=f"/dev/disk/by-id/d0{n}", size=4 * TIB,
+                             aliases=(f"/dev/disk/by-id/d0{n}-part1",)) for n in range(2))
+    plan = plan_expand(mirror(facts=replace(FACTS, devices=devices)), "1000")
+    assert plan.needs_typed == "mirror-0"
+    assert [s.argv for s in plan.steps] == [
+        ("zpool", "online", "-e", "tank", guid) for guid in ("1000", "1001")
+    ]
+    assert "gains about 3.00T" in said(plan)
+    assert "never shrinks" in said(plan)
+    same = tuple(replace(d, size=TIB) for d in devices)
+    assert "gain nothing" in (plan_expand(mirror(facts=replace(FACTS, devices=same)), "1000"
+                                          ).refused or "")
+
+
+def test_clear_saves_the_evidence():
+    s = raidz2(changes=(disk("d00", 1000, errors=ErrorCounters(1, 2, 3)),))
+    plan = plan_clear(s)
+    assert plan.saves_evidence
+    assert "audit log first" in said(plan)
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ({"1000": "", "1001": ""}, "d00 is not back"),
+        ({"1000": "", "1001": "77"}, "another pool (77)"),
+        ({"1000": "1", "1001": ""}, None),
+        ({"1000": "1", "1001": "1"}, None),
+    ],
+)
+def test_clear_of_a_suspended_pool_wants_enough_devices_back(labels, text):
+    plan = plan_clear(
+        at(pool(top("mirror", 0, 2)), replace(FACTS, labels=labels), suspended=True)
+    )
+    assert "reboot" in said(plan)
+    assert text is None if plan.refused is None else text in plan.refused
+
+
+def test_locate_writes_the_bays_file():
+    led = new_disk(path="/dev/disk/by-id/d00", aliases=("/dev/disk/by-id/d00-part1",),
+                   locate="/sys/x/locate")
+    plan = plan_locate(raidz2(facts=replace(FACTS, devices=(led,))), "1000", on=True)
+    assert plan.steps[0].write == ("/sys/x/locate", "1")
+
+
+def test_unknown_facts_are_said_not_guessed():
+    plan = replaced(at(pool(top("raidz2", 0, 6)), Facts()))
+    assert plan.refused is None
+    assert "was not examined" in said(plan)

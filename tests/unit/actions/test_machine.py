@@ -1,0 +1,200 @@
+"""Reading devices from trees that are only files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.actions.pools import TIB, at, pool, top
+from zconsole.actions.candidates import ranked
+from zconsole.actions.gather import gather, label_of, temperature_of, with_temperatures
+from zconsole.actions.machine import Machine, disks, file_device
+from zconsole.actions.plan import Facts
+from zconsole.actions.signature import signature_of
+from zconsole.actions.target import find
+from zconsole.sources.runner import Completed
+
+BLANK = bytes(256 * 1024)
+
+
+def image(**at: bytes) -> bytes:
+    data = bytearray(BLANK)
+    for place, text in at.items():
+        offset = int(place[1:])
+        data[offset : offset + len(text)] = text
+    return bytes(data)
+
+
+EXT = image(_1080=b"\x53\xef")
+ZFS = image(_132096=b"\x0c\xb1\xba\x00\x00\x00\x00\x00")
+MBR = image(_450=b"\x83", _510=b"\x55\xaa")
+GPT = image(_450=b"\xee", _510=b"\x55\xaa")
+
+
+class Tree:
+    """A machine under a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.machine = Machine(root / "sys", root / "run", root / "dev", root / "proc")
+        for place in ("sys/block", "run/udev/data", "dev/disk/by-id", "proc/self"):
+            (root / place).mkdir(parents=True)
+        (root / "proc/swaps").write_text("Filename Type Size Used Priority\n")
+        (root / "proc/self/mountinfo").write_text("")
+        self.root = root
+        self.minor = 0
+
+    def disk(self, name: str, data: bytes = BLANK, size: int = 2 * TIB, udev: str = "",
+             parts: dict[str, bytes] | None = None) -> None:
+        entry = self.root / "sys/block" / name
+        for place in ("queue", "device", "holders"):
+            (entry / place).mkdir(parents=True)
+        (entry / "size").write_text(f"{size // 512}\n")
+        (entry / "queue/logical_block_size").write_text("512\n")
+        (entry / "queue/physical_block_size").write_text("4096\n")
+        (entry / "queue/rotational").write_text("1\n")
+        (entry / "device/model").write_text("LAB 2T   \n")
+        self.node(name, data, entry, f"E:ID_SERIAL_SHORT=S-{name}\n{udev}")
+        for part, contents in (parts or {}).items():
+            (entry / part).mkdir()
+            (entry / part / "partition").write_text("1\n")
+            self.node(part, contents, entry / part, udev)
+
+    def node(self, name: str, data: bytes, entry: Path, udev: str) -> None:
+        self.minor += 1
+        (self.root / "dev" / name).write_bytes(data)
+        (entry / "dev").write_text(f"8:{self.minor}\n")
+        (self.root / "run/udev/data" / f"b8:{self.minor}").write_text(udev)
+        link = name if name.isalpha() else f"{name[:-1]}-part{name[-1]}"
+        (self.root / "dev/disk/by-id" / f"ata-{link}").symlink_to(f"../../{name}")
+        (self.root / "dev/disk/by-id" / f"wwn-{link}").symlink_to(f"../../{name}")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+def test_a_blank_disk_with_everything_known(tree):
+    tree.disk("sda")
+    (device,) = disks(tree.machine)
+    assert device.path.endswith("by-id/ata-sda")
+    assert (device.size, device.model, device.serial) == (2 * TIB, "LAB 2T", "S-sda")
+    assert (device.logical, device.physical, device.rotational) == (512, 4096, True)
+    assert (device.signatures, device.zfs_pool, device.mounted) == ((), None, ())
+
+
+def test_what_is_on_it_and_who_uses_it(tree):
+    tree.disk("sda", EXT)
+    tree.disk("sdb", GPT, parts={"sdb1": EXT})
+    tree.disk("sdc", GPT, udev="E:ID_FS_LABEL=old\n", parts={"sdc1": ZFS})
+    tree.disk("sdd", MBR)
+    tree.disk("loop0")
+    dev = tree.root / "dev"
+    (tree.root / "proc/self/mountinfo").write_text(
+        f"22 1 8:4 / /srv/x rw shared:1 - ext4 {dev}/sdb1 rw\n"
+    )
+    (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/sdd partition 1 0 -2\n")
+    (tree.root / "sys/block/sda/holders/dm-3").touch()
+    a, b, c, d = disks(tree.machine)
+    assert (a.signatures, a.holders) == (("ext2, 3 or 4",), ("dm-3",))
+    assert (b.signatures, b.mounted) == (("ext2, 3 or 4 on sdb1",), ("/srv/x",))
+    assert (c.signatures, c.zfs_pool) == ((), "old")
+    assert (d.signatures, d.swap) == (("an MBR partition table",), True)
+
+
+def test_unreadable_contents_are_said(tree):
+    tree.disk("sda")
+    (tree.root / "dev/sda").unlink()
+    (tree.root / "run/udev/data/b8:1").unlink()
+    assert disks(tree.machine)[0].unread
+
+
+def test_no_block_devices_at_all(tmp_path):
+    nothing = tmp_path / "none"
+    assert disks(Machine(nothing, nothing, nothing, nothing)) == ()
+
+
+def test_candidates_that_cannot_work_come_last_with_the_reason(tree):
+    tree.disk("sda", size=TIB // 2)
+    tree.disk("sdb", EXT)
+    tree.disk("sdc", size=8 * TIB)
+    tree.disk("sdd")
+    p = at(pool(top("raidz2", 0, 6))).pool
+    target = find(p, "1000")
+    assert target is not None
+    found = ranked(p, target, Facts(devices=disks(tree.machine)))
+    assert [c.device.node[-3:] for c in found] == ["sdd", "sdc", "sda", "sdb"]
+    assert [c.usable for c in found] == [True, True, False, False]
+    assert "too small" in found[2].problems[0]
+    assert "ext" in found[3].problems[0]
+
+
+def test_a_file_as_device(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(ZFS)
+    device = file_device(str(path))
+    assert device is not None
+    assert (device.kind, device.size, device.zfs_pool) == ("file", len(ZFS), "")
+    assert file_device(str(tmp_path)) is None
+    assert file_device(str(tmp_path / "none")) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [(BLANK, ()), (b"", ()), (GPT, ()), (EXT, ("ext2, 3 or 4",)), (ZFS, ("zfs_member",)),
+     (image(_0=b"XFSB"), ("xfs",)), (image(_0=b"LUKS\xba\xbe"), ("crypto_LUKS",)),
+     (image(_536=b"LVM2 001"), ("LVM2_member",)), (image(_4086=b"SWAPSPACE2"), ("swap",)),
+     (MBR, ("an MBR partition table",))],
+)
+def test_signatures(tmp_path, data, names):
+    (tmp_path / "d").write_bytes(data)
+    assert signature_of(tmp_path / "d") == (names, False)
+
+
+class Answers:
+    """Commands by their first words."""
+
+    def __init__(self, **texts: str) -> None:
+        self.texts = texts
+        self.asked: list[str] = []
+
+    async def run(self, argv, deadline):
+        self.asked.append(argv[0])
+        if argv[0] not in self.texts:
+            raise FileNotFoundError(2, argv[0])
+        return Completed(tuple(argv), 0, self.texts[argv[0]], "")
+
+
+async def test_facts_are_gathered(tree):
+    tree.disk("sda")
+    module = tree.root / "sys/module/zfs/parameters"
+    module.mkdir(parents=True)
+    (module / "zfs_resilver_defer_percent").write_text("10\n")
+    (module.parent / "version").write_text("2.3.9-1\n")
+    runner = Answers(zpool="feature@resilver_defer\tenabled\nautoexpand\toff\n")
+    facts = await gather(runner, pool(top("mirror", 0, 2)), False, tree.machine)
+    assert facts.version == (2, 3, 9)
+    assert facts.has("resilver_defer") is True
+    assert facts.has("device_rebuild") is None
+    assert facts.properties["autoexpand"] == "off"
+    assert facts.parameters == {"zfs_resilver_defer_percent": 10}
+    assert len(facts.devices) == 1
+
+
+async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
+    runner = Answers(zdb="    version: 5000\n    pool_guid: 42\n")
+    facts = await gather(runner, pool(top("mirror", 0, 2)), True, tree.machine)
+    assert set(runner.asked) == {"zdb"}
+    assert facts.labels == {"1000": "42", "1001": "42"}
+    assert label_of("failed to unpack label 0\n") == ""
+
+
+async def test_temperatures_only_where_smartctl_gives_them(tree):
+    tree.disk("sda")
+    found = disks(tree.machine)
+    text = json.dumps({"temperature": {"current": 41}})
+    assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature == 41.0
+    assert (await with_temperatures(Answers(), found))[0].temperature is None
+    assert temperature_of("[]") is None

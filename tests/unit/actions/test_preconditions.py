@@ -1,0 +1,170 @@
+"""No plan is ever produced from a situation that violates what it needs.
+
+What it needs is written down here a second time, from zpool's own rules and in another way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.actions.pools import NEW, keys, situations
+from zconsole.actions.batch import plan_batch
+from zconsole.actions.devices import plan_detach, plan_offline, plan_online
+from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.plan import Plan, Situation, failing
+from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
+from zconsole.actions.spares import plan_give_back, plan_keep_spare
+from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
+from zconsole.model import Vdev
+from zconsole.redundancy import redundancy
+
+PLANS = (
+    lambda s, key: plan_replace(s, Swap(key, NEW)),
+    lambda s, key: plan_replace(s, Swap(key, NEW), sequential=True),
+    lambda s, key: plan_batch(s, (Swap(key, NEW),)),
+    plan_offline,
+    lambda s, key: plan_offline(s, key, temporary=True),
+    plan_online,
+    plan_expand,
+    lambda s, key: plan_attach(s, key, NEW),
+    plan_detach,
+    plan_keep_spare,
+    lambda s, key: plan_give_back(s, key, NEW),
+    plan_trim,
+    lambda s, key: plan_initialize(s, key, "cancel"),
+    plan_clear,
+    lambda s, _: plan_clear(s),
+    lambda s, _: plan_scrub(s),
+    lambda s, _: plan_scrub(s, errors_only=True),
+    lambda s, _: plan_pause(s),
+    lambda s, _: plan_stop(s),
+    lambda s, _: plan_resilver(s),
+    lambda s, _: plan_autoexpand(s, True),
+)
+
+
+def words(plan: Plan) -> list[str]:
+    return [word for step in plan.steps for word in step.argv]
+
+
+def violation(s: Situation, plan: Plan) -> str | None:
+    """What zpool or the kernel would have against the plan's first command."""
+    verb = plan.steps[0].argv[1]
+    active = {scan.function for scan in s.pool.scans if scan.state in ("running", "paused")}
+    doing = {(a.kind, a.state) for a in s.pool.activities}
+    if s.suspended and verb != "clear":
+        return "suspended"
+    if verb in ("replace", "attach", "detach") and doing & {
+        ("checkpoint", "exists"), ("checkpoint", "running")
+    }:
+        return "checkpoint"
+    if verb in ("replace", "attach"):
+        if ("removal", "running") in doing:
+            return "removal"
+        if ("resilver" if "-s" in words(plan) else "rebuild") in active:
+            return "the other way of resilvering runs"
+        if s.facts.devices and s.facts.devices[0].mounted:
+            return "new device in use"
+    if verb == "scrub" and not set(plan.steps[0].argv) & {"-p", "-s"}:
+        running = {x.function for x in s.pool.scans if x.state == "running"}
+        return "busy" if running & {"scrub", "resilver", "rebuild"} else None
+    if verb == "scrub" and active & {"resilver", "rebuild"}:
+        return "resilver in the way"
+    if verb == "offline" and lost(s, plan.steps[0].argv[-1]):
+        return "data would be lost"
+    return None
+
+
+def lost(s: Situation, guid: str) -> bool:
+    """Whether a vdev that had its data would not have it with this device gone."""
+    def without(v: Vdev) -> Vdev:
+        if v.guid == guid:
+            return replace(v, state="OFFLINE")
+        return replace(v, children=tuple(without(child) for child in v.children))
+
+    def holes(v: Vdev) -> int:
+        return sum(
+            not any(
+                leaf.state == "ONLINE" and not leaf.resilvering and not leaf.awaiting_resilver
+                for leaf in member.leaves()
+            )
+            for member in (v.children if v.kind not in ("replacing", "spare") else ()) or (v,)
+        )
+
+    tolerance = {"mirror": -1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "disk": 0}
+    for before, after in zip(
+        s.pool.root.children, without(s.pool.root).children, strict=True
+    ):
+        limit = tolerance[before.kind]
+        limit = len(before.children) - 1 if limit < 0 else limit
+        if holes(after) > limit and holes(after) > holes(before):
+            return True
+    return False
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations(), st.data())
+def test_no_plan_from_a_situation_that_forbids_it(s, data):
+    key = data.draw(st.sampled_from(keys(s)))
+    for make in PLANS:
+        plan = make(s, key)
+        if plan.refused is None:
+            assert violation(s, plan) is None, plan.title
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations(), situations(), st.data())
+def test_no_plan_survives_into_a_situation_that_forbids_it(before, after, data):
+    """ZED or another operator acts between the plan and the run."""
+    key = data.draw(st.sampled_from(keys(before)))
+    now = data.draw(st.sampled_from((after, replace(
+        before, suspended=after.suspended,
+        pool=replace(before.pool, activities=after.pool.activities, scans=after.pool.scans),
+    ))))
+    for make in PLANS:
+        plan = make(before, key)
+        if plan.refused is None and failing(
+            plan.preconditions + plan.steps[0].requires, now
+        ) is None:
+            assert violation(now, plan) is None, plan.title
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations(), st.data())
+def test_every_command_is_plain(s, data):
+    key = data.draw(st.sampled_from(keys(s)))
+    for make in PLANS:
+        plan = make(s, key)
+        for step in plan.steps:
+            assert step.argv[0] == "zpool"
+            assert not {"-f", "-F", "-X", "-n"} & set(step.argv)
+            assert set(step.argv[2:]) & {"tank"}
+        if plan.refused is None:
+            assert plan.steps
+            assert plan.consequences
+
+
+@settings(max_examples=40, deadline=None)
+@given(situations(), st.data())
+def test_a_batch_never_leaves_a_vdev_more_absent_than_its_parity(s, data):
+    chosen = data.draw(st.lists(st.sampled_from(keys(s)), min_size=1, max_size=4, unique=True))
+    plan = plan_batch(s, tuple(Swap(key, f"/dev/{n}") for n, key in enumerate(chosen)))
+    if plan.refused is None:
+        for entry in redundancy(s.pool.root):
+            assert entry.left >= 0
+        touched = [t for t in s.pool.root.children if set(chosen) & {v.guid for v in t.walk()}]
+        for top in touched:
+            limits = {"mirror": len(top.children) - 1, "disk": 0}
+            limit = limits.get(top.kind, int(top.kind[-1]) if top.kind[-1].isdigit() else 0)
+            absent = sum(
+                not any(
+                    leaf.state == "ONLINE" and not (leaf.resilvering or leaf.awaiting_resilver)
+                    for leaf in member.leaves()
+                )
+                for member in top.children or (top,)
+            )
+            assert absent <= limit
