@@ -85,7 +85,7 @@ def forecast(course: Course, work: Work) -> Forecast:
     """When the work is done, judging by its course; with the reason when nobody can tell."""
     if work.total < work.issued:
         return Forecast(nothing("past 100 %: remaining unknown"))
-    points = _warm(course.points, work.start)
+    points = _issuing(course.points, work.start)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         return _by_average(work, f"{len(course.points)} samples")
     done, queued = _meter(points, work)
@@ -101,8 +101,11 @@ def forecast(course: Course, work: Work) -> Forecast:
     return Forecast(estimate, speed.rate, speed.seconds)
 
 
-def _warm(points: Sequence[Point], start: float | None) -> Sequence[Point]:
-    """The points after the queues have filled, if that leaves enough."""
+def _issuing(points: Sequence[Point], start: float | None) -> Sequence[Point]:
+    """The points since bytes were first issued and the queues filled, if that leaves enough."""
+    idle = points[0].issued if points else 0.0
+    first = next((i for i, p in enumerate(points) if p.issued > idle), 0)
+    points = points[max(0, first - 1) :]
     if start is None:
         return points
     warm = [p for p in points if p.t - start >= WARM_UP]

@@ -48,7 +48,7 @@ class ScanBook:
     def _follow(self, sample: Sample, scan: Scan, recent: Sequence[Event]) -> list[Event]:
         slot = scan_slot(scan)
         track = self._tracks.get(slot)
-        if track is not None and track.scan.key == scan.key:
+        if track is not None and _same(track.scan, scan):
             events = list(_changes(sample.t, track.scan, scan))
         elif track is not None and not _newer(scan, track.scan):
             return []
@@ -94,12 +94,20 @@ class ScanBook:
 
     def _view(self, sample: Sample, scan: Scan) -> ScanView:
         track = self._tracks.get(scan_slot(scan))
-        if track is None or track.scan.key != scan.key:
+        if track is None or not _same(track.scan, scan):
             track = ScanTrack(scan)
         return track.view(sample, scan)
 
     def _clock(self, t: float | None) -> str:
         return "" if t is None else datetime.fromtimestamp(t, self._tz).strftime("%H:%M")
+
+
+def _same(known: Scan, scan: Scan) -> bool:
+    """Whether it is the scan followed so far; text does not print the start of a finished one."""
+    if scan.start is None and known.start is not None:
+        ended = scan.end is None or scan.end >= known.start
+        return not scan.active and ended and known.key[:2] == scan.key[:2]
+    return known.key == scan.key
 
 
 def _newer(scan: Scan, known: Scan) -> bool:

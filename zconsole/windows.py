@@ -135,8 +135,11 @@ def _present(slopes: Slopes) -> Present | None:
     logs = [log(line.slope) if line and line.slope > 0 else None for line in lines]
     if logs[0] is None or logs.count(None) > 0.2 * count:
         return None
+    if logs[1] is None:
+        return None
     changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
-    return Present(logs[0], CERTAIN + USUAL_FACTOR * median(changes)) if changes else None
+    usual = median(changes) if changes else UNTRIED
+    return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
 
 
 def _weight(window: Window, error: float, ahead: float, present: Present | None) -> float:

@@ -149,7 +149,9 @@ class _Machine:
             elif not self.walking and self.work >= self.scanned < self.total:
                 self.walking, self.turn = True, 0.0
         elif plan.walk:
-            self.scanned = min(self.total, self.scanned + self.total / plan.walk / plan.seconds * dt)
+            self.scanned = min(
+                self.total, self.scanned + self.total / plan.walk / plan.seconds * dt
+            )
             self.walking = self.scanned < self.total
         else:
             self.scanned = self.total

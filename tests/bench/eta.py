@@ -1,0 +1,169 @@
+"""How good the estimates are on recordings, against zpool's own: ``python -m tests.bench.eta DIR``.
+
+Every scan (function, vdev, start) that finished in a recording is judged by its samples between
+5 % and 95 % of its elapsed time, those while it was paused left out. The error of an estimate is
+|eta - true| / max(eta, true), and 1 where there is none. Paired with zpool's own estimate: the
+ratio of the mean errors a scan; then their geometric mean, how often the true end lay within the
+range, and the median width of the range as a share of the time that was left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, median
+
+from zconsole.decode import decode
+from zconsole.eta import Estimate
+from zconsole.history import PoolHistory
+from zconsole.model import Sample, Scan, Trouble
+
+BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_WIDTH = 0.5, 0.02, 0.8, 1.0
+FIRST, LAST = 0.05, 0.95
+ScanKey = tuple[str, str | None, float | None]
+FORMS = ("libzfs", "status", "text")
+
+
+@dataclass
+class Judged:
+    """The samples of one scan that count."""
+
+    name: str
+    scan: Scan
+    ours: list[float] = field(default_factory=list)
+    zpool: list[float] = field(default_factory=list)
+    covered: list[bool] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+
+    def add(self, estimate: Estimate, zpool_eta: float | None, true: float) -> None:
+        self.ours.append(error(estimate.eta, true))
+        self.zpool.append(error(zpool_eta, true))
+        low, high = estimate.low, estimate.high
+        self.covered.append(low is not None and high is not None and low <= true <= high)
+        if low is not None and high is not None and true > 0:
+            self.widths.append((high - low) / true)
+
+    @property
+    def ratio(self) -> float:
+        return max(fmean(self.ours), 1e-6) / max(fmean(self.zpool), 1e-6)
+
+
+def error(eta: float | None, true: float) -> float:
+    """0 for a true estimate, towards 1 for a wild one, 1 for none."""
+    if eta is None:
+        return 1.0
+    return abs(eta - true) / max(eta, true, 1e-9)
+
+
+def judge(name: str, samples: Sequence[Sample | Trouble]) -> list[Judged]:
+    """Every finished scan of one pool's samples, in the order in which they began."""
+    ends = finished(
+        s for sample in samples if isinstance(sample, Sample) for s in sample.pool.scans
+    )
+    history, found = PoolHistory(), {}
+    for sample in samples:
+        if isinstance(sample, Trouble):
+            history.push_trouble(sample)
+            continue
+        history.push(sample)
+        for view in history.scan_views(sample):
+            end = ends.get(view.scan.key)
+            if end is not None and view.scan.state == "running" and _counts(sample.t, end):
+                judged = found.setdefault(end.key, Judged(name, end))
+                judged.add(view.estimate, view.scan.zpool_eta, (end.end or 0.0) - sample.t)
+    return list(found.values())
+
+
+def finished(scans: Iterable[Scan]) -> dict[ScanKey, Scan]:
+    """The finished scans, by the key they had while they ran.
+
+    Text prints no start when a scan has finished, but how long it took.
+    """
+    seen = list(scans)
+    ends: dict[ScanKey, Scan] = {}
+    for scan in seen:
+        if scan.state != "finished" or scan.end is None:
+            continue
+        start = scan.start
+        if start is None and scan.duration is not None:
+            start = min(
+                (s.start for s in seen if s.start and s.key[:2] == scan.key[:2]),
+                key=lambda t: abs(t - (scan.end or 0.0) + (scan.duration or 0.0)),
+                default=None,
+            )
+        ends[scan.function, scan.vdev, start] = replace(scan, start=start)
+    return ends
+
+
+def _counts(t: float, scan: Scan) -> bool:
+    if scan.start is None or scan.end is None or scan.end <= scan.start:
+        return False
+    return FIRST <= (t - scan.start) / (scan.end - scan.start) <= LAST
+
+
+def recordings(
+    where: Path, form: str | None = None
+) -> Iterator[tuple[str, list[Sample | Trouble]]]:
+    """The samples of every pool in every recording below ``where``; of one raw form, if named."""
+    for path in sorted(where.rglob("*.jsonl")) if where.is_dir() else [where]:
+        pools: dict[str, list[Sample | Trouble]] = {}
+        for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+            raw = json.loads(line)
+            if form and form not in raw:
+                continue
+            for other in FORMS if form else ():
+                if other != form:
+                    raw.pop(other, None)
+            for sample in decode(raw):
+                pool = sample.pool if isinstance(sample, Trouble) else sample.pool.name
+                pools.setdefault(pool, []).append(sample)
+        for samples in pools.values():
+            yield f"{path.parent.name}/{path.stem}", samples
+
+
+def table(judged: Iterable[Judged]) -> list[str]:
+    """The lines to print: one a scan, and the verdict."""
+    rows = list(judged)
+    if not rows:
+        return ["no scan finished in these recordings"]
+    lines = [f"{'recording':34} {'scan':9} {'n':>4}  ours zpool ratio cover width"]
+    for row in rows:
+        worse = " WORSE" if fmean(row.ours) > fmean(row.zpool) + BAR_WORSE else ""
+        width = median(row.widths) if row.widths else math.nan
+        means = f"{fmean(row.ours):5.3f} {fmean(row.zpool):5.3f} {row.ratio:5.2f}"
+        ranges = f"{fmean(row.covered):5.2f} {width:5.2f}{worse}"
+        lines.append(f"{row.name:34} {row.scan.function:9} {len(row.ours):4} {means} {ranges}")
+    return [*lines, "", *verdict(rows)]
+
+
+def verdict(rows: Sequence[Judged]) -> list[str]:
+    """The four figures of the bar, each with what it has to be."""
+    ratio = math.exp(fmean(math.log(row.ratio) for row in rows))
+    worse = sum(fmean(row.ours) > fmean(row.zpool) + BAR_WORSE for row in rows)
+    covered = fmean([c for row in rows for c in row.covered])
+    width = median([w for row in rows for w in row.widths])
+    return [
+        f"geometric mean of the ratios {ratio:.3f} (at most {BAR_RATIO})",
+        f"scans worse than zpool by {BAR_WORSE} {worse} of {len(rows)} (none)",
+        f"true end in the range {covered:.1%} (at least {BAR_COVERED:.0%})",
+        f"median width {width:.2f} (at most {BAR_WIDTH:.0f})",
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("directory", type=Path, nargs="+")
+    parser.add_argument("--form", choices=FORMS, help="read only this raw form")
+    options = parser.parse_args(arguments)
+    found = (r for where in options.directory for r in recordings(where, options.form))
+    print("\n".join(table(row for name, samples in found for row in judge(name, samples))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
