@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from zconsole.sim import scan
-from zconsole.sim.disk import DiskModel, Leaf
+from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, DiskModel, Leaf
 from zconsole.sim.engine import Incident
 from zconsole.sim.load import Load
 from zconsole.sim.models import SSD_400G
@@ -124,9 +124,10 @@ class Build:
             cache=list(cache),
         )
 
-    def lost(self, leaf: Leaf, state: int = 4, aux: int = 1) -> Leaf:
-        """``leaf`` as a device that is gone: its counters begin at 0, its path is remembered."""
+    def lost(self, leaf: Leaf, state: int = CANT_OPEN, aux: int = 1) -> Leaf:
+        """``leaf`` as a device that failed before the story begins."""
         leaf.state, leaf.aux = state, aux
+        leaf.present = state in (OFFLINE, FAULTED)
         return leaf
 
 

@@ -9,6 +9,8 @@ MIB = 1 << 20
 OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
 """vdev_state_t (include/sys/fs/zfs.h)."""
 NO_ERRORS = (0.0, 0.0, 0.0)
+WRITE_SEEK = 0.7
+"""Writes wait in the device's cache and are put in order there: shorter ways for the heads."""
 HISTOGRAM = 37
 """Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
 
@@ -159,7 +161,8 @@ class Leaf:
             rate *= model.write
         reach = run * (1.0 + 0.12 * (queue if queue < 10.0 else 10.0))
         seeks = size / reach if reach > size else 1.0
-        return (size / rate + seeks * model.seek) / (self.slow * (0.96 + 0.08 * self.swing))
+        seek = model.seek * (WRITE_SEEK if write else 1.0)
+        return (size / rate + seeks * seek) / (self.slow * (0.96 + 0.08 * self.swing))
 
     def capacity(self, size: float, run: float, queue: float, write: bool) -> float:
         """Bytes/s of background I/O this leaf can do with ``queue`` requests in flight.

@@ -78,7 +78,9 @@ def _by_disks(job: Job) -> None:
         part.ceiling = 1.0 / max(inverse[part.leaf.guid], FEW / 1e9)
     job.slowest = min(job.parts, key=lambda part: part.ceiling)
     job.rate = job.slowest.ceiling * job.duty
-    job.cause = _disk_cause(job, job.slowest) if job.duty > 0.7 else job.duty_cause
+    job.cause = _disk_cause(job, job.slowest)
+    if job.duty < 0.7 and job.cause not in ("straggler", "smr"):
+        job.cause = job.duty_cause
     if job.clamp < job.rate:
         job.rate, job.cause = job.clamp, job.clamp_cause
 

@@ -13,7 +13,7 @@ from zconsole.sources.base import Capabilities
 
 EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, where nobody names another."""
-_WARM_UP = 9000
+_WARM_UP = 5000
 """Leaf-steps that may be spent on simulating what came before the first sample."""
 
 
@@ -33,7 +33,7 @@ class World:
             _place(story.pool, start - chosen.age)
             engine = Engine(story.pool, sorted(story.incidents, key=lambda i: i.t))
             leaves = sum(1 for _ in story.pool.leaves())
-            engine.advance(chosen.age, max(12, min(500, _WARM_UP // leaves)))
+            engine.advance(chosen.age, max(12, min(260, _WARM_UP // leaves)))
             self.engines.append(engine)
 
     @property

@@ -23,7 +23,7 @@ DAY = 24 * HOUR
 # The fourth report's disks take the old pool's blocks in the order they were written; reads are
 # helped by read-ahead, writes to the new disk are not.
 _DESKSTAR_1T = DiskModel("ata-Hitachi_HDS721010CLA332", TB, 132e6, 66e6, 0.0012)
-_DESKSTAR_2T = DiskModel("ata-HGST_HDN724020ALE640", 2 * TB, 148e6, 72e6, 0.0056)
+_DESKSTAR_2T = DiskModel("ata-HGST_HDN724020ALE640", 2 * TB, 148e6, 72e6, 0.008)
 _ISCSI_2T = DiskModel("scsi-SSUN_COMSTAR", 2 * TB, 160e6, 110e6, 0.006, 0.0008)
 
 

@@ -1,0 +1,85 @@
+"""The simulated pool as a source: pacing, sampling rates, events."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.errors import NotFoundError
+from zconsole.sim.source import EPOCH, SimulatedSource, World, samples
+
+
+def issued(interval, seconds, name="resilver"):
+    """Bytes issued ``seconds`` after the first sample, sampled every ``interval``."""
+    world = World(name, 1)
+    for step in range(1, round(seconds / interval) + 1):
+        world.advance(step * interval)
+    return world.pools[0].scan.issued
+
+
+@pytest.mark.parametrize("name", ["resilver", "foreground", "shingled"])
+def test_sampling_more_often_changes_little(name):
+    world = World(name, 1)
+    start = world.pools[0].scan.issued
+    slow, fast, leap = (issued(i, 30.0, name) - start for i in (1.0, 1 / 60, 30.0))
+    assert fast == pytest.approx(slow, rel=0.01)
+    assert leap == pytest.approx(slow, rel=0.01)
+
+
+def test_long_leaps_agree_with_small_steps():
+    start = World("resilver", 1).pools[0].scan.issued
+    small, leap = (issued(i, 3600.0) - start for i in (30.0, 3600.0))
+    assert leap == pytest.approx(small, rel=0.03)
+
+
+async def test_simulated_time_follows_the_clock_times_speed():
+    now = [100.0]
+    source = SimulatedSource("resilver", 1, speed=60.0, start=5e8, clock=lambda: now[0])
+    first = (await source.sample())[0]
+    now[0] += 2.0
+    second = (await source.sample())[0]
+    assert first["t"] == pytest.approx(5e8)
+    assert second["t"] - first["t"] == pytest.approx(120.0)
+    assert second["clock"] - first["clock"] == pytest.approx(120.0)
+    assert source.capabilities.flags == ("DEMO",)
+    await source.aclose()
+
+
+async def test_a_clock_that_stands_still_gives_the_same_figures():
+    source = SimulatedSource("healthy", 1)
+    first, second = (await source.sample())[0], (await source.sample())[0]
+    assert first["libzfs"] == second["libzfs"]
+
+
+def test_samples_lie_an_interval_apart_and_end():
+    times = [raws[0]["t"] for raws in samples("healthy", 1, 5.0, 4)]
+    assert times == [EPOCH, EPOCH + 5, EPOCH + 10, EPOCH + 15]
+
+
+def test_an_event_is_handed_out_once():
+    taken = [e["name"] for raws in samples("second-replace", 1, 15.0, 4) for e in raws[0]["events"]]
+    assert taken.count("vdev_attach") == 1
+
+
+def test_two_pools_come_in_a_fixed_order():
+    assert [raw["pool"] for raw in World("two-pools", 1).raws()] == ["tank", "scratch"]
+
+
+def test_an_unknown_scenario_is_said_to_be():
+    with pytest.raises(NotFoundError, match="no scenario 'nope'"):
+        World("nope", 1)
+
+
+def test_diskstats_move_with_the_leaf():
+    world = World("resilver", 1)
+    first = world.raws()[0]
+    world.advance(10.0)
+    second = world.raws()[0]
+    rows = [{row[2]: row for row in raw["diskstats"]} for raw in (first, second)]
+    leaves = {leaf.path: leaf for leaf in world.pools[0].leaves()}
+    for path, names in second["devices"].items():
+        (name,) = names
+        sectors = int(rows[1][name][5]), int(rows[1][name][9])
+        assert sectors[0] * 512 == pytest.approx(leaves[path].read_bytes, abs=512)
+        assert sectors[1] * 512 == pytest.approx(leaves[path].write_bytes, abs=512)
+        busy = int(rows[1][name][12]) - int(rows[0][name][12])
+        assert 0 <= busy <= 10_001

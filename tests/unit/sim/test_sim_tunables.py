@@ -1,0 +1,75 @@
+"""Parameters change a rate when they are its limit, and hardly otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.sim.source import World
+
+
+def speedup(scenario, changes, seed=1):
+    """How many times faster the scan issues with ``changes`` than without."""
+    rates = []
+    for wanted in ({}, changes):
+        world = World(scenario, seed)
+        for name, value in wanted.items():
+            assert world.set_tunable(name, str(value)) == ""
+        pool = world.pools[0]
+        before = pool.scan.issued
+        world.advance(300.0)
+        rates.append(pool.scan.issued - before)
+    return rates[1] / rates[0]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "changes", "least"),
+    [
+        ("few-requests", {"zfs_vdev_async_write_min_active": 6}, 1.5),
+        ("foreground", {"zfs_resilver_min_time_ms": 9000}, 1.1),
+        ("foreground", {"zfs_vdev_scrub_min_active": 4}, 1.2),
+        ("scrub-delay", {"zfs_scrub_delay": 1}, 3.5),
+    ],
+)
+def test_a_parameter_that_limits_makes_it_faster(scenario, changes, least):
+    assert speedup(scenario, changes) > least
+
+
+@pytest.mark.parametrize(
+    ("scenario", "changes"),
+    [
+        ("nvme", {"zfs_vdev_async_write_min_active": 8}),
+        ("nvme", {"zfs_resilver_min_time_ms": 9000}),
+        ("straggler", {"zfs_vdev_async_write_min_active": 8}),
+        ("mirror-scrub", {"zfs_vdev_scrub_max_active": 8, "zfs_scan_vdev_limit": 128 << 20}),
+        ("shared-bus", {"zfs_vdev_scrub_max_active": 16}),
+        ("cpu", {"zfs_vdev_scrub_max_active": 16}),
+        ("few-requests", {"zfs_resilver_min_time_ms": 9000}),
+    ],
+)
+def test_any_other_parameter_hardly_matters(scenario, changes):
+    assert speedup(scenario, changes) == pytest.approx(1.0, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "changes"),
+    [
+        ("resilver", {"zfs_scan_vdev_limit": 262144, "zfs_vdev_scrub_max_active": 1}),
+        ("foreground", {"zfs_resilver_min_time_ms": 300}),
+    ],
+)
+def test_a_gentle_setting_makes_it_slower(scenario, changes):
+    assert speedup(scenario, changes) < 0.95
+
+
+def test_suspending_progress_freezes_the_scan():
+    assert speedup("resilver", {"zfs_scan_suspend_progress": 1}) == 0.0
+
+
+def test_writes_are_refused_as_the_kernel_refuses_them():
+    world = World("resilver", 1)
+    assert world.set_tunable("zfs_scrub_delay", "0") == "No such file or directory"
+    assert world.set_tunable("zfs_scan_vdev_limit", "lots") == "Invalid argument"
+    assert world.tunables() == world.defaults()
+    assert world.set_tunable("zfs_scan_vdev_limit", "1048576\n") == ""
+    assert world.tunables()["zfs_scan_vdev_limit"] == 1048576
+    assert world.defaults()["zfs_scan_vdev_limit"] == 16 << 20
