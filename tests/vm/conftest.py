@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from tests.vm import image
-from tests.vm.errors import VmError
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, destroy_pools
 from tests.vm.releases import RELEASES
+
+DISKS = 10
+DISK_SIZE = 1 << 30
 
 _MACHINE = pytest.StashKey[Machine]()
 
@@ -42,7 +44,7 @@ def built(request: pytest.FixtureRequest) -> image.Image:
 @pytest.fixture(scope="session")
 def booted(built: image.Image) -> Iterator[Machine]:
     """One machine a release for the whole session, with the tree under test in it."""
-    with Machine.boot(built) as machine:
+    with Machine.boot(built, [DISK_SIZE] * DISKS) as machine:
         machine.push_tree()
         yield machine
 
@@ -62,16 +64,21 @@ def pool(vm: Machine) -> PoolFactory:
     return PoolFactory(vm)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that needs a machine, so that none can forget to."""
+    for item in items:
+        if "built" in getattr(item, "fixturenames", ()):
+            item.add_marker("zfs")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Iterator[None]:
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep the console log of a machine whose test failed, and name it in the report."""
-    report: pytest.TestReport = yield
+    report = yield
     machine = item.stash.get(_MACHINE, None)
     if report.failed and machine is not None:
-        try:
-            report.sections.append(("VM console", str(machine.keep_console_log())))
-        except (OSError, VmError) as error:
-            report.sections.append(("VM console", f"not kept: {error}"))
+        report.sections.append(("VM console", str(machine.keep_console_log())))
     return report

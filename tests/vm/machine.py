@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import io
 import os
 import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +42,7 @@ class Machine:
         self.pid = pid
         self._detached = detached
         self._run_directory: RunDirectory | None = None
-        self.ssh = self._connect()
+        self.ssh = self._find_ssh()
 
     @classmethod
     def boot(
@@ -63,6 +64,7 @@ class Machine:
                 image, run_directory.path, disks, memory_mb=memory_mb, cpus=cpus, cache=disk_cache
             )
             machine = cls(hardware, qemu.start(hardware))
+            machine.wake()
         except BaseException:
             keep_console(run_directory.path, image.release)
             run_directory.remove()
@@ -160,11 +162,15 @@ class Machine:
         self.run(f"until [ -e {path} ]; do sleep 0.1; done; udevadm settle", timeout=30)
 
     def corrupt(self, disk: int, offset: int, length: int) -> None:
-        """Overwrite a stretch of a disk (bytes) behind the guest's back."""
+        """Overwrite what a stretch of a disk holds (bytes) behind the guest's back.
+
+        Only where something was ever written: the rest of the sparse file stays a hole.
+        """
+        end = offset + length
         with self.disks[disk].file.open("r+b") as file:
-            file.seek(offset)
-            for start in range(0, length, 1 << 20):
-                file.write(os.urandom(min(1 << 20, length - start)))
+            for start, stop in written_stretches(file.fileno(), offset, end):
+                file.seek(start)
+                file.write(os.urandom(stop - start))
 
     def power_cut(self) -> None:
         """End the guest at once, whatever it is doing."""
@@ -175,9 +181,30 @@ class Machine:
         self.power_cut()
         self.ssh.close()
         self.pid = qemu.start(self.hardware, self._detached)
-        self.ssh = self._connect()
+        self.ssh = self._find_ssh()
+        self.wake()
 
-    def _connect(self) -> Ssh:
+    def wake(self) -> None:
+        """Wait for ssh, and bring up the processors that the boot left off."""
+        self.ssh.wait()
+        self.run("for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >$cpu; done")
+
+    def recover(self) -> None:
+        """Give every disk back to the guest at full speed; boots a guest that has died."""
+        if not qemu.is_running(self.pid, self.hardware.directory):
+            self.reboot()
+        for disk in self.disks:
+            if not self.is_plugged(disk.index):
+                self.plug(disk.index)
+            self.throttle(disk.index)
+
+    def is_plugged(self, disk: int) -> bool:
+        """Whether a disk is in its bay."""
+        with self._monitor() as monitor:
+            devices = monitor.execute("qom-list", path="/machine/peripheral")
+        return any(device["name"] == self.disks[disk].device()["id"] for device in devices)
+
+    def _find_ssh(self) -> Ssh:
         directory = self.hardware.directory
         port = qemu.forwarded_port(directory / "qmp")
         return Ssh(port=port, key=self.image.ssh_key, socket=directory / "ssh")
@@ -212,6 +239,21 @@ def keep_console(directory: Path, release: str) -> Path:
     shutil.copyfile(directory / "console.log", kept)
     print(f"console log kept: {kept}", file=sys.stderr)
     return kept
+
+
+def written_stretches(descriptor: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of start…end of a sparse file that are not holes, in pieces of 1 MiB at most."""
+    while start < end:
+        try:
+            start = os.lseek(descriptor, start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return
+        stop = min(os.lseek(descriptor, start, os.SEEK_HOLE), start + (1 << 20), end)
+        if start < stop:
+            yield start, stop
+        start = stop
 
 
 def _packed_tree() -> bytes:

@@ -26,6 +26,7 @@ def up(name: str, image: Image, sizes: Sequence[int], memory_mb: int, cache: str
     hardware = make_hardware(image, directory, sizes, memory_mb=memory_mb, cache=cache)
     try:
         machine = Machine(hardware, qemu.start(hardware, detached=True), detached=True)
+        machine.wake()
     except BaseException:
         keep_console(directory, image.release)
         remove_tree(directory)

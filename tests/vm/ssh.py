@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.vm.errors import VmError
 Command = str | Sequence[str]
 
 COMMAND_SECONDS = 120.0
+CONNECT_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,14 @@ class Ssh:
         if check and result.returncode != 0:
             raise CommandFailedError(line, result)
         return result
+
+    def wait(self) -> None:
+        """Wait until the guest takes connections; raises VmError when it keeps refusing."""
+        for _ in range(CONNECT_ATTEMPTS - 1):
+            if self.run("true", check=False).returncode == 0:
+                return
+            time.sleep(0.5)
+        self.run("true")
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file or a directory to the guest."""

@@ -1,0 +1,71 @@
+"""Pools on a machine's disks, for tests."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from tests.vm.machine import Machine
+from tests.vm.ssh import Result
+
+DESTROY_SECONDS = 30
+FILL_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class PoolFactory:
+    """Creates and works on pools; `destroy_pools` takes them away afterwards.
+
+    Words of commands that look like "d3" stand for the machine's disks.
+    """
+
+    machine: Machine
+
+    def create(self, layout: str, name: str = "tank", options: str = "") -> str:
+        """Create a pool and return its name; the layout is zpool-create(8)'s: "mirror d0 d1"."""
+        words = [*options.split(), name, *layout.split()]
+        # udev still looks at disks whose last pool has just gone, which keeps zpool out.
+        self.machine.run("udevadm settle")
+        self.zpool("create", "-f", *words)
+        return name
+
+    def zpool(self, *words: str) -> Result:
+        """Run a zpool command; raises CommandFailedError where it fails."""
+        return self.machine.run(["zpool", *(self.device(word) for word in words)])
+
+    def device(self, word: str) -> str:
+        """The path of a disk named like "d3"; any other word as it is."""
+        if word[:1] == "d" and word[1:].isdigit():
+            return self.machine.disks[int(word[1:])].path
+        return word
+
+    def fill(self, megabytes: int, file: str = "/tank/data") -> None:
+        """Write a file of random bytes, and wait until it is on disk."""
+        target = shlex.quote(file)
+        self.machine.run(
+            f"dd if=/dev/urandom of={target} bs=1M count={megabytes} status=none && zpool sync",
+            timeout=FILL_SECONDS,
+        )
+
+    def slow(self, *disks: int, bps: int) -> None:
+        """Limit disks to bytes/s."""
+        for disk in disks:
+            self.machine.throttle(disk, bps=bps)
+
+    def wait_status(self, pattern: str, seconds: float = 60.0) -> None:
+        """Wait until a line of `zpool status` matches an extended regular expression."""
+        test = f"zpool status -v | grep -Eq {shlex.quote(pattern)}"
+        self.machine.run(f"until {test}; do sleep 0.2; done", timeout=seconds)
+
+
+def destroy_pools(machine: Machine) -> None:
+    """Destroy every imported pool; a guest that a suspended pool holds is booted again."""
+    machine.run("zinject -c all", check=False)
+    listing = f"timeout {DESTROY_SECONDS} zpool list -H -o name"
+    for name in machine.run(listing, check=False).stdout.splitlines():
+        destroy = f"timeout {DESTROY_SECONDS} zpool destroy -f {shlex.quote(name)}"
+        if machine.run(destroy, check=False).returncode != 0:
+            break
+    left = machine.run(listing, check=False)
+    if left.returncode != 0 or left.stdout:
+        machine.reboot()
