@@ -9,6 +9,7 @@ from typing import Any
 from zconsole.decode.blocks import Blocks
 from zconsole.decode.capacity import CapacityRow, capacities
 from zconsole.decode.iostat import IostatRow, latest
+from zconsole.errors import NotUnderstoodError
 from zconsole.model import IoRates, Pool, Scan, Vdev
 from zconsole.raw import Raw
 
@@ -84,8 +85,13 @@ def _rates(row: IostatRow) -> IoRates:
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
+    """Top-level vdevs with space and fragmentation; unchanged where the listing says nothing."""
     rows: dict[tuple[str, str], list[CapacityRow]] = {}
-    for listed in capacities(listing):
+    try:
+        pools = capacities(listing)
+    except NotUnderstoodError:
+        return root
+    for listed in pools:
         if listed.pool.name == pool:
             for row in listed.vdevs:
                 rows.setdefault((row.vclass, row.name), []).append(row)
@@ -101,7 +107,7 @@ def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
     row = matching.pop(0)
     missing: dict[str, Any] = {
         "alloc_bytes": row.alloc_bytes,
-        "size_bytes": row.size_bytes,
+        "size_bytes": row.space_bytes,
         "fragmentation": row.fragmentation,
     }
     changes = {k: v for k, v in missing.items() if getattr(vdev, k) is None and v is not None}

@@ -124,10 +124,10 @@ def _note(text: str) -> str:
 def _counters(what: str, vdev: Vdev, wanted: list[Any]) -> Iterator[str]:
     errors = vdev.errors
     got = [errors.read, errors.write, errors.cksum]
-    yield from _check(f"{what} counters", got, [_bytes(value) for value in wanted])
+    yield from _check(f"{what} counters", got, [parsed(value) for value in wanted])
 
 
-def _bytes(value: Any) -> int | None:
+def parsed(value: Any) -> int | None:
     """Bytes of a printed size or rate, independently of the package's own reader."""
     if value is None or isinstance(value, int):
         return value
@@ -196,7 +196,7 @@ def _scan_value(key: str, value: Any) -> Any:
         return None if value is None else parse_duration(value)
     if key in ("function", "stage", "vdev", "percent", "errors"):
         return value
-    return _bytes(value)
+    return parsed(value)
 
 
 def _errors(pool: Pool, line: str | None, wanted: dict[str, Any]) -> Iterator[str]:
