@@ -34,8 +34,7 @@ def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
         yield _event(t, "statechange", text, place, _state_severity(vdev.state))
     if vdev.awaiting_resilver and not before.awaiting_resilver:
         yield _event(t, "resilver_deferred", f"{vdev.name} waits for the next resilver", place)
-    moved = _errors_moved(before, vdev)
-    if moved:
+    if vdev.errors != before.errors and (moved := _errors_moved(before, vdev)):
         yield _event(t, "errors", f"{vdev.name}: {moved}", place, "warning")
 
 

@@ -137,29 +137,26 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates]) -> None:
     below: dict[str, list[IoRates]] = {}
     for key in reversed(tree):
         place = tree[key]
-        if key in below:
-            rates[key] = _merged(rates[key], below[key])
-        counts = place.vdev.vclass not in NO_DATA or place.depth > 1
-        if place.parent is not None and counts:
+        children = below.pop(key, None)
+        if children is not None:
+            rates[key] = _merged(rates[key], children)
+        if place.parent is not None and (place.depth > 1 or place.vdev.vclass not in NO_DATA):
             below.setdefault(place.parent, []).append(rates[key])
 
 
 def _merged(own: IoRates, below: list[IoRates]) -> IoRates:
     busy = max((r.busy for r in below if r.busy is not None), default=None)
+    latency = own.latency if own.latency is not None else _mean_latency(below)
     if own.read is not None:
-        return replace(own, busy=busy, latency=_first(own.latency, _mean_latency(below)))
+        return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
     return IoRates(
         read=_sum(r.read for r in below),
         write=_sum(r.write for r in below),
         read_ops=_sum(r.read_ops for r in below),
         write_ops=_sum(r.write_ops for r in below),
-        latency=_mean_latency(below),
+        latency=latency,
         busy=busy,
     )
-
-
-def _first(*values: float | None) -> float | None:
-    return next((v for v in values if v is not None), None)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

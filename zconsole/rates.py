@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from operator import mul
 
 from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
@@ -28,6 +27,10 @@ _BUCKET_SECONDS = tuple(1.5 * 2.0**i / 1e9 for i in range(64))
 """Midpoint of bucket i, which counts requests of 2^i to 2^(i+1) ns."""
 
 Wait = tuple[float, float]
+"""Requests, and seconds they waited in all."""
+Moved = tuple[float | None, float | None, float | None, float | None]
+"""Read, write, read_ops and write_ops of ``IoRates``."""
+Counters = IoCounters | BlockCounters
 NONE = IoRates()
 
 
@@ -78,45 +81,51 @@ def between(old: Snapshot, new: Snapshot, ready: IoRates = NONE) -> IoRates:
     is the share of time the block device had I/O in flight, None without diskstats.
     """
     seconds = new.clock - old.clock
-    rates = ready
-    if old.io is not None and new.io is not None and new.io.timestamp > old.io.timestamp:
-        rates = replace(_io_rates(old.io, new.io), latency=ready.latency, busy=ready.busy)
-    elif ready.read is None and old.block is not None and new.block is not None and seconds > 0:
-        rates = _block_rates(old.block, new.block, seconds)
-    if old.block is not None and new.block is not None and seconds > 0:
-        wait, busy = _block_load(old.block, new.block, seconds)
-        return replace(rates, latency=wait, busy=busy)
-    if old.wait is not None and new.wait is not None and rates.latency is None:
-        return replace(rates, latency=_mean_wait(old.wait, new.wait))
-    return rates
+    moved = _io_moved(old, new)
+    blocks = old.block is not None and new.block is not None and seconds > 0
+    if moved is None and ready.read is None and blocks:
+        moved = _block_moved(old, new, seconds)
+    if moved is None:
+        moved = ready.read, ready.write, ready.read_ops, ready.write_ops
+    latency, busy = ready.latency, ready.busy
+    if blocks:
+        latency, busy = _block_load(old, new, seconds)
+    elif latency is None and old.wait is not None and new.wait is not None:
+        latency = _mean_wait(old.wait, new.wait)
+    return IoRates(*moved, latency, busy)
 
 
-def _io_rates(old: IoCounters, new: IoCounters) -> IoRates:
-    seconds = new.timestamp - old.timestamp
-    return IoRates(
-        read=(new.read_bytes - old.read_bytes) / seconds,
-        write=(new.write_bytes - old.write_bytes) / seconds,
-        read_ops=(new.read_ops - old.read_ops) / seconds,
-        write_ops=(new.write_ops - old.write_ops) / seconds,
+def _io_moved(old: Snapshot, new: Snapshot) -> Moved | None:
+    """Bytes and requests a second by the kernel's own counters and clock; None without them."""
+    a, b = old.io, new.io
+    if a is None or b is None or b.timestamp <= a.timestamp:
+        return None
+    return _per_second(a, b, b.timestamp - a.timestamp)
+
+
+def _block_moved(old: Snapshot, new: Snapshot, seconds: float) -> Moved | None:
+    """Bytes and requests a second by diskstats; None without them."""
+    a, b = old.block, new.block
+    return None if a is None or b is None else _per_second(a, b, seconds)
+
+
+def _per_second(a: Counters, b: Counters, seconds: float) -> Moved:
+    return (
+        (b.read_bytes - a.read_bytes) / seconds,
+        (b.write_bytes - a.write_bytes) / seconds,
+        (b.read_ops - a.read_ops) / seconds,
+        (b.write_ops - a.write_ops) / seconds,
     )
 
 
-def _block_rates(old: BlockCounters, new: BlockCounters, seconds: float) -> IoRates:
-    return IoRates(
-        read=(new.read_bytes - old.read_bytes) / seconds,
-        write=(new.write_bytes - old.write_bytes) / seconds,
-        read_ops=(new.read_ops - old.read_ops) / seconds,
-        write_ops=(new.write_ops - old.write_ops) / seconds,
-    )
-
-
-def _block_load(
-    old: BlockCounters, new: BlockCounters, seconds: float
-) -> tuple[float | None, float]:
+def _block_load(old: Snapshot, new: Snapshot, seconds: float) -> tuple[float | None, float | None]:
     """Seconds a request (None without one), and the mean share of time its devices were busy."""
-    requests = new.read_ops - old.read_ops + new.write_ops - old.write_ops
-    waited = new.read_seconds - old.read_seconds + new.write_seconds - old.write_seconds
-    busy = (new.busy_seconds - old.busy_seconds) / seconds / max(1, len(new.names))
+    a, b = old.block, new.block
+    if a is None or b is None:
+        return None, None
+    requests = b.read_ops - a.read_ops + b.write_ops - a.write_ops
+    waited = b.read_seconds - a.read_seconds + b.write_seconds - a.write_seconds
+    busy = (b.busy_seconds - a.busy_seconds) / seconds / max(1, len(b.names))
     return (waited / requests if requests > 0 else None), min(1.0, busy)
 
 

@@ -26,16 +26,16 @@ class _Ring:
         self._last = -1
 
     def put(self, tick: int, values: Sequence[float]) -> None:
-        missed = range(max(self._last + 1, tick - self._capacity + 1), tick)
-        blank = array("f", [nan]) * self._width
-        for skipped in missed if self._last >= 0 else ():
-            self._store(skipped, blank)
-        self._store(tick, array("f", values))
+        if 0 <= self._last < tick - 1:
+            for missed in range(max(self._last + 1, tick - self._capacity + 1), tick):
+                self._store(missed, [nan] * self._width)
+        self._store(tick, values)
         self._last = tick
 
-    def _store(self, tick: int, values: array[float]) -> None:
+    def _store(self, tick: int, values: Sequence[float]) -> None:
         start = tick % self._capacity * self._width
-        self._values[start : start + self._width] = values
+        for column, value in enumerate(values):
+            self._values[start + column] = value
 
     def tail(self, tick: int, column: int, count: int) -> list[float | None]:
         """The values up to ``tick``, oldest first."""
@@ -65,7 +65,8 @@ class RateSeries:
 
     def put_device(self, key: str, rates: IoRates) -> None:
         """Keep the rates of a vdev for the present sample."""
-        self._put(key, [_or_nan(getattr(rates, name)) for name in DEVICE_METRICS])
+        values = (rates.read, rates.write, rates.latency, rates.busy)
+        self._put(key, [nan if value is None else value for value in values])
 
     def put_scan(self, key: str, scan_rate: float | None, issue_rate: float | None) -> None:
         """Keep the rates of a scan for the present sample."""

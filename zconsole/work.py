@@ -52,12 +52,13 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
     done, total = issued_bytes(scan), scan.to_issue_bytes
     if done is None or total is None:
         return None
+    processed = _processed(scan, done)
     rebuild = scan.function == "rebuild"
     return Work(
         total=float(total),
         issued=done[0],
-        processed=_processed(scan, done),
-        share=repaired_share(scan, root),
+        processed=processed,
+        share=repaired_share(scan, root) if processed else None,
         start=scan.start,
         tail=REBUILD_TAIL if rebuild else TAIL,
         resolution=done[1],
