@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from zconsole.sim.disk import Leaf
 
 SECTOR = 512
+_FORMAT = "%d %d %s %d 0 %d %d %d 0 %d %d %d %d %d 0 0 0 0"
 
 
 def rows(leaves: Sequence[Leaf]) -> list[list[str]]:
@@ -24,10 +25,9 @@ def _present(leaf: Leaf) -> bool:
 
 
 def _row(leaf: Leaf, index: int) -> list[str]:
-    waited = leaf.read_time + leaf.write_time
-    return (
-        f"{8 + index // 16} {index % 16 * 16 + 1} {leaf.device}"
-        f" {leaf.read_ops:.0f} 0 {leaf.read_bytes / SECTOR:.0f} {leaf.read_time * 1000:.0f}"
-        f" {leaf.write_ops:.0f} 0 {leaf.write_bytes / SECTOR:.0f} {leaf.write_time * 1000:.0f}"
-        f" {leaf.in_flight:.0f} {leaf.busy_time * 1000:.0f} {waited * 1000:.0f} 0 0 0 0"
-    ).split()
+    number = (8 + index // 16, index % 16 * 16 + 1, leaf.device)
+    reads = (leaf.read_ops, leaf.read_bytes / SECTOR, leaf.read_time * 1000)
+    writes = (leaf.write_ops, leaf.write_bytes / SECTOR, leaf.write_time * 1000)
+    waited = (leaf.read_time + leaf.write_time) * 1000
+    now = (round(leaf.in_flight), leaf.busy_time * 1000, waited)
+    return (_FORMAT % (*number, *reads, *writes, *now)).split()

@@ -48,6 +48,29 @@ class DiskModel:
         return rate * self.write if write else rate
 
 
+class Waits:
+    """A cumulative latency histogram of whole requests; fractions wait for the next step."""
+
+    __slots__ = ("counts", "rest")
+
+    def __init__(self) -> None:
+        self.counts = [0] * HISTOGRAM
+        self.rest = 0.0
+
+    def add(self, wait: float, requests: float) -> None:
+        """Adds ``requests`` that took around ``wait`` seconds: most near it, a few far above."""
+        self.rest += requests
+        whole = int(self.rest)
+        self.rest -= whole
+        bucket = min(max(int(wait * 1e9).bit_length() - 1, 2), HISTOGRAM - 4)
+        below, above, far = whole * 28 // 100, whole * 15 // 100, whole * 2 // 100
+        counts = self.counts
+        counts[bucket - 1] += below
+        counts[bucket] += whole - below - above - far
+        counts[bucket + 1] += above
+        counts[bucket + 2] += far
+
+
 @dataclass(slots=True)
 class Flow:
     """One kind of I/O on one leaf during a step."""
@@ -113,8 +136,8 @@ class Leaf:
     write_time: float = 0.0
     busy_time: float = 0.0
     in_flight: float = 0.0
-    read_histogram: list[float] = field(default_factory=lambda: [0.0] * HISTOGRAM)
-    write_histogram: list[float] = field(default_factory=lambda: [0.0] * HISTOGRAM)
+    read_waits: Waits = field(default_factory=Waits)
+    write_waits: Waits = field(default_factory=Waits)
     read_errors: float = 0.0
     write_errors: float = 0.0
     cksum_errors: float = 0.0
@@ -212,19 +235,9 @@ class Leaf:
             self.write_ops += ops
             self.write_bytes += ops * flow.size
             self.write_time += ops * wait
-            spread(self.write_histogram, wait, ops)
+            self.write_waits.add(wait, ops)
         else:
             self.read_ops += ops
             self.read_bytes += ops * flow.size
             self.read_time += ops * wait
-            spread(self.read_histogram, wait, ops)
-
-
-def spread(histogram: list[float], wait: float, ops: float) -> None:
-    """Adds ``ops`` requests that waited around ``wait`` seconds: most near it, some far above."""
-    nanoseconds = int(wait * 1e9)
-    bucket = min(max(nanoseconds.bit_length() - 1, 2), HISTOGRAM - 4)
-    histogram[bucket - 1] += ops * 0.28
-    histogram[bucket] += ops * 0.55
-    histogram[bucket + 1] += ops * 0.155
-    histogram[bucket + 2] += ops * 0.015
+            self.read_waits.add(wait, ops)

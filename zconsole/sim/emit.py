@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.activity import Checkpoint, Expansion, Removal
-from zconsole.sim.disk import CANT_OPEN, DEGRADED, HISTOGRAM, ONLINE, Leaf
+from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
 from zconsole.sim.pool import Member, PoolState, Top
 from zconsole.sim.rebuild import Rebuild
 from zconsole.sim.scan import Scan
@@ -27,7 +27,6 @@ _QUEUES = {
     key: (f"vdev_{name}_pend_queue", f"vdev_{name}_active_queue") for key, name in _CLASSES.items()
 }
 _IDLE: dict[str, Any] = {name: 0 for pair in _QUEUES.values() for name in pair}
-_NO_WAITS = (0,) * HISTOGRAM
 NO_REPLICAS, SPARED = 3, 10
 """vdev_aux_t (include/sys/fs/zfs.h)."""
 
@@ -258,7 +257,7 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
         node["removed"] = 1
     elif leaf.state == CANT_OPEN:
         node["not_present"] = 1
-    if any(leaf is spare for spare in pool.spares):
+    if pool.spares and any(leaf is spare for spare in pool.spares):
         node["is_spare"] = 1
     if leaf.dtl > 0.0 and leaf.online:
         node["rebuild_txg" if leaf.rebuilding else "resilver_txg"] = pool.txg
@@ -290,11 +289,8 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
     for kind, (pending, active) in leaf.queues.items():
         pend_name, active_name = _QUEUES[kind]
         found[pend_name], found[active_name] = int(pending), round(active)
-    idle = not (leaf.read_ops or leaf.write_ops)
-    reads = _NO_WAITS if idle else list(map(int, leaf.read_histogram))
-    writes = _NO_WAITS if idle else list(map(int, leaf.write_histogram))
-    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = reads
-    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = writes
+    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = leaf.read_waits.counts[:]
+    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = leaf.write_waits.counts[:]
     found["vdev_slow_ios"] = int(leaf.slow_ios)
     return found
 

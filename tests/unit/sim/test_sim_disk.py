@@ -66,8 +66,8 @@ def test_counters_agree_with_each_other():
     assert disk.read_ops == pytest.approx(1000)
     assert disk.read_bytes == pytest.approx(1000 * MIB)
     assert disk.write_bytes == pytest.approx(200 * 131072)
-    assert sum(disk.read_histogram) == pytest.approx(disk.read_ops)
-    assert sum(disk.write_histogram) == pytest.approx(disk.write_ops)
+    assert sum(disk.read_waits.counts) == pytest.approx(disk.read_ops)
+    assert sum(disk.write_waits.counts) == pytest.approx(disk.write_ops)
     assert 0.6 * 10 < disk.busy_time <= 10
     assert disk.read_time / disk.read_ops >= 0.006
 

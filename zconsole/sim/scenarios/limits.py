@@ -38,7 +38,7 @@ def foreground_load(seed: int) -> tuple[Story, ...]:
     disks: list[Member] = list(make.leaves(7, RED_8T))
     old, new = make.leaf(RED_8T), make.leaf(RED_8T)
     load = make.load(
-        read=5e6, write=9e6, size=131072.0, daily=0.25, peak=3 * HOUR, sync=0.6, bursty=0.35
+        read=5e6, write=9e6, size=131072.0, daily=0.25, peak=3 * HOUR, sync=0.6, bursty=0.2
     )
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=_BULK
