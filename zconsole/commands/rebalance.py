@@ -1,0 +1,5 @@
+"""``zconsole rebalance``: see zconsole.rebalance.cli."""
+
+from zconsole.rebalance.cli import configure, run
+
+__all__ = ["configure", "run"]

@@ -1,0 +1,343 @@
+"""`zconsole rebalance plan|run|status|pause|resume|stop`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zconsole.errors import ExitCode, UsageError, ZconsoleError
+from zconsole.units import clean, parse_size, size
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.jobs import Status
+    from zconsole.rebalance.settings import Settings
+    from zconsole.rebalance.store import Record
+
+EPILOG = """\
+To have interrupted jobs go on after a reboot, install this as
+/etc/systemd/system/zconsole-rebalance.service and enable it:
+
+  [Unit]
+  Description=Resume interrupted zconsole rebalance jobs
+  After=zfs.target
+  [Service]
+  Type=oneshot
+  RemainAfterExit=yes
+  KillMode=none
+  ExecStart=zconsole rebalance resume --all
+  [Install]
+  WantedBy=multi-user.target
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The sub-commands and their options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    plan = commands.add_parser("plan", help="measure, predict, change nothing")
+    _add_work(plan)
+    run = commands.add_parser("run", help="move the files of directories")
+    _add_work(run)
+    _add_run(run)
+    status = commands.add_parser("status", help="one job, or all")
+    status.add_argument("job", nargs="?", metavar="JOB")
+    for word, text in (("pause", "hold a running job"), ("stop", "end a running job")):
+        commands.add_parser(word, help=text).add_argument("job", metavar="JOB")
+    resume = commands.add_parser("resume", help="go on with a paused, stopped or dead job")
+    resume.add_argument("job", nargs="?", metavar="JOB")
+    resume.add_argument("--all", action="store_true", help="every job that was interrupted")
+    _add_limits(resume)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="JSON objects on stdout")
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dirs", nargs="*", metavar="DIR")
+    parser.add_argument("--engine", choices=("auto", "copy", "rewrite"), default="auto")
+    parser.add_argument(
+        "--aim",
+        choices=("balance", "width", "properties", "recordsize"),
+        default="balance",
+        help="even fill; parity width after an expansion; new compression or checksum; recordsize",
+    )
+    parser.add_argument(
+        "--accept-races",
+        action="store_true",
+        help="copy even where a write of another process could be lost",
+    )
+    parser.add_argument("--allow-non-zfs", action="store_true", help="copy on any filesystem")
+    _add_limits(parser)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit-rate", type=_size, metavar="BYTES/S")
+    parser.add_argument("--max-latency", type=_positive, metavar="SECONDS")
+    parser.add_argument("--max-bytes", type=_size, metavar="N")
+    parser.add_argument("--until-spread", type=_share, metavar="F", help="0 to 1")
+    parser.add_argument("--min-free", type=_share, metavar="F", help="share to keep free, 0 to 1")
+    parser.add_argument("--window", type=_window, metavar="HH:MM-HH:MM")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--detach", action="store_true", help="run in the background")
+    parser.add_argument("--during-scan", action="store_true", help="do not wait for scans to end")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="resumes the job if it exists")
+
+
+def _size(word: str) -> int:
+    value = parse_size(word.upper())
+    if not value:
+        raise ValueError(word)
+    return value
+
+
+def _positive(word: str) -> float:
+    value = float(word)
+    if not 0 < value < float("inf"):
+        raise ValueError(word)
+    return value
+
+
+def _share(word: str) -> float:
+    value = float(word)
+    if not 0 <= value <= 1:
+        raise ValueError(word)
+    return value
+
+
+def _window(word: str) -> str:
+    from zconsole.rebalance.pacing import window_gate
+
+    window_gate(word, lambda: 0)
+    return word
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; returns the exit code. Raises ZconsoleError."""
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {
+        "plan": _plan,
+        "run": _run,
+        "status": _status,
+        "pause": _pause,
+        "stop": _stop,
+        "resume": _resume,
+    }
+    return actions[args.action](args)
+
+
+def _limits(args: argparse.Namespace) -> dict[str, Any]:
+    """The limits that were given, by their names in the settings."""
+    given = {
+        "rate": args.limit_rate,
+        "max_latency": args.max_latency,
+        "window": args.window,
+        "max_bytes": args.max_bytes,
+        "until_spread": args.until_spread,
+        "min_free": args.min_free,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    from zconsole.rebalance.settings import Limits, Settings
+
+    if not args.dirs:
+        raise UsageError("which directories?")
+    return Settings(
+        dirs=tuple(os.path.realpath(word) for word in args.dirs),
+        engine=args.engine,
+        aim=args.aim,
+        accept_races=args.accept_races,
+        allow_non_zfs=args.allow_non_zfs,
+        during_scan=getattr(args, "during_scan", False),
+        limits=Limits(**_limits(args)),
+    )
+
+
+def _plan(args: argparse.Namespace) -> int:
+    from zconsole.rebalance import plan
+    from zconsole.rebalance.facts import Reader
+    from zconsole.rebalance.syscalls import Sys
+
+    settings, reader = _settings(args), Reader()
+    found = plan.places(settings.dirs, reader)
+    made = plan.make(Sys(), reader, found, settings.wish, settings.goal)
+    if args.json:
+        _print_json(made.as_json())
+    else:
+        print("\n".join(_plan_lines(made.as_json())))
+    return ExitCode.FAILED if made.refused else ExitCode.OK
+
+
+def _run(args: argparse.Namespace) -> int:
+    from zconsole.rebalance import jobs
+
+    if args.journal is not None and args.journal.exists():
+        record = jobs.adopt(args.journal)
+        _say(f"job {record.job}")
+    else:
+        record = _create(args)
+    if args.detach:
+        jobs.start(record)
+        return ExitCode.OK
+    return _execute(record, args.json)
+
+
+def _create(args: argparse.Namespace) -> Record:
+    """Plan a new job, show the plan, and ask."""
+    from zconsole.rebalance import jobs, store
+    from zconsole.rebalance.facts import Reader
+
+    if not args.yes and not sys.stdin.isatty():
+        raise UsageError("no terminal to ask on: pass --yes")
+    created = jobs.create(_settings(args), Reader(), args.journal)
+    _say(f"job {created.record.job}")
+    plan = created.plan.as_json()
+    if plan["refused"]:
+        raise ZconsoleError(f"refused: {plan['refused']}")
+    _say("\n".join(_plan_lines(plan)))
+    if not args.yes and not _agreed():
+        store.remove(created.record)
+        jobs.delete_journal(created.record.journal)
+        raise ZconsoleError("nothing was done")
+    return created.record
+
+
+def _agreed() -> bool:
+    _say("Move these files? [y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _execute(record: Record, as_json: bool) -> int:
+    """Run a job in this process."""
+    from zconsole.rebalance import execute
+
+    failed, interrupted = execute.execute(record, _printer(as_json))
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _printer(as_json: bool) -> Callable[[dict[str, Any]], None]:
+    if as_json:
+        return _print_json
+    return _print_line
+
+
+def _print_line(record: dict[str, Any]) -> None:
+    """Text for people: failures and skips as they happen, and the end."""
+    summary = record.get("summary")
+    if summary is not None:
+        print("\n".join(_summary_lines(summary)), flush=True)
+    elif record["outcome"] != "moved":
+        print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
+
+
+def _status(args: argparse.Namespace) -> int:
+    from zconsole.rebalance import jobs, store
+
+    found = [jobs.status(store.find(args.job))] if args.job else jobs.listed()
+    for status in found:
+        _show_status(status, args.json)
+    return ExitCode.OK
+
+
+def _show_status(status: Status, as_json: bool) -> None:
+    data = status.as_json()
+    if as_json:
+        _print_json(data)
+        return
+    done, total = size(data["bytes_done"]), size(data["bytes_total"])
+    why = f" ({data['why']})" if data["why"] else ""
+    dirs = clean(" ".join(data["dirs"]))
+    print(f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}")
+
+
+def _pause(args: argparse.Namespace) -> int:
+    return _steer(args, "pause")
+
+
+def _stop(args: argparse.Namespace) -> int:
+    return _steer(args, "stop")
+
+
+def _steer(args: argparse.Namespace, order: str) -> int:
+    from zconsole.rebalance import jobs, store
+
+    record = store.find(args.job)
+    jobs.steer(record, order)
+    _say(f"{order}: job {record.job}")
+    if args.json:
+        _print_json(jobs.status(record).as_json())
+    return ExitCode.OK
+
+
+def _resume(args: argparse.Namespace) -> int:
+    from zconsole.rebalance import jobs, store
+
+    if args.all == bool(args.job):
+        raise UsageError("resume JOB, or resume --all")
+    records = [s.record for s in jobs.resumable()] if args.all else [store.find(args.job)]
+    for record in records:
+        jobs.resume(record, _limits(args))
+        _say(f"resumed job {record.job}")
+        if args.json:
+            _print_json(jobs.status(record).as_json())
+    return ExitCode.OK
+
+
+def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for part in plan["directories"]:
+        lines.append(
+            f"{clean(part['dir'])}: {part['files']} files, {size(part['bytes'])},"
+            f" engine {part['engine'] or 'none'} ({part['why']})"
+        )
+        lines += [f"  skipped: {count} ({reason})" for reason, count in part["skipped"].items()]
+        lines += [
+            f"  {size(count)} stay allocated ({cause})"
+            for cause, count in part["pinned_bytes"].items()
+            if count
+        ]
+        if part["next_incremental_bytes"]:
+            lines.append(f"  next incremental send: {size(part['next_incremental_bytes'])} more")
+    if plan["spread_before"] is not None:
+        lines.append(
+            f"spread of pool {clean(plan['pool'])}: {plan['spread_before']:.3f} now,"
+            f" {plan['spread_after']:.3f} after ({plan['estimate']})"
+        )
+        lines.append(
+            f"to move for a spread of {plan['target_spread']:g}: {size(plan['bytes_to_target'])}"
+        )
+    lines += [f"note: {note}" for note in plan["notes"]]
+    if plan["refused"]:
+        lines.append(f"refused: {clean(plan['refused'])}")
+    return lines
+
+
+def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"moved {summary['files_moved']} files, {size(summary['bytes_moved'])};"
+        f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"
+        f" {summary['stopped_by']}"
+    ]
+    lines += [f"  skipped: {count} ({reason})" for reason, count in summary["skipped"].items()]
+    for vdev in summary["vdevs"] or ():
+        before, after = size(vdev["alloc_before"]), size(vdev["alloc_after"])
+        lines.append(f"  {clean(vdev['name'])}: {before} -> {after}")
+    return lines
+
+
+def _print_json(data: Mapping[str, Any]) -> None:
+    print(json.dumps(data, separators=(", ", ": ")), flush=True)
+
+
+def _say(text: str, end: str = "\n") -> None:
+    print(text, end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,156 @@
+"""The content of files: copied by an explicit loop with its holes, and digested.
+
+A digest does not depend on where the holes are: it covers, in order, every aligned window that
+has a byte other than zero, each with its offset, and the length of the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import mmap
+import os
+from collections.abc import Callable, Iterator
+
+from zconsole.rebalance.syscalls import Sys
+
+WINDOW = 1 << 20
+"""Bytes read, digested and written at a time; a multiple of every recordsize up to 1 MiB."""
+SMALL = 128 << 10
+"""Up to here a file with all its blocks allocated is taken to have no holes."""
+_ZEROS = bytes(WINDOW)
+
+Tick = Callable[[int], None]
+"""Called with the bytes just handled; may wait, or raise to give the file up."""
+
+
+class ChangedError(Exception):
+    """A file is not what it was a moment ago."""
+
+
+class Digest:
+    """SHA-256 over the windows of a file that are not all zero."""
+
+    def __init__(self, size: int) -> None:
+        self._hash = hashlib.sha256(size.to_bytes(8, "big"))
+
+    def update(self, offset: int, window: bytes) -> None:
+        """Take in one aligned window."""
+        if window != (_ZEROS if len(window) == WINDOW else bytes(len(window))):
+            self._hash.update(offset.to_bytes(8, "big"))
+            self._hash.update(window)
+
+    def value(self) -> bytes:
+        """The digest, 32 bytes."""
+        return self._hash.digest()
+
+
+def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick) -> bytes:
+    """Write the content of ``source`` into the empty ``target``; returns the digest.
+
+    Holes stay holes. Raises OSError, ChangedError when the file is shorter than its status said.
+    """
+    size = status.st_size
+    digest = Digest(size)
+    if status.st_blocks * 512 >= size and size <= SMALL:
+        _copy_window(sys, source, target, digest, 0, size, [(0, size)])
+        tick(size)
+        return digest.value()
+    if size:
+        sys.ftruncate(target, size)
+    for offset, length in windows(sys, source, size):
+        parts = list(segments(sys, source, offset, offset + length))
+        _copy_window(sys, source, target, digest, offset, length, parts)
+        tick(length)
+    return digest.value()
+
+
+def digest(sys: Sys, fd: int, size: int, tick: Tick, buffer: mmap.mmap | None = None) -> bytes:
+    """The digest of an open file; through ``buffer``, page-aligned, when it was opened O_DIRECT."""
+    result = Digest(size)
+    for offset, length in windows(sys, fd, size):
+        if buffer is None:
+            window = _read(sys, fd, offset, length)
+        else:
+            window = _read_direct(sys, fd, offset, length, buffer)
+        result.update(offset, window)
+        tick(length)
+    return result.value()
+
+
+def windows(sys: Sys, fd: int, size: int) -> Iterator[tuple[int, int]]:
+    """Offset and length of the aligned windows that have data; holes are passed over."""
+    offset = 0
+    while offset < size:
+        if size > SMALL:
+            data = _seek(sys, fd, offset, os.SEEK_DATA, size)
+            offset = max(offset, data - data % WINDOW)
+            if data >= size:
+                return
+        yield offset, min(WINDOW, size - offset)
+        offset += WINDOW
+
+
+def segments(sys: Sys, fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The runs of data (offset, length) between two offsets."""
+    while start < end:
+        data = _seek(sys, fd, start, os.SEEK_DATA, end)
+        if data >= end:
+            return
+        start = min(_seek(sys, fd, data, os.SEEK_HOLE, end), end)
+        if start <= data:
+            raise ChangedError("truncated while it was read")
+        yield data, start - data
+
+
+def _seek(sys: Sys, fd: int, offset: int, whence: int, end: int) -> int:
+    try:
+        return sys.lseek(fd, offset, whence)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return end
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
+            return offset if whence == os.SEEK_DATA else end
+        raise
+
+
+def _copy_window(
+    sys: Sys,
+    source: int,
+    target: int,
+    digest: Digest,
+    offset: int,
+    length: int,
+    parts: list[tuple[int, int]],
+) -> None:
+    window = _read(sys, source, offset, length)
+    digest.update(offset, window)
+    if parts == [(offset, length)]:
+        _write(sys, target, window, offset)
+        return
+    view = memoryview(window)
+    for start, count in parts:
+        _write(sys, target, view[start - offset : start - offset + count], start)
+
+
+def _read(sys: Sys, fd: int, offset: int, length: int) -> bytes:
+    data = sys.pread(fd, length, offset)
+    while len(data) < length:
+        more = sys.pread(fd, length - len(data), offset + len(data))
+        if not more:
+            raise ChangedError("truncated while it was read")
+        data += more
+    return data
+
+
+def _read_direct(sys: Sys, fd: int, offset: int, length: int, buffer: mmap.mmap) -> bytes:
+    count = sys.read_direct(fd, buffer, offset)
+    if count < length:
+        return _read(sys, fd, offset, length)
+    return buffer[:length]
+
+
+def _write(sys: Sys, fd: int, data: bytes | memoryview, offset: int) -> None:
+    written = sys.pwrite(fd, data, offset)
+    while written < len(data):
+        written += sys.pwrite(fd, memoryview(data)[written:], offset + written)

@@ -1,0 +1,436 @@
+"""The copy engine: a batch of files at a time, made durable together, replaced one by one.
+
+Order of events for a batch: copy every file under a lease into an unnamed file with all its
+metadata; one sync; read every copy back and compare; commit the intents; replace name by name;
+a moment later remove the originals that nobody touched. At any point a death leaves every name
+with a whole file, and the journal knows every temporary name.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.rebalance import content, inuse, metadata
+from zconsole.rebalance.content import ChangedError
+from zconsole.rebalance.directories import Directories, MovedError
+from zconsole.rebalance.item import (
+    TEMP_PREFIX,
+    Item,
+    Outcome,
+    Place,
+    SkipError,
+    UnsupportedError,
+)
+from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
+from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.swapping import ConflictError, Swapper
+from zconsole.rebalance.syscalls import SOURCE, Sys
+
+GRACE = 0.02
+"""Seconds between the last replacement of a batch and the first removal: time for a process that
+had looked a name up before the replacement to show itself by breaking the lease."""
+STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
+
+
+class Alarm:
+    """Raised by SIGIO: somebody wants to open a leased file for writing."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self, *_: object) -> None:
+        """The signal handler."""
+        self.raised = True
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the filesystem offers and the operator permits."""
+
+    accept_races: bool = False
+    direct: bool = False
+    """Read copies back with O_DIRECT (ZFS 2.3+), so that they come from the disks."""
+    unnamed: bool = True
+    """Begin with files of no name. Not on ZFS, which waits for a whole txg on each first link
+    (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
+    room: Callable[[], int | None] = field(default=lambda: None)
+    """Bytes that may be written before the free-space floor; None: not limited."""
+
+
+@dataclass(slots=True)
+class Engine:
+    """Copies batches. ``tick`` may wait or raise StopJobError; it must call ``service`` often."""
+
+    sys: Sys
+    journal: Journal
+    directories: Directories
+    policy: Policy
+    sync: Callable[[int], None]
+    """Makes everything written so far durable; given a descriptor on the filesystem."""
+    tick: Callable[[int], None]
+    sleep: Callable[[float], None]
+    now: Callable[[], float]
+    """Epoch seconds."""
+    unnamed: bool = field(init=False)
+    alarm: Alarm = field(default_factory=Alarm)
+    results: list[Result] = field(default_factory=list)
+    """What the journal does not know yet; committed with the next batch, or by ``flush``."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    _swappers: dict[int, Swapper] = field(default_factory=dict)
+    _items: list[Item] = field(default_factory=list)
+    _buffer: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, content.WINDOW))
+
+    def __post_init__(self) -> None:
+        self.unnamed = self.policy.unnamed
+
+    def run(self, rows: Sequence[FileRow]) -> list[Outcome]:
+        """Move these files; returns what became of each name.
+
+        Raises StopJobError, UnsupportedError, sqlite3.Error; whatever is raised, every file is
+        whole, and what the journal has as unfinished is for ``recovery``.
+        """
+        self.outcomes, self._items = [], []
+        try:
+            for row in rows:
+                self._attempt_open(row)
+            if not self.unnamed:
+                self._commit_names()
+            for item in self._live():
+                self._guarded(item, self._copy)
+            if self._live():
+                self._make_durable()
+                self._verify_all()
+                self._commit_intents()
+                self._replace_all()
+                self._finish_all()
+            self.directories.restore_times()
+        finally:
+            self._drop_all()
+        return self.outcomes
+
+    def flush(self) -> None:
+        """Tell the journal what became of the last batch."""
+        if self.results:
+            self.journal.record(self.results)
+            self.results.clear()
+
+    def service(self) -> None:
+        """Let go of files that another process is waiting to write to; call it often."""
+        if not self.alarm.raised:
+            return
+        self.alarm.raised = False
+        for item in self._live():
+            if item.leased and not self.sys.leased(item.source):
+                self._retreat(item, "open for writing")
+            elif item.copy_leased and not self.sys.leased(item.copy):
+                self.sys.lease(item.copy, fcntl.F_UNLCK)
+                item.copy_leased = False
+
+    # Copying.
+
+    def _attempt_open(self, row: FileRow) -> None:
+        names = self.journal.names_of(row)
+        try:
+            item = self._open(names)
+        except (SkipError, MovedError) as error:
+            self._report(names, "skipped", str(error))
+            return
+        except OSError as error:
+            self._report(names, *_outcome_of(error))
+            return
+        self._items.append(item)
+
+    def _open(self, names: Sequence[FileRow]) -> Item:
+        directories = [self.directories.get(row.directory) for row in names]
+        places = [
+            Place(row, directory, TEMP_PREFIX + secrets.token_hex(8).encode())
+            for row, directory in zip(names, directories, strict=True)
+        ]
+        try:
+            source = self._open_source(directories[0].fd, names[0].name)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
+                raise SkipError("changed") from error
+            raise
+        try:
+            leased = self._lease(source)
+            abilities = self._swapper(places[0]).abilities
+            meta, status = metadata.read(self.sys, source, abilities)
+            item = Item(places, source, status, meta, leased)
+            self._admit(item)
+        except BaseException:
+            self.sys.close(source)
+            raise
+        return item
+
+    def _open_source(self, directory: int, name: bytes) -> int:
+        try:
+            return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=directory)
+        except PermissionError:
+            return self.sys.open(name, SOURCE, dir_fd=directory)
+
+    def _lease(self, fd: int) -> bool:
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            if not stat.S_ISREG(self.sys.fstat(fd).st_mode):
+                raise SkipError("changed") from error
+            if error.errno == errno.EAGAIN:
+                raise SkipError("open for writing") from error
+            if self.policy.accept_races:
+                return False
+            if error.errno in (errno.EACCES, errno.EPERM):
+                raise SkipError("not permitted") from error
+            raise UnsupportedError("no leases on this filesystem") from error
+        return True
+
+    def _admit(self, item: Item) -> None:
+        row, status = item.places[0].row, item.status
+        if not stat.S_ISREG(status.st_mode) or status.st_dev != item.places[0].directory.dev:
+            raise SkipError("changed")
+        if status.st_ino != row.ino:
+            raise SkipError("replaced since the walk")
+        if status.st_nlink != len(item.places):
+            raise SkipError("hard links outside the set")
+        if item.meta.flags & metadata.IMMUTABLE:
+            raise SkipError("immutable or append-only")
+        if item.meta.flags & metadata.UNCOPYABLE:
+            raise SkipError("signed by fs-verity")
+        room = self.policy.room()
+        if room is not None and status.st_blocks * 512 > room:
+            raise SkipError("too large for the free space")
+        for place in item.places[1:]:
+            if self.sys.lstat(place.directory.fd, place.row.name).st_ino != status.st_ino:
+                raise SkipError("changed")
+
+    def _copy(self, item: Item) -> None:
+        place = item.places[0]
+        self._create(item, place)
+        abilities = self._swapper(place).abilities
+        metadata.mark(self.sys, item.copy, item.meta, abilities)
+        item.digest = content.copy(
+            self.sys, item.source, item.copy, item.status, lambda n: self._tick(item, n)
+        )
+        metadata.apply(self.sys, item.copy, item.meta, abilities)
+        copied, status = metadata.read(self.sys, item.copy, abilities)
+        item.new = status.st_ino
+        if different := item.meta.difference(copied):
+            raise SkipError(f"{different} cannot be kept")
+
+    def _create(self, item: Item, place: Place) -> None:
+        if self.unnamed:
+            try:
+                item.copy = self.sys.open_unnamed(place.directory.fd)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                    raise
+                self.unnamed = False
+                self._commit_names()
+            else:
+                return
+        self.directories.touch(place.directory)
+        place.linked = True
+        item.copy = self.sys.open_new(place.directory.fd, place.temp)
+        item.new = self.sys.fstat(item.copy).st_ino
+        self.directories.touched(place.directory)
+
+    def _commit_names(self) -> None:
+        """Commit the names of the temporary files that are going to be created."""
+        items = [item for item in self._live() if item.copy < 0]
+        creating = [
+            Intent(item.places[0].row.number, State.CREATING, item.places[0].temp, item.old, 0, b"")
+            for item in items
+        ]
+        self.journal.record(self.results, creating, self._directory_intents(items))
+        self.results.clear()
+
+    def _tick(self, item: Item, count: int) -> None:
+        self.tick(count)
+        self.service()
+        if item.done:
+            raise SkipError(item.reason or "changed")
+
+    # A batch.
+
+    def _live(self) -> list[Item]:
+        return [item for item in self._items if not item.done]
+
+    def _make_durable(self) -> None:
+        """Sync in a thread, because a writer may be waiting for us to let go of a file."""
+        errors: list[BaseException] = []
+        ended = threading.Event()
+        fd = self._live()[0].copy
+
+        def work() -> None:
+            try:
+                self.sync(fd)
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                ended.set()
+
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        while not ended.wait(0.05):
+            self.service()
+        worker.join()
+        if errors:
+            raise errors[0]
+
+    def _verify_all(self) -> None:
+        for item in self._live():
+            self._guarded(item, self._reopen)
+        for item in self._live():
+            self._guarded(item, self._verify)
+
+    def _reopen(self, item: Item) -> None:
+        """Close the copy for writing, drop it from the cache, and have it read ahead."""
+        flags = os.O_RDONLY | os.O_NOATIME
+        read_only = self.sys.reopen(item.copy, flags)
+        self.sys.close(item.copy)
+        item.copy = read_only
+        self.sys.fadvise(read_only, 0, 0, os.POSIX_FADV_DONTNEED)
+        self.sys.fadvise(read_only, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
+        if item.leased:
+            self.sys.lease(read_only, fcntl.F_RDLCK)
+            item.copy_leased = True
+
+    def _verify(self, item: Item) -> None:
+        found = self._read_back(item)
+        if found != item.digest:
+            raise OSError(errno.EIO, "the copy read back differs")
+
+    def _read_back(self, item: Item) -> bytes:
+        def tick(count: int) -> None:
+            self._tick(item, 0)
+
+        if not self.policy.direct:
+            return content.digest(self.sys, item.copy, item.size, tick)
+        fd = self.sys.reopen(item.copy, os.O_RDONLY | os.O_NOATIME | os.O_DIRECT)
+        try:
+            return content.digest(self.sys, fd, item.size, tick, self._buffer)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return content.digest(self.sys, item.copy, item.size, tick)
+        finally:
+            self.sys.close(fd)
+
+    def _commit_intents(self) -> None:
+        locked = inuse.locked_inodes()
+        for item in self._live():
+            if (item.status.st_dev, item.old) in locked:
+                self._retreat(item, "locked")
+        intents = [
+            Intent(p.row.number, State.SWAPPING, p.temp, item.old, item.new, item.digest)
+            for item in self._live()
+            for p in item.places
+        ]
+        self.journal.record(self.results, intents, self._directory_intents(self._live()))
+        self.results.clear()
+
+    def _directory_intents(self, items: Sequence[Item]) -> dict[int, tuple[int, float]]:
+        now = self.now()
+        return {
+            place.row.directory: (place.directory.mtime_ns, now)
+            for item in items
+            for place in item.places
+        }
+
+    def _replace_all(self) -> None:
+        for item in self._live():
+            self.service()
+            if not item.done:
+                self._guarded(item, self._swapper(item.places[0]).replace)
+
+    def _finish_all(self) -> None:
+        if not self._live():
+            return
+        if any(item.leased for item in self._live()):
+            self.sleep(GRACE)
+        self.service()
+        for item in self._live():
+            self._guarded(item, self._swapper(item.places[0]).finish)
+            if not item.done:
+                item.close(self.sys)
+                self._report([p.row for p in item.places], "moved", None, item.size)
+
+    # Endings.
+
+    def _swapper(self, place: Place) -> Swapper:
+        device = place.directory.dev
+        if device not in self._swappers:
+            races = self.policy.accept_races
+            self._swappers[device] = Swapper(self.sys, self.directories, Abilities(), races)
+        return self._swappers[device]
+
+    def _guarded(self, item: Item, step: Callable[[Item], None]) -> None:
+        """Run one step of one item; what goes wrong with it ends that item only."""
+        try:
+            step(item)
+        except ConflictError:
+            self._keep_both(item)
+        except SkipError as error:
+            self._retreat(item, str(error))
+        except (ChangedError, FileNotFoundError):
+            self._retreat(item, "changed")
+        except OSError as error:
+            outcome, reason = _outcome_of(error)
+            self._retreat(item, reason, outcome)
+
+    def _retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
+        """Leave the original as it was, and forget the copy."""
+        if item.done:
+            return
+        item.reason = reason
+        names = [place.row for place in item.places]
+        try:
+            self._swapper(item.places[0]).undo(item)
+        except ConflictError:
+            self._keep_both(item)
+            return
+        except OSError as error:
+            item.close(self.sys)
+            self.outcomes += [
+                Outcome(row, "failed", 0, f"{reason}; {error.strerror}") for row in names
+            ]
+            return
+        item.close(self.sys)
+        self._report(names, outcome, reason)
+
+    def _keep_both(self, item: Item) -> None:
+        """Two processes write to two versions: neither is removed, and the operator is told."""
+        item.close(self.sys)
+        for place in item.places:
+            reason = f"written to during the move; the other version is {os.fsdecode(place.temp)}"
+            self.results.append(Result(place.row.number, State.FAILED, reason, place.temp))
+            self.outcomes.append(Outcome(place.row, "failed", 0, reason))
+
+    def _drop_all(self) -> None:
+        """Forget whatever is not in place; the journal still has it to do."""
+        for item in self._live():
+            if not item.in_place:
+                self._swapper(item.places[0]).undo(item)
+            item.close(self.sys)
+
+    def _report(
+        self, names: Sequence[FileRow], outcome: str, reason: str | None, size: int = 0
+    ) -> None:
+        for row in names:
+            self.results.append(Result(row.number, STATES[outcome], reason))
+            self.outcomes.append(Outcome(row, outcome, size, reason))
+            size = 0
+
+
+def _outcome_of(error: OSError) -> tuple[str, str]:
+    if error.errno == errno.ETXTBSY:
+        return "skipped", "running executable"
+    return "failed", error.strerror or str(error)

@@ -1,0 +1,101 @@
+"""Is it working? Where the blocks of moved files lie now against before, vdev by vdev."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zconsole.errors import UnavailableError
+from zconsole.rebalance import predict, zdb
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.predict import Space
+
+INTERVAL = 10.0
+"""Seconds between two looks at the vdevs."""
+ENOUGH = 32 << 20
+"""Raw bytes that have to be expected to have moved before nothing having moved means anything."""
+TOO_LITTLE = 0.05
+"""Share of the expected movement under which nothing is taken to move."""
+STRIKES = 3
+"""Looks in a row that have to agree."""
+SAMPLES = 3
+
+Blocks = list[tuple[int, str, int]]
+
+
+@dataclass(slots=True)
+class Effect:
+    """Watches a pool while files move. Asks zpool at most every INTERVAL seconds."""
+
+    reader: Reader
+    pool: str
+    before: tuple[Space, ...]
+    raw_factor: float
+    clock: Callable[[], float]
+    now_spaces: tuple[Space, ...] = ()
+    _looked: float | None = None
+    _strikes: int = 0
+    _samples: list[tuple[str, str, int, Blocks]] = field(default_factory=list)
+
+    def look(self, force: bool = False) -> tuple[Space, ...]:
+        """The vdevs as of the last look."""
+        now = self.clock()
+        if force or self._looked is None or now - self._looked >= INTERVAL:
+            self._looked = now
+            try:
+                self.now_spaces = self.reader.spaces(self.pool)
+            except UnavailableError:
+                return self.now_spaces or self.before
+        return self.now_spaces or self.before
+
+    def spread(self) -> float:
+        """The spread as of the last look."""
+        return predict.spread(self.look())
+
+    def in_vain(self, moved: int) -> bool:
+        """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""
+        previous = self._looked
+        spaces = self.look()
+        if self._looked == previous or len(spaces) != len(self.before):
+            return False
+        expected = predict.expected_move(self.before, moved * self.raw_factor)
+        if expected < ENOUGH:
+            return False
+        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
+        self._strikes = self._strikes + 1 if max(changes) < TOO_LITTLE * expected else 0
+        return self._strikes >= STRIKES
+
+    def sample(self, dataset: str, path: str) -> None:
+        """Remember where a file's blocks lie before it is moved (root only)."""
+        if os.geteuid() != 0 or len(self._samples) >= SAMPLES:
+            return
+        inode = os.lstat(path).st_ino
+        blocks = zdb.block_addresses(self.reader.run, dataset, [inode])
+        if blocks:
+            self._samples.append((dataset, path, inode, blocks))
+
+    def samples_stayed(self) -> bool | None:
+        """Whether every block of every sample is where it was; None when zdb cannot say."""
+        verdicts = [self._stayed(*sample) for sample in self._samples]
+        self._samples = []
+        known = [verdict for verdict in verdicts if verdict is not None]
+        return all(known) if known else None
+
+    def _stayed(self, dataset: str, path: str, _: int, blocks: Blocks) -> bool | None:
+        try:
+            self.reader.sync(self.pool)
+            inode = os.lstat(path).st_ino
+        except (OSError, UnavailableError):
+            return None
+        now = zdb.block_addresses(self.reader.run, dataset, [inode])
+        return None if now is None else sorted(now) == sorted(blocks)
+
+
+def as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
+    """Allocation of every vdev before and after, raw bytes."""
+    return [
+        {"name": b.name, "alloc_before": round(b.alloc), "alloc_after": round(a.alloc)}
+        for b, a in zip(before, after, strict=False)
+    ]

@@ -1,0 +1,73 @@
+"""Running a job in this process: locks, signals, and the clean end of everything."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from zconsole.rebalance import plan
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.jobs import read_job
+from zconsole.rebalance.journal import Journal
+from zconsole.rebalance.locks import TreeLocks
+from zconsole.rebalance.run import Runner
+from zconsole.rebalance.store import JobLock, Record
+from zconsole.rebalance.syscalls import Sys
+
+STOPPING = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "hung up",
+}
+
+Show = Callable[[dict[str, Any]], None]
+
+
+def execute(record: Record, show: Show) -> tuple[int, bool]:
+    """Run a job to its end; returns how many files failed and whether SIGINT ended it.
+
+    Raises ZconsoleError when it runs already, is refused, or its tree is busy.
+    """
+    lock = JobLock(record)
+    try:
+        journal = Journal.open(record.journal)
+        try:
+            return _run(journal, show)
+        finally:
+            journal.close()
+    finally:
+        lock.close()
+
+
+def _run(journal: Journal, show: Show) -> tuple[int, bool]:
+    job, reader, system = read_job(journal), Reader(), Sys()
+    places = plan.places(job.settings.dirs, reader)
+    locks = TreeLocks(system, [place.root for place in places])
+    try:
+        journal.retry()
+        runner = Runner(system, reader, journal, job, places, show)
+        with _signals(runner):
+            summary = runner.run()
+    finally:
+        locks.close()
+    show({"summary": summary})
+    return summary["files_failed"], runner.stop == STOPPING[signal.SIGINT]
+
+
+@contextmanager
+def _signals(runner: Runner) -> Iterator[None]:
+    """Stop at the next chunk on the usual signals, and hear of broken leases."""
+
+    def stop(number: int, _: object) -> None:
+        runner.stop = STOPPING[signal.Signals(number)]
+
+    wanted: dict[signal.Signals, Any] = dict.fromkeys(STOPPING, stop)
+    wanted[signal.SIGIO] = runner.alarm
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,95 @@
+"""One inode on its way through the copy engine, with every name it has in the set."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from zconsole.rebalance.directories import Directory
+from zconsole.rebalance.journal import FileRow
+from zconsole.rebalance.metadata import Metadata
+from zconsole.rebalance.syscalls import Sys
+
+TEMP_PREFIX = b".zc-"
+KEEP_SUFFIX = b"o"
+"""Added to a temporary name: the original's second name where names cannot be exchanged."""
+
+
+class SkipError(Exception):
+    """This file is left as it was; the reason is one of a few fixed phrases."""
+
+
+class UnsupportedError(Exception):
+    """This filesystem cannot exclude lost writes; the job has to be refused."""
+
+
+class StopJobError(Exception):
+    """The job was told to stop; what is not yet in place is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one name, for the report."""
+
+    row: FileRow
+    outcome: str
+    """moved, skipped or failed."""
+    bytes: int = 0
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """One name of an item, and how far its replacement is."""
+
+    row: FileRow
+    directory: Directory
+    temp: bytes
+    linked: bool = False
+    """The temporary name may exist and hold our copy."""
+    swapped: bool = False
+    """The name holds our copy, and ``kept`` the original."""
+    kept: bytes = b""
+
+
+@dataclass(slots=True)
+class Item:
+    """An open original and its open copy. Descriptors are -1 when closed."""
+
+    places: list[Place]
+    source: int
+    status: os.stat_result
+    meta: Metadata
+    leased: bool
+    copy: int = -1
+    copy_leased: bool = False
+    digest: bytes = b""
+    new: int = 0
+    """Inode number of the copy."""
+    swapped_ctime: int = 0
+    done: bool = False
+    reason: str | None = None
+    """Why it was given up, once it is."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of content."""
+        return self.status.st_size
+
+    @property
+    def old(self) -> int:
+        """Inode number of the original."""
+        return self.status.st_ino
+
+    @property
+    def in_place(self) -> bool:
+        """Whether any of its names holds the copy now."""
+        return any(place.swapped for place in self.places)
+
+    def close(self, sys: Sys) -> None:
+        """Close both files, which ends the leases; an unnamed copy is gone."""
+        for fd in (self.copy, self.source):
+            if fd >= 0:
+                sys.close(fd)
+        self.copy = self.source = -1
+        self.done = True

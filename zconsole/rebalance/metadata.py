@@ -1,0 +1,159 @@
+"""Everything a file carries besides its content: read, put onto a copy, and compared.
+
+Owner, mode, times in nanoseconds, every extended attribute this process may see (POSIX ACLs and
+capabilities are attributes too), inode flags, project id and, on ZFS, the DOS attributes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from dataclasses import dataclass, field, replace
+
+from zconsole.rebalance import syscalls
+from zconsole.rebalance.syscalls import Sys
+
+IMMUTABLE = 0x10 | 0x20
+"""FS_IMMUTABLE_FL and FS_APPEND_FL (linux/fs.h)."""
+UNCOPYABLE = 0x0010_0000
+"""FS_VERITY_FL: a copy cannot carry the signature."""
+KEPT_FLAGS = 0x0003_80FF | 0x0080_0000 | 0x0200_0000 | 0x2000_0000
+"""What a user may set on a file (FS_FL_USER_MODIFIABLE), and NOCOW, DAX, PROJINHERIT."""
+_ABSENT = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+_FSX = struct.Struct("=5I8x")
+_LONG = struct.Struct("=l4x") if struct.calcsize("l") == 4 else struct.Struct("l")
+
+
+@dataclass(slots=True)
+class Abilities:
+    """Which of the flag ioctls a filesystem answers; learnt from the first file asked."""
+
+    flags: bool = True
+    project: bool = True
+    dos: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What a copy must have like its original. Times are nanoseconds."""
+
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    mtime_ns: int
+    atime_ns: int
+    flags: int = 0
+    project: int = 0
+    dos: int = 0
+    xattrs: dict[str, bytes] = field(default_factory=dict)
+
+    def same(self, other: Metadata) -> bool:
+        """Whether nothing differs; access time aside, which any reader may move."""
+        return self.difference(replace(other, atime_ns=self.atime_ns)) is None
+
+    def difference(self, other: Metadata) -> str | None:
+        """What differs, in a word; None when nothing does."""
+        pairs = {
+            "mode": self.mode == other.mode,
+            "owner": (self.uid, self.gid) == (other.uid, other.gid),
+            "size": self.size == other.size,
+            "times": (self.mtime_ns, self.atime_ns) == (other.mtime_ns, other.atime_ns),
+            "flags": (self.flags, self.dos) == (other.flags, other.dos),
+            "project": self.project == other.project,
+            "xattrs": self.xattrs == other.xattrs,
+        }
+        return next((word for word, equal in pairs.items() if not equal), None)
+
+
+def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_result]:
+    """The metadata and status of an open file. Raises OSError."""
+    status = sys.fstat(fd)
+    return (
+        Metadata(
+            mode=status.st_mode,
+            uid=status.st_uid,
+            gid=status.st_gid,
+            size=status.st_size,
+            mtime_ns=status.st_mtime_ns,
+            atime_ns=status.st_atime_ns,
+            flags=_flags(sys, fd, abilities),
+            project=_project(sys, fd, abilities),
+            dos=_dos(sys, fd, abilities),
+            xattrs={name: sys.getxattr(fd, name) for name in sys.listxattr(fd)},
+        ),
+        status,
+    )
+
+
+def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> None:
+    """Give an empty copy its inode flags and project: some count only before the first write."""
+    present = _flags(sys, fd, abilities)
+    if (present ^ wanted.flags) & KEPT_FLAGS:
+        raw = _LONG.unpack(sys.ioctl(fd, syscalls.FS_IOC_GETFLAGS, bytes(_LONG.size)))[0]
+        word = (raw & ~KEPT_FLAGS) | (wanted.flags & KEPT_FLAGS)
+        sys.ioctl(fd, syscalls.FS_IOC_SETFLAGS, _LONG.pack(word))
+    if _project(sys, fd, abilities) != wanted.project:
+        fields = list(_FSX.unpack(sys.ioctl(fd, syscalls.FS_IOC_FSGETXATTR, bytes(_FSX.size))))
+        fields[3] = wanted.project
+        sys.ioctl(fd, syscalls.FS_IOC_FSSETXATTR, _FSX.pack(*fields))
+
+
+def apply(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> None:
+    """Put owner, attributes, mode, DOS flags and times onto a written copy, in the safe order.
+
+    Owner first (it clears setuid bits and capabilities), times last. Raises OSError.
+    """
+    now = sys.fstat(fd)
+    if (now.st_uid, now.st_gid) != (wanted.uid, wanted.gid):
+        sys.fchown(fd, wanted.uid, wanted.gid)
+    for name in sys.listxattr(fd):
+        if name not in wanted.xattrs:
+            sys.removexattr(fd, name)
+    for name, value in wanted.xattrs.items():
+        sys.setxattr(fd, name, value)
+    sys.fchmod(fd, wanted.mode & 0o7777)
+    if abilities.dos and _dos(sys, fd, abilities) != wanted.dos:
+        sys.ioctl(fd, syscalls.ZFS_IOC_SETDOSFLAGS, struct.pack("=Q", wanted.dos))
+    sys.set_times(fd, wanted.atime_ns, wanted.mtime_ns)
+
+
+def _flags(sys: Sys, fd: int, abilities: Abilities) -> int:
+    if not abilities.flags:
+        return 0
+    try:
+        raw = sys.ioctl(fd, syscalls.FS_IOC_GETFLAGS, bytes(_LONG.size))
+    except OSError as error:
+        abilities.flags = _still_there(error)
+        return 0
+    return int(_LONG.unpack(raw)[0]) & (KEPT_FLAGS | IMMUTABLE | UNCOPYABLE)
+
+
+def _project(sys: Sys, fd: int, abilities: Abilities) -> int:
+    if not abilities.project:
+        return 0
+    try:
+        raw = sys.ioctl(fd, syscalls.FS_IOC_FSGETXATTR, bytes(_FSX.size))
+    except OSError as error:
+        abilities.project = _still_there(error)
+        return 0
+    return int(_FSX.unpack(raw)[3])
+
+
+def _dos(sys: Sys, fd: int, abilities: Abilities) -> int:
+    if not abilities.dos:
+        return 0
+    try:
+        raw = sys.ioctl(fd, syscalls.ZFS_IOC_GETDOSFLAGS, bytes(8))
+    except OSError as error:
+        abilities.dos = _still_there(error)
+        return 0
+    return int(struct.unpack("=Q", raw)[0])
+
+
+def _still_there(error: OSError) -> bool:
+    """False for a filesystem without the ioctl; any other error is a failure of this file."""
+    if error.errno in _ABSENT:
+        return False
+    raise error

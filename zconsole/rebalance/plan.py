@@ -1,0 +1,361 @@
+"""The plan of a job: measured, predicted, and refused where it cannot work."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zconsole.errors import NotFoundError, UsageError
+from zconsole.rebalance import choice, facts, predict, survey, walk, zdb
+from zconsole.rebalance.choice import Choice, Wish
+from zconsole.rebalance.facts import Dataset, Mount, Pool, Reader
+from zconsole.rebalance.survey import Ages, Sink, Survey
+from zconsole.rebalance.syscalls import Sys
+
+BATCH_BYTES = 256 << 20
+"""What the copy engine has in flight beside a file that is larger."""
+FLOOR = 0.05
+"""Share of a pool that stays free unless told otherwise; ZFS slows down when nearly full."""
+TARGET = 0.05
+"""The spread a plan speaks of when none is asked for."""
+NO_GAIN = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How far a job is to go. ``min_free`` is a share of the pool."""
+
+    until_spread: float | None = None
+    max_bytes: int | None = None
+    min_free: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One directory of the job and the filesystem it is on."""
+
+    root: bytes
+    mount: Mount
+    dataset: Dataset | None
+
+    @property
+    def key(self) -> str:
+        """What tells this filesystem from others, on every boot."""
+        return f"{self.mount.kind}:{self.mount.source}"
+
+
+@dataclass(slots=True)
+class DirectoryPlan:
+    """What happens to one directory."""
+
+    place: Place
+    found: Survey
+    choice: Choice
+    files: int
+    bytes: int
+    pinned: dict[str, int | None] = field(default_factory=dict)
+    space_needed: int = 0
+
+    @property
+    def pinned_most(self) -> int:
+        """Bytes that stay allocated after the move: the causes overlap, so the largest."""
+        return max((n or 0 for n in self.pinned.values()), default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of the contract."""
+        zfs = self.place.dataset is not None
+        return {
+            "dir": os.fsdecode(self.place.root),
+            "dataset": self.place.dataset.name if self.place.dataset else None,
+            "files": self.files,
+            "bytes": self.bytes,
+            "skipped": dict(self.found.skipped),
+            "sampled": dict(self.found.sampled),
+            "engine": self.choice.engine,
+            "why": self.choice.why,
+            "space_needed_bytes": self.space_needed,
+            "pinned_bytes": self.pinned,
+            "next_incremental_bytes": self.found.snapshot_bytes if zfs else None,
+            "old_bytes": self.found.old_allocated if zfs else None,
+        }
+
+
+@dataclass(slots=True)
+class Plan:
+    """All directories and the pool."""
+
+    directories: list[DirectoryPlan]
+    pool: Pool | None
+    after: list[predict.Space]
+    bytes_to_target: int | None
+    target: float
+    available: int
+    """Bytes that may be used before the floor is reached."""
+    estimate: str
+    """What the source of the bytes was taken from."""
+    notes: list[str] = field(default_factory=list)
+    refused: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One object: totals, the pool, and every directory."""
+        pool, first = self.pool, self.directories[0]
+        directories = [directory.as_json() for directory in self.directories]
+        summed = {k: sum(d[k] for d in directories) for k in ("files", "bytes")}
+        return {
+            "version": 1,
+            **{k: v for k, v in first.as_json().items() if len(directories) == 1},
+            **summed,
+            "directories": directories,
+            "pool": pool.name if pool else None,
+            "spread_before": predict.spread(pool.spaces) if pool else None,
+            "spread_after": predict.spread(self.after) if pool else None,
+            "target_spread": self.target if pool else None,
+            "bytes_to_target": self.bytes_to_target,
+            "available_bytes": self.available,
+            "fragmentation": pool.fragmentation if pool else None,
+            "scanning": pool.scanning if pool else None,
+            "vdevs": [
+                {"name": b.name, "fill_before": b.fill, "fill_after": a.fill}
+                for b, a in zip(pool.spaces, self.after, strict=True)
+            ]
+            if pool
+            else None,
+            "estimate": self.estimate,
+            "notes": self.notes,
+            "refused": self.refused,
+        }
+
+
+def places(directories: Sequence[str], reader: Reader) -> list[Place]:
+    """The directories with their filesystems.
+
+    Raises NotFoundError, UsageError for one inside another, UnavailableError.
+    """
+    found: list[Place] = []
+    for directory in directories:
+        try:
+            root = walk.resolve(directory)
+            mount = facts.mount_of(Path(os.fsdecode(root)).stat().st_dev)
+        except OSError as error:
+            raise NotFoundError(f"{directory}: {error.strerror}") from error
+        mount = mount or Mount("unknown", "", "/")
+        dataset = reader.dataset(mount.source) if mount.kind == "zfs" else None
+        found.append(Place(root, mount, dataset))
+    _refuse_nested([place.root for place in found])
+    return found
+
+
+def _refuse_nested(roots: Sequence[bytes]) -> None:
+    for root in roots:
+        for other in roots:
+            inside = root != other and root.startswith(other.rstrip(b"/") + b"/")
+            if inside or roots.count(root) > 1:
+                raise UsageError(f"{os.fsdecode(root)} is inside {os.fsdecode(other)}")
+
+
+def make(
+    sys: Sys,
+    reader: Reader,
+    found: Sequence[Place],
+    wish: Wish,
+    goal: Goal,
+    sink: Sink | None = None,
+) -> Plan:
+    """Walk, measure and predict. Every portion walked also goes to ``sink``."""
+    pools = sorted({place.dataset.pool for place in found if place.dataset})
+    pool = reader.pool(pools[0]) if pools else None
+    added = reader.added(pools[0]) if pools and os.geteuid() == 0 else None
+    roots = [(p.root, _ages(p.dataset, added), _available(p.root, pool, goal)) for p in found]
+    try:
+        surveys, links = survey.survey(sys, roots, sink)
+    except OSError as error:
+        raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
+    plans = [
+        _directory_plan(sys, reader, place, pool, wish, measured)
+        for place, measured in zip(found, surveys, strict=True)
+    ]
+    _leave_out_split(plans, links)
+    plan = _predicted(reader, plans, pool, goal)
+    plan.notes += _notes(plan)
+    plan.refused = _refusal(plan, pools, wish, goal)
+    return plan
+
+
+def _ages(dataset: Dataset | None, added: int | None) -> Ages:
+    if dataset is None:
+        return Ages()
+    snapshots = [snapshot.creation for snapshot in dataset.snapshots]
+    cloned = [snapshot.creation for snapshot in dataset.snapshots if snapshot.clones]
+    if dataset.is_on("origin"):
+        cloned.append(dataset.number("creation") or 0)
+    # Seconds: what was written within the snapshot's own second counts as held by it.
+    return Ages(
+        snapshot=max(snapshots) + 1 if snapshots else None,
+        clone=max(cloned) + 1 if cloned else None,
+        addition=added,
+    )
+
+
+def _directory_plan(
+    sys: Sys, reader: Reader, place: Place, pool: Pool | None, wish: Wish, found: Survey
+) -> DirectoryPlan:
+    able = can_rewrite(sys, place.root) if place.dataset else False
+    exported = choice.is_exported(place.mount.point)
+    chosen = choice.choose(wish, place.mount, place.dataset, reader.version(), able, exported)
+    plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
+    plan.pinned = _pinned(place.dataset, pool, found)
+    in_flight = min(BATCH_BYTES, found.allocated)
+    if chosen.engine == "copy":
+        in_flight = max(in_flight, found.largest)
+        if found.too_large:
+            found.skipped["too large for the free space"] += found.too_large
+    plan.space_needed = in_flight + plan.pinned_most
+    return plan
+
+
+def _pinned(dataset: Dataset | None, pool: Pool | None, found: Survey) -> dict[str, int | None]:
+    if dataset is None or pool is None:
+        return dict.fromkeys(("snapshots", "clones", "checkpoint", "dedup", "block_clones"))
+    return {
+        "snapshots": found.snapshot_allocated,
+        "clones": found.clone_allocated,
+        "checkpoint": found.allocated if pool.checkpoint else 0,
+        "dedup": found.allocated if dataset.is_on("dedup") else 0,
+        "block_clones": min(found.allocated, pool.number("bclonesaved")),
+    }
+
+
+def _leave_out_split(plans: Sequence[DirectoryPlan], links: survey.Links) -> None:
+    """A copy cannot keep hard links to names outside the set: those files are skipped."""
+    for root, names, size in links.split():
+        plan = plans[root]
+        if plan.choice.engine == "copy":
+            plan.found.skipped["hard links outside the set"] += names
+            plan.files -= names
+            plan.bytes -= size
+
+
+def can_rewrite(sys: Sys, root: bytes) -> bool | None:
+    """Whether the kernel rewrites files here; None when there was no file to ask with.
+
+    A range behind the end of a file is nothing to do, so asking changes nothing (zfs_rewrite).
+    """
+    for portion in walk.Walk(sys, [root]):
+        for name, _ in portion.files[:16]:
+            try:
+                flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                fd = sys.open(name, flags, dir_fd=portion.fd)
+            except OSError:
+                continue
+            try:
+                if stat.S_ISREG(sys.fstat(fd).st_mode):
+                    sys.rewrite(fd, 1 << 62, 1)
+            except OSError:
+                return False
+            else:
+                return True
+            finally:
+                sys.close(fd)
+    return None
+
+
+def _predicted(reader: Reader, plans: list[DirectoryPlan], pool: Pool | None, goal: Goal) -> Plan:
+    available = min(_available(plan.place.root, pool, goal) for plan in plans)
+    target = goal.until_spread if goal.until_spread is not None else TARGET
+    if pool is None or not pool.spaces:
+        return Plan(plans, None, [], None, target, available, "size")
+    source, estimate = _source(reader, plans, pool)
+    allocated = sum(plan.found.allocated for plan in plans)
+    pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
+    size = sum(plan.bytes for plan in plans)
+    by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
+    limit = by_byte * min(size, goal.max_bytes or size)
+    raw = predict.raw_to_target(pool.spaces, target, limit, source, pinned)
+    reaches = goal.until_spread is not None and raw is not None
+    moved = raw if reaches and raw is not None else limit
+    after = predict.rewritten(pool.spaces, moved, source, pinned)
+    wanted = None if raw is None or not by_byte else round(raw / by_byte)
+    return Plan(plans, pool, after, wanted, target, available, estimate)
+
+
+def _source(
+    reader: Reader, plans: Sequence[DirectoryPlan], pool: Pool
+) -> tuple[list[float] | None, str]:
+    """On which vdevs the bytes to move lie now, and how that is known."""
+    blocks: list[tuple[int, str, int]] = []
+    files = 0
+    if os.geteuid() == 0:
+        for plan in plans:
+            if plan.place.dataset and plan.found.inodes:
+                name, inodes = plan.place.dataset.name, plan.found.inodes
+                blocks += zdb.block_addresses(reader.run, name, inodes) or []
+                files += len(inodes)
+    shares = zdb.vdev_shares(blocks, [space.name for space in pool.spaces]) if blocks else None
+    if shares is not None:
+        return shares, f"zdb on {files} sampled files"
+    if pool.added is not None:
+        return None, "age: files older than the newest vdev"
+    return None, "all data alike"
+
+
+def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
+    status = os.statvfs(root)
+    free = status.f_bavail * status.f_frsize
+    share = goal.min_free if goal.min_free is not None else FLOOR if pool else 0.0
+    if pool is None:
+        return max(0, free - round(share * status.f_blocks * status.f_frsize))
+    above = (pool.number("free") - share * pool.number("size")) / pool.raw_factor
+    return max(0, round(min(free, above)))
+
+
+def _notes(plan: Plan) -> list[str]:
+    notes = []
+    pool = plan.pool
+    if pool is not None:
+        if len(pool.spaces) == 1:
+            notes.append("one vdev: there is nothing to balance")
+        if pool.scanning:
+            notes.append(f"a {pool.scanning} is running: the job waits for its end")
+        if pool.health != "ONLINE":
+            notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
+        if pool.checkpoint:
+            notes.append("a checkpoint keeps every block that is freed")
+    held = sum(
+        s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
+    )
+    if held:
+        notes.append(f"{held} snapshots are held")
+    if os.geteuid() != 0:
+        notes.append("not root: files of others are skipped, trusted attributes are not seen")
+    return notes
+
+
+def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | None:
+    if len(pools) > 1 or (pools and any(d.place.dataset is None for d in plan.directories)):
+        return "the directories are not all on one pool: run a job for each"
+    for directory in plan.directories:
+        if directory.choice.engine is None:
+            return f"{os.fsdecode(directory.place.root)}: {directory.choice.why}"
+    needed = sum(d.pinned_most for d in plan.directories)
+    needed += max(d.space_needed - d.pinned_most for d in plan.directories)
+    if needed > plan.available and any(d.pinned_most for d in plan.directories):
+        return f"needs {needed} bytes and only {plan.available} are free above the floor"
+    if plan.available <= 0:
+        return "no free space above the floor"
+    return _aim_refusal(plan, wish, goal)
+
+
+def _aim_refusal(plan: Plan, wish: Wish, goal: Goal) -> str | None:
+    if plan.pool is None or wish.aim != "balance":
+        return None
+    before, after = predict.spread(plan.pool.spaces), predict.spread(plan.after)
+    if goal.until_spread is not None and plan.bytes_to_target is None:
+        return f"a spread of {goal.until_spread:g} cannot be reached: {before:.3f} to {after:.3f}"
+    pinned = any(d.pinned_most for d in plan.directories)
+    if pinned and len(plan.after) > 1 and after > before - NO_GAIN:
+        return f"the spread would not improve ({before:.3f} to {after:.3f}): old blocks are pinned"
+    return None

@@ -1,0 +1,186 @@
+"""Tidying up after a death, from the journal alone.
+
+For every file whose intent was committed, look at what its names hold now. A name that holds the
+original keeps it; a name that holds the copy keeps that, unless the original was written to
+since. Nothing is removed that is neither our copy nor proven to equal what stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.rebalance import content, metadata
+from zconsole.rebalance.directories import Directories, MovedError
+from zconsole.rebalance.item import KEEP_SUFFIX
+from zconsole.rebalance.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.syscalls import SOURCE, Sys
+
+FOREIGN = 30.0
+"""A directory changed this many seconds after our intent was changed by somebody else."""
+
+
+@dataclass(slots=True)
+class Version:
+    """One of the two versions of a file, as found under some name; open, leased if possible."""
+
+    fd: int
+    digest: bytes
+    meta: metadata.Metadata
+    ctime_ns: int
+    leased: bool
+    """False while another process has it open for writing."""
+
+
+@dataclass(slots=True)
+class Recovery:
+    """Settles what a death left. ``tick`` may wait; it is called with bytes read."""
+
+    sys: Sys
+    journal: Journal
+    directories: Directories
+    tick: Callable[[int], None]
+    now: Callable[[], float]
+    """Epoch seconds."""
+    kept: list[tuple[FileRow, str]] = field(default_factory=list)
+    """Files of which two versions remain, and under which name the other is."""
+    _results: list[Result] = field(default_factory=list)
+    _halfway: set[tuple[int, int]] = field(default_factory=set)
+    """Device and inode of originals that still have one of their several names."""
+
+    def run(self) -> int:
+        """Settle every unfinished file; returns how many there were. Raises OSError."""
+        rows = self.journal.unfinished()
+        times = self._wanted_times()
+        self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
+        self._note_halfway(rows)
+        for row in rows:
+            self._settle(row)
+        for number, mtime_ns in times.items():
+            fd = self.directories.get(number).fd
+            self.sys.set_times(fd, self.sys.fstat(fd).st_atime_ns, mtime_ns)
+        self.journal.record(self._results)
+        self.directories.close()
+        return len(rows)
+
+    def _settle(self, row: FileRow) -> None:
+        try:
+            fd = self.directories.get(row.directory).fd
+            state, reason = self._settle_in(fd, row)
+        except (MovedError, OSError) as error:
+            word = error.strerror if isinstance(error, OSError) else str(error)
+            state, reason = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left"
+        if state is State.FAILED:
+            self.kept.append((row, reason or ""))
+        kept = row.temp if state is State.FAILED else None
+        self._results.append(Result(row.number, state, reason, kept))
+
+    def _settle_in(self, fd: int, row: FileRow) -> tuple[State, str | None]:
+        temp = row.temp or b""
+        keep = temp + KEEP_SUFFIX
+        at_name, at_temp, at_keep = (self._inode(fd, n) for n in (row.name, temp, keep))
+        if row.state is State.CREATING:
+            if at_temp not in (None, row.old):
+                self.sys.unlink(fd, temp)
+            return self._again(row)
+        if at_name == row.old:
+            self._discard(fd, temp, at_temp, row.new)
+            self._discard(fd, keep, at_keep, row.old)
+            return self._again(row)
+        self._discard(fd, temp, at_temp, row.new if at_name != row.new else None)
+        original = temp if at_temp == row.old else keep if at_keep == row.old else None
+        if original is None:
+            return (State.MOVED, None) if at_name == row.new else (State.SKIPPED, "changed")
+        if at_name != row.new:
+            self.sys.unlink(fd, original)
+            return State.SKIPPED, "changed"
+        return self._choose(fd, row, original)
+
+    def _again(self, row: FileRow) -> tuple[State, str | None]:
+        """Back into the queue; a name that only follows another waits for that one."""
+        first = self.journal.is_first(row)
+        return (State.TODO if first else State.LINKED), None
+
+    def _choose(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
+        """Both versions exist and the copy has the name: keep the one that was written to."""
+        with self._version(fd, original) as old, self._version(fd, row.name) as new:
+            halfway = row.nlink > 1 and (self._device(row), row.old) in self._halfway
+            if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
+                self.sys.unlink(fd, original)
+                return State.MOVED, None
+            if _replaceable(new, old, row.digest) and self._quiet(new):
+                self.sys.rename(fd, original, row.name)
+                return self._again(row)
+        name = os.fsdecode(original)
+        return State.FAILED, f"written to during the move; the other version is {name}"
+
+    @contextlib.contextmanager
+    def _version(self, fd: int, name: bytes) -> Iterator[Version]:
+        file = self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=fd)
+        try:
+            leased = self._lease(file)
+            meta, status = metadata.read(self.sys, file, Abilities())
+            digest = content.digest(self.sys, file, status.st_size, self.tick)
+            yield Version(file, digest, meta, status.st_ctime_ns, leased)
+        finally:
+            self.sys.close(file)
+
+    def _lease(self, fd: int) -> bool:
+        """False only when somebody has the file open for writing."""
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            return error.errno != errno.EAGAIN
+        return True
+
+    def _quiet(self, version: Version) -> bool:
+        """Whether nobody has opened this version for writing since it was read."""
+        if not version.leased:
+            return False
+        return self._lease(version.fd)
+
+    def _note_halfway(self, rows: Sequence[FileRow]) -> None:
+        for row in rows:
+            if row.nlink == 1 or row.state is not State.SWAPPING:
+                continue
+            with contextlib.suppress(MovedError, OSError):
+                fd = self.directories.get(row.directory).fd
+                if row.old is not None and self._inode(fd, row.name) == row.old:
+                    self._halfway.add((self._device(row), row.old))
+
+    def _device(self, row: FileRow) -> int:
+        return self.journal.directory(row.directory).dev
+
+    def _discard(self, fd: int, name: bytes, found: int | None, ours: int | None) -> None:
+        if found is not None and found == ours:
+            self.sys.unlink(fd, name)
+
+    def _inode(self, fd: int, name: bytes) -> int | None:
+        try:
+            return self.sys.lstat(fd, name).st_ino
+        except FileNotFoundError:
+            return None
+
+    def _wanted_times(self) -> dict[int, int]:
+        """Modification time (ns) that each directory we worked in is to have again."""
+        wanted = {}
+        for number, (mtime_ns, since) in self.journal.open_directories().items():
+            try:
+                now = self.directories.get(number).mtime_ns
+            except MovedError:
+                continue
+            wanted[number] = mtime_ns if now / 1e9 <= since + FOREIGN else now
+        return wanted
+
+
+def _replaceable(version: Version, by: Version, digest: bytes | None) -> bool:
+    """Whether nothing would be lost with ``version``: it is what was copied, and not the newer."""
+    if version.digest != digest or not version.leased:
+        return False
+    same = version.meta.same(by.meta)
+    return same or by.digest != digest or version.ctime_ns <= by.ctime_ns

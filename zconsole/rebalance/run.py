@@ -1,0 +1,388 @@
+"""A job from its journal to its end: what the process of `rebalance run` does."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance import effect, gating
+from zconsole.rebalance.copying import Alarm, Engine, Policy
+from zconsole.rebalance.directories import Directories, open_path
+from zconsole.rebalance.effect import Effect
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.item import Outcome, StopJobError, UnsupportedError
+from zconsole.rebalance.journal import FileRow, Journal, State
+from zconsole.rebalance.pacing import Pacer
+from zconsole.rebalance.plan import BATCH_BYTES, Place
+from zconsole.rebalance.predict import Space
+from zconsole.rebalance.progress import Progress
+from zconsole.rebalance.recovery import Recovery
+from zconsole.rebalance.rewriting import Rewriter
+from zconsole.rebalance.settings import Limits, Settings
+from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.watch import SpaceGate
+
+BATCH_FILES = 1000
+DESCRIPTORS_A_FILE = 4
+SMALLEST_BATCH = 8 << 20
+BATCH_SECONDS = 4.0
+LOOKS_TO_TARGET = 64
+"""At least so many looks at the vdevs on the way to a target spread."""
+OPEN_DIRECTORIES = 256
+FULL = ("No space left on device", "Disk quota exceeded")
+FULL_STRIKES = 3
+"""Batches in a row without space before the job stops."""
+GOALS = ("done", "target spread reached", "byte limit reached")
+SAMPLE_SIZE = 128 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Where time comes from."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    epoch: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    local: Callable[[], datetime] = datetime.now
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a journal says about the job it belongs to."""
+
+    name: str
+    settings: Settings
+    engines: Mapping[str, str]
+    """Engine by root path."""
+    spaces: tuple[Space, ...]
+    """The vdevs when the job began."""
+    raw_factor: float
+    reserve: int
+    bytes_to_target: int | None
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs one job. ``show`` is given every finished file."""
+
+    sys: Sys
+    reader: Reader
+    journal: Journal
+    job: Job
+    places: Sequence[Place]
+    show: Callable[[dict[str, Any]], None]
+    clocks: Clocks = field(default_factory=Clocks)
+    alarm: Alarm = field(default_factory=Alarm)
+    stop: str | None = None
+    """Set by a signal handler: why to stop."""
+    progress: Progress = field(init=False)
+    _pacer: Pacer = field(init=False)
+    _directories: Directories = field(init=False)
+    _engine: Engine = field(init=False)
+    _rewriter: Rewriter = field(init=False)
+    _around: gating.Surroundings = field(init=False)
+    _limits: Limits = field(init=False)
+    _order: str = "run"
+    _current: FileRow | None = None
+    _batch_bytes: int = 32 << 20
+    _full: int = 0
+    _paths: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        clock = self.clocks.monotonic
+        self._limits = self.job.settings.limits
+        self._directories = Directories(self.sys, self.journal.directory)
+        self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
+        self.progress.current = self._current_path
+        self._around = self._surroundings()
+        self._pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
+        self._set_limits(self._limits)
+        policy = Policy(
+            accept_races=self.job.settings.accept_races,
+            direct=self._around.pool is not None and self.reader.version() >= (2, 3),
+            unnamed=self._around.pool is None,
+            room=self._around.space.room,
+        )
+        self._engine = Engine(
+            self.sys, self.journal, self._directories, policy, self._sync, self._tick,
+            self.clocks.sleep, self.clocks.epoch, self.alarm,
+        )  # fmt: skip
+        results = self._engine.results
+        self._rewriter = Rewriter(
+            self.sys, self.journal, self._directories, self._tick, clock, results
+        )
+        self._pacer.service = self._engine.service
+
+    def run(self) -> dict[str, Any]:
+        """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
+        began = self.clocks.monotonic()
+        stopped_by = "done"
+        try:
+            self._adopt_devices()
+            self._recover()
+            self._count()
+            self._move_all()
+        except StopJobError as error:
+            stopped_by = str(error)
+        except UnsupportedError as error:
+            self._settle(str(error))
+            raise ZconsoleError(f"refused: {error} (--accept-races)") from error
+        self._settle(stopped_by)
+        return self._summary(stopped_by, self.clocks.monotonic() - began)
+
+    def _settle(self, stopped_by: str) -> None:
+        """Leave nothing unfinished behind, and say how it ended."""
+        self._engine.flush()
+        self._directories.close()
+        self._recover()
+        self.progress.state = "finished" if stopped_by in GOALS else "stopped"
+        self.progress.why = stopped_by
+        self._count()
+        self.progress.publish()
+
+    # Setting up.
+
+    def _surroundings(self) -> gating.Surroundings:
+        clock, job = self.clocks.monotonic, self.job
+        dataset = self.places[0].dataset
+        watching = None
+        if dataset is not None and job.spaces:
+            watching = Effect(self.reader, dataset.pool, job.spaces, job.raw_factor, clock)
+        return gating.Surroundings(
+            reader=self.reader,
+            places=self.places,
+            space=SpaceGate(self.places[0].root, job.reserve, clock),
+            effect=watching,
+            clock=clock,
+            now=self.clocks.epoch,
+            local=self.clocks.local,
+            left=lambda: max(0, self.progress.bytes_total - self.progress.bytes_done),
+            note=self.progress.notes.append,
+            during_scan=job.settings.during_scan,
+        )
+
+    def _set_limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self._pacer.rate = limits.rate
+        own = [self._obey]
+        self._pacer.gates = [
+            *own, *gating.limiting(limits, self._around), *gating.lasting(self._around)
+        ]  # fmt: skip
+
+    def _obey(self) -> str | None:
+        """The gate of orders: signals, and what other processes wrote into the journal."""
+        if self.stop:
+            raise StopJobError(self.stop)
+        if self.journal.others_wrote():
+            control = self.journal.get("control") or {}
+            self._order = control.get("order", "run")
+            wanted = self.job.settings.limits.changed(control.get("limits") or {})
+            if wanted != self._limits:
+                self._set_limits(wanted)
+        if self._order == "stop":
+            raise StopJobError("stop")
+        return "paused" if self._order == "pause" else None
+
+    def _adopt_devices(self) -> None:
+        """Find the roots again, by filesystem and inode; device numbers may be new."""
+        changes = {}
+        by_root = {place.root: place for place in self.places}
+        keys = self.journal.get("keys") or {}
+        for row in self.journal.roots():
+            place = by_root.get(row.name)
+            fd = open_path(self.sys, row.name)
+            status = self.sys.fstat(fd)
+            self.sys.close(fd)
+            known = place is not None and keys.get(os.fsdecode(row.name)) == place.key
+            if not known or status.st_ino != row.ino:
+                raise ZconsoleError(f"{os.fsdecode(row.name)} is not what it was when walked")
+            if status.st_dev != row.dev:
+                changes[row.dev] = status.st_dev
+        if changes:
+            self.journal.change_devices(changes)
+
+    def _recover(self) -> None:
+        def tick(count: int) -> None:
+            self.progress.work(0)
+
+        Recovery(self.sys, self.journal, self._directories, tick, self.clocks.epoch).run()
+
+    def _count(self) -> None:
+        counts = self.journal.counts()
+        done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
+        self.progress.files_total = sum(files for files, _ in counts.values())
+        self.progress.bytes_total = sum(size for _, size in counts.values())
+        self.progress.files_done = sum(files for files, _ in done)
+        self.progress.bytes_done = sum(size for _, size in done)
+
+    # Moving.
+
+    def _move_all(self) -> None:
+        self._tick(0)
+        engine_of = {
+            row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
+        }
+        for rows in self._batches():
+            self._sample(rows)
+            copied: list[FileRow] = []
+            rewritten: list[FileRow] = []
+            for row in rows:
+                device = self.journal.directory(row.directory).dev
+                (copied if engine_of[device] == "copy" else rewritten).append(row)
+            began, handled = self.clocks.monotonic(), self.progress.handled
+            self._copy(copied)
+            self._rewrite(rewritten)
+            self._size_batches(self.clocks.monotonic() - began, self.progress.handled - handled)
+            self._judge()
+
+    def _batches(self) -> Iterator[list[FileRow]]:
+        """The queue in portions that are made durable together."""
+        cursor, files = (-1, -1, -1), _batch_files()
+        moved = self.journal.moved_bytes()
+        batch: list[FileRow] = []
+        size = 0
+        while rows := self.journal.todo(cursor, files):
+            for rank, row in rows:
+                cursor = (rank, row.directory, row.number)
+                if self._limits.max_bytes is not None and moved >= self._limits.max_bytes:
+                    yield batch
+                    raise StopJobError("byte limit reached")
+                batch.append(row)
+                size, moved = size + row.size, moved + row.size
+                if size >= self._batch_bytes or len(batch) >= files:
+                    yield batch
+                    batch, size = [], 0
+        yield batch
+
+    def _size_batches(self, seconds: float, size: int) -> None:
+        """Aim the next batch at BATCH_SECONDS, and at enough looks on the way to a target."""
+        if seconds > 0 and size:
+            self._batch_bytes = round(size / seconds * BATCH_SECONDS)
+        largest = BATCH_BYTES
+        if self._limits.until_spread is not None and self.job.bytes_to_target:
+            largest = min(largest, self.job.bytes_to_target // LOOKS_TO_TARGET)
+        self._batch_bytes = max(SMALLEST_BATCH, min(self._batch_bytes, largest))
+
+    def _copy(self, rows: list[FileRow]) -> None:
+        if rows:
+            self._current = rows[0]
+            self._report(self._engine.run(rows), "copy")
+            if len(self._directories) > OPEN_DIRECTORIES:
+                self._directories.close()
+
+    def _rewrite(self, rows: list[FileRow]) -> None:
+        for row in rows:
+            self._current = row
+            self._report(self._rewriter.run(row), "rewrite")
+            if len(self._directories) > OPEN_DIRECTORIES:
+                self._directories.close()
+        if rows:
+            self._engine.flush()
+
+    def _tick(self, count: int) -> None:
+        self.progress.work(count)
+        self._pacer.tick(count)
+
+    def _sync(self, fd: int) -> None:
+        if self._around.pool is None:
+            self.sys.syncfs(fd)
+        else:
+            self.reader.sync(self._around.pool)
+
+    # Judging.
+
+    def _report(self, outcomes: Sequence[Outcome], engine: str) -> None:
+        for done in outcomes:
+            self.progress.files_done += 1
+            self.progress.bytes_done += done.row.size
+            self.show(
+                {
+                    "path": self._path(done.row),
+                    "bytes": done.bytes,
+                    "engine": engine,
+                    "outcome": done.outcome,
+                    "reason": done.reason,
+                }
+            )
+        if any(done.reason in FULL for done in outcomes):
+            self._full += 1
+            if self._full >= FULL_STRIKES:
+                raise StopJobError("no space left")
+        elif outcomes:
+            self._full = 0
+
+    def _sample(self, rows: Sequence[FileRow]) -> None:
+        """Before the first batch: note where the blocks of a few files lie."""
+        watching, dataset = self._around.effect, self.places[0].dataset
+        if watching is None or dataset is None or self.progress.handled:
+            return
+        root = os.fsdecode(self.places[0].root)
+        for row in rows:
+            path = self._path(row)
+            if row.size >= SAMPLE_SIZE and path.startswith(root):
+                watching.sample(dataset.name, path)
+
+    def _judge(self) -> None:
+        """Stop when moving files moves nothing; keep the line of the day."""
+        watching = self._around.effect
+        if watching is None:
+            return
+        if watching.samples_stayed() or watching.in_vain(self.progress.handled):
+            raise StopJobError("nothing moves: the blocks are where they were")
+        day = self.clocks.local().strftime("%Y-%m-%d")
+        self.journal.add_day(day, {"day": day, **self._day_line(watching)})
+
+    def _day_line(self, watching: Effect) -> dict[str, Any]:
+        spaces = watching.look()
+        return {
+            "moved_bytes": self.progress.bytes_done,
+            "files_done": self.progress.files_done,
+            "spread": watching.spread(),
+            "free_bytes": round(sum(space.free for space in spaces)),
+            "eta_seconds": self.progress.as_json()["eta_seconds"],
+        }
+
+    def _summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
+        counts = self.journal.counts()
+        skipped = dict(self.journal.get("walk_skipped") or {})
+        for reason, files in self.journal.reasons(State.SKIPPED).items():
+            skipped[reason] = skipped.get(reason, 0) + files
+        watching = self._around.effect
+        after = watching.look(force=True) if watching else ()
+        return {
+            "job": self.job.name,
+            "files_moved": counts.get(State.MOVED, (0, 0))[0],
+            "bytes_moved": self.journal.moved_bytes(),
+            "files_skipped": sum(skipped.values()),
+            "files_failed": counts.get(State.FAILED, (0, 0))[0],
+            "skipped": skipped,
+            "seconds": seconds,
+            "stopped_by": stopped_by,
+            "vdevs": effect.as_json(self.job.spaces, after) if watching else None,
+        }
+
+    def _current_path(self) -> str | None:
+        return self._path(self._current) if self._current else None
+
+    def _path(self, row: FileRow) -> str:
+        if row.directory not in self._paths:
+            if len(self._paths) > BATCH_FILES:
+                self._paths.clear()
+            self._paths[row.directory] = os.fsdecode(self._directories.path(row.directory))
+        return f"{self._paths[row.directory].rstrip('/')}/{os.fsdecode(row.name)}"
+
+
+def _batch_files() -> int:
+    """Files a batch may hold open; raises this process's own limit first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = BATCH_FILES * DESCRIPTORS_A_FILE + 2 * OPEN_DIRECTORIES
+    if soft < wanted:
+        soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(BATCH_FILES, (soft - 2 * OPEN_DIRECTORIES) // DESCRIPTORS_A_FILE))

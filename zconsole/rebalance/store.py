@@ -1,0 +1,125 @@
+"""Where jobs are kept: one record a job in the state directory, locked while the job runs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from zconsole.errors import NotFoundError, ZconsoleError
+from zconsole.rebalance.location import state_directory
+
+_LOCK_TRIES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job's id and its journal."""
+
+    job: str
+    journal: Path
+    file: Path
+
+    @property
+    def log(self) -> Path:
+        """What a detached job prints."""
+        return self.file.with_suffix(".log")
+
+
+class JobLock:
+    """Held by the process that runs a job; the kernel drops it when the process dies."""
+
+    def __init__(self, record: Record) -> None:
+        """Raises ZconsoleError when the job runs already."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(record.file, flags, 0o600)
+        for _ in range(_LOCK_TRIES):
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.025)  # a reader of the status holds it for a moment
+            else:
+                return
+        os.close(self._fd)
+        raise ZconsoleError(f"job {record.job} is running already")
+
+    def close(self) -> None:
+        """Drop the lock."""
+        os.close(self._fd)
+
+
+def directory(create: bool) -> Path:
+    """The directory of the records. Raises ZconsoleError when it is not safely ours."""
+    path = state_directory(create) / "rebalance"
+    if create:
+        path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def add(journal: Path | None, name: str | None = None) -> Record:
+    """A new job's record, with its journal at ``journal`` or beside the record.
+
+    ``name`` is the id of a job that had one already.
+    """
+    where = directory(create=True)
+    while True:
+        job = name or secrets.token_hex(3)
+        name = None
+        file = where / f"{job}.json"
+        record = Record(job, (journal or where / f"{job}.db").absolute(), file)
+        try:
+            fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            continue
+        with os.fdopen(fd, "w") as stream:
+            json.dump({"journal": os.fspath(record.journal)}, stream)
+        return record
+
+
+def remove(record: Record) -> None:
+    """Forget a job that never began."""
+    record.file.unlink(missing_ok=True)
+
+
+def records() -> Iterator[Record]:
+    """Every job known, oldest first."""
+    where = directory(create=False)
+    found = sorted(where.glob("*.json"), key=lambda file: file.stat().st_mtime)
+    for file in found:
+        journal = json.loads(file.read_text()).get("journal")
+        if isinstance(journal, str):
+            yield Record(file.stem, Path(journal), file)
+
+
+def find(job: str) -> Record:
+    """One job. Raises NotFoundError."""
+    for record in records():
+        if record.job == job:
+            return record
+    raise NotFoundError(f"no job {job}")
+
+
+def by_journal(journal: Path) -> Record | None:
+    """The job that a journal belongs to."""
+    wanted = journal.absolute()
+    return next((record for record in records() if record.journal == wanted), None)
+
+
+def is_alive(record: Record) -> bool:
+    """Whether a process runs this job now."""
+    try:
+        fd = os.open(record.file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

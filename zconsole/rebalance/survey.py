@@ -1,0 +1,172 @@
+"""What a walk adds up to: files, bytes, ages, and what will be skipped, in bounded memory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.rebalance import metadata
+from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.syscalls import SOURCE, Sys
+from zconsole.rebalance.walk import Portion, Walk
+
+SAMPLES = 300
+"""Files a plan opens to see what lstat does not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Moments (epoch seconds) that split files into older and newer; None: does not matter.
+
+    A file's age is its ctime: the last moment at which any of its blocks may have been written.
+    """
+
+    snapshot: float | None = None
+    clone: float | None = None
+    addition: float | None = None
+
+
+@dataclass(slots=True)
+class Survey:
+    """One directory tree. Bytes are lengths; ``allocated`` is what the blocks take (st_blocks)."""
+
+    root: bytes
+    ages: Ages
+    room: int | None = None
+    """Free bytes above the floor: a copy of a larger file does not fit."""
+    device: int = 0
+    files: int = 0
+    bytes: int = 0
+    allocated: int = 0
+    largest: int = 0
+    snapshot_allocated: int = 0
+    """Allocated bytes of files that the newest snapshot has as well."""
+    clone_allocated: int = 0
+    too_large: int = 0
+    old_allocated: int = 0
+    """Allocated bytes of files older than the newest vdev."""
+    snapshot_bytes: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    sampled: Counter[str] = field(default_factory=Counter)
+    inodes: list[int] = field(default_factory=list)
+    """Inode numbers of the sampled files."""
+
+    def add(self, portion: Portion) -> None:
+        """Take in some files; links of one inode count once each until ``settle_links``."""
+        self.device = portion.directory.dev
+        for _, status in portion.files:
+            self._add(status)
+        for _, reason in portion.skipped:
+            self.skipped[reason] += 1
+
+    def _add(self, status: os.stat_result) -> None:
+        allocated = status.st_blocks * 512
+        self.files += 1
+        self.bytes += status.st_size
+        self.allocated += allocated
+        if allocated > self.largest:
+            self.largest = allocated
+        if self.room is not None and allocated > self.room:
+            self.too_large += 1
+        ages, age = self.ages, status.st_ctime
+        if ages.snapshot is not None and age < ages.snapshot:
+            self.snapshot_allocated += allocated
+            self.snapshot_bytes += status.st_size
+        if ages.clone is not None and age < ages.clone:
+            self.clone_allocated += allocated
+        if ages.addition is not None and age < ages.addition:
+            self.old_allocated += allocated
+
+
+@dataclass(slots=True)
+class Links:
+    """Names of inodes that have several, kept in a temporary file of SQLite's."""
+
+    _db: sqlite3.Connection = field(default_factory=lambda: sqlite3.connect(""))
+
+    def __post_init__(self) -> None:
+        self._db.execute("CREATE TABLE links (root INT, dev INT, ino INT, nlink INT, size INT)")
+
+    def add(self, root: int, portion: Portion) -> None:
+        """Note the files of a portion that have more than one name."""
+        dev = portion.directory.dev
+        rows = [
+            (root, dev, s.st_ino, s.st_nlink, s.st_size) for _, s in portion.files if s.st_nlink > 1
+        ]
+        if rows:
+            self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
+
+    def settle(self, surveys: Sequence[Survey]) -> None:
+        """Count the bytes of an inode whose names are all in the set once."""
+        sql = (
+            "SELECT min(root), size, count(*) FROM links GROUP BY dev, ino"
+            " HAVING count(*) = max(nlink)"
+        )
+        for root, size, names in self._db.execute(sql):
+            surveys[root].bytes -= size * (names - 1)
+
+    def split(self) -> list[tuple[int, int, int]]:
+        """Names and bytes per root of inodes with names outside the set: (root, names, bytes)."""
+        sql = (
+            "WITH split AS (SELECT dev, ino FROM links GROUP BY dev, ino"
+            " HAVING count(*) != max(nlink))"
+            " SELECT root, count(*), sum(size) FROM links JOIN split USING (dev, ino) GROUP BY root"
+        )
+        return list(self._db.execute(sql))
+
+
+Sink = Callable[[Portion], None]
+
+
+def survey(
+    sys: Sys, roots: Sequence[tuple[bytes, Ages, int]], sink: Sink | None = None
+) -> tuple[list[Survey], Links]:
+    """Walk the roots once; every portion also goes to ``sink``. Raises OSError for a root."""
+    surveys = [Survey(*root) for root in roots]
+    links = Links()
+    numbers = 0
+    for index, found in enumerate(surveys):
+        walk = Walk(sys, [found.root], numbers)
+        for portion in walk:
+            found.add(portion)
+            links.add(index, portion)
+            _sample(sys, found, portion)
+            if sink is not None:
+                sink(portion)
+        numbers = walk.number
+    links.settle(surveys)
+    return surveys, links
+
+
+def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
+    """Open one file of a portion, to see flags and writers."""
+    if not portion.files or found.sampled["opened"] >= SAMPLES:
+        return
+    name, status = portion.files[len(portion.files) // 2]
+    found.inodes.append(status.st_ino)
+    try:
+        fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
+    except OSError as error:
+        found.sampled[error.strerror or "unreadable"] += 1
+        return
+    try:
+        found.sampled["opened"] += 1
+        meta, _ = metadata.read(sys, fd, Abilities())
+        if meta.flags & metadata.IMMUTABLE:
+            found.sampled["immutable or append-only"] += 1
+        sys.lease(fd, fcntl.F_RDLCK)
+    except OSError as error:
+        word = "open for writing" if error.errno == errno.EAGAIN else error.strerror
+        found.sampled[word or "unreadable"] += 1
+    finally:
+        sys.close(fd)
+
+
+def total(surveys: Iterable[Survey], of: Callable[[Survey], int]) -> int:
+    """One figure added up over all trees."""
+    return sum(of(found) for found in surveys)

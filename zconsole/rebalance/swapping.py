@@ -1,0 +1,183 @@
+"""Putting a verified copy in the place of its original, checking, and taking it back.
+
+A name always holds the original or the copy. Where names can be exchanged, the original waits
+under the temporary name until nothing can have written to it any more; elsewhere it waits under a
+second link. Leases on both inodes show every process that opens one of them for writing.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+from zconsole.rebalance import metadata
+from zconsole.rebalance.directories import Directories
+from zconsole.rebalance.item import KEEP_SUFFIX, Item, Place, SkipError, UnsupportedError
+from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.syscalls import Sys
+
+ROUNDS = 64
+"""How often a name may be replaced under our hands before it is left to recovery."""
+
+
+class ConflictError(Exception):
+    """Original and copy were both opened for writing: both are kept."""
+
+
+@dataclass(slots=True)
+class Swapper:
+    """Replaces, undoes and finishes items."""
+
+    sys: Sys
+    directories: Directories
+    abilities: Abilities
+    accept_races: bool
+    exchange: bool = True
+    """Whether names can be exchanged; learnt to be False on the first refusal."""
+
+    def replace(self, item: Item) -> None:
+        """Put the copy at every name of the item. On any exception call ``undo``.
+
+        Raises SkipError when somebody changed the original, UnsupportedError, OSError.
+        """
+        now = self.sys.fstat(item.source)
+        if (now.st_ctime_ns, now.st_nlink) != (item.status.st_ctime_ns, item.status.st_nlink):
+            raise SkipError("changed")
+        for place in item.places:
+            self._replace_name(item, place)
+        after, settled = metadata.read(self.sys, item.source, self.abilities)
+        if not item.meta.same(after) or settled.st_nlink != len(item.places):
+            raise SkipError("changed")
+        if not self._undisturbed(item):
+            raise SkipError("open for writing")
+        item.swapped_ctime = settled.st_ctime_ns
+
+    def finish(self, item: Item) -> None:
+        """Remove the original's last names, after a last look at it; closes nothing.
+
+        Raises SkipError when the original was touched after all (call ``undo``), ConflictError
+        when both were, OSError.
+        """
+        status = self.sys.fstat(item.source)
+        untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
+        if not untouched or not self._undisturbed(item):
+            if not self._copy_pristine(item):
+                raise ConflictError
+            raise SkipError("open for writing")
+        for place in item.places:
+            self.directories.touch(place.directory)
+            self._remove(place, place.kept, item.old)
+            place.swapped = place.linked = False
+            self.directories.touched(place.directory)
+
+    def undo(self, item: Item) -> None:
+        """Take the copy back from every name and remove its temporary names.
+
+        Raises ConflictError when somebody opened the copy for writing meanwhile, OSError.
+        """
+        for place in reversed(item.places):
+            if not (place.swapped or place.linked):
+                continue
+            self.directories.touch(place.directory)
+            if place.swapped:
+                self._restore_name(item, place)
+            if place.linked:
+                if item.copy_leased and not self.sys.leased(item.copy):
+                    raise ConflictError
+                self._remove(place, place.temp, item.new)
+            place.swapped = place.linked = False
+            self.directories.touched(place.directory)
+
+    def _replace_name(self, item: Item, place: Place) -> None:
+        fd = place.directory.fd
+        self.directories.touch(place.directory)
+        if not place.linked:
+            self.sys.link_fd(item.copy, fd, place.temp)
+            place.linked = True
+        elif self.sys.lstat(fd, place.temp).st_ino != item.new:
+            raise SkipError("changed")
+        if self.exchange:
+            self._exchange_name(item, place)
+        if not self.exchange:
+            self._rename_name(item, place)
+        self.directories.touched(place.directory)
+
+    def _exchange_name(self, item: Item, place: Place) -> None:
+        fd, name = place.directory.fd, place.row.name
+        try:
+            self.sys.exchange(fd, place.temp, name)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+            if not self.accept_races:
+                raise UnsupportedError("names cannot be exchanged on this filesystem") from error
+            self.exchange = False
+            return
+        place.swapped, place.kept = True, place.temp
+        displaced = self.sys.lstat(fd, place.temp).st_ino
+        if displaced != item.old:
+            self._give_back(place, item.new, displaced)
+            raise SkipError("changed")
+
+    def _give_back(self, place: Place, put: int, displaced: int) -> None:
+        """Put back what another process had just put at the name, until nobody intervenes."""
+        fd = place.directory.fd
+        for _ in range(ROUNDS):
+            self.sys.exchange(fd, place.temp, place.row.name)
+            last, put = put, displaced
+            displaced = self.sys.lstat(fd, place.temp).st_ino
+            if displaced == last:
+                place.swapped = False
+                self._remove(place, place.temp, last)
+                place.linked = False
+                return
+        raise OSError(errno.EBUSY, "the name keeps being replaced")
+
+    def _rename_name(self, item: Item, place: Place) -> None:
+        fd, name = place.directory.fd, place.row.name
+        keep = place.temp + KEEP_SUFFIX
+        self.sys.link(fd, name, keep)
+        place.kept = keep
+        if self.sys.lstat(fd, keep).st_ino != item.old:
+            self.sys.unlink(fd, keep)
+            raise SkipError("changed")
+        try:
+            self.sys.rename(fd, place.temp, name)
+        except OSError:
+            self.sys.unlink(fd, keep)
+            raise
+        place.swapped, place.linked = True, False
+
+    def _restore_name(self, item: Item, place: Place) -> None:
+        fd, name = place.directory.fd, place.row.name
+        if self._inode(fd, name) != item.new:
+            self._remove(place, place.kept, item.old)
+            place.linked = False
+        elif place.kept == place.temp:
+            self.sys.exchange(fd, place.temp, name)
+            place.swapped = False
+            displaced = self.sys.lstat(fd, place.temp).st_ino
+            if displaced != item.new:
+                self._give_back(place, item.old, displaced)
+        else:
+            self.sys.rename(fd, place.kept, name)
+
+    def _remove(self, place: Place, name: bytes, expected: int) -> None:
+        """Remove one of our names, if it still is what we made it."""
+        if self._inode(place.directory.fd, name) == expected:
+            self.sys.unlink(place.directory.fd, name)
+
+    def _inode(self, fd: int, name: bytes) -> int | None:
+        try:
+            return self.sys.lstat(fd, name).st_ino
+        except FileNotFoundError:
+            return None
+
+    def _undisturbed(self, item: Item) -> bool:
+        return not item.leased or self.sys.leased(item.source)
+
+    def _copy_pristine(self, item: Item) -> bool:
+        if item.copy_leased and not self.sys.leased(item.copy):
+            return False
+        meta, _ = metadata.read(self.sys, item.copy, self.abilities)
+        return item.meta.same(meta)

@@ -1,0 +1,133 @@
+"""Every system call the engines make on users' files, behind one object.
+
+Tests put a wrapper in its place that kills or fails the engine at the Nth call. Nothing here
+copies data inside the kernel: copy_file_range, sendfile and reflinks clone blocks on ZFS 2.2+
+and move nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import struct
+from typing import Final
+
+RENAME_EXCHANGE: Final = 2
+FS_IOC_GETFLAGS: Final = 0x80086601
+FS_IOC_SETFLAGS: Final = 0x40086602
+FS_IOC_FSGETXATTR: Final = 0x801C581F
+FS_IOC_FSSETXATTR: Final = 0x401C5820
+ZFS_IOC_GETDOSFLAGS: Final = 0x80088301
+ZFS_IOC_SETDOSFLAGS: Final = 0x40088302
+ZFS_IOC_REWRITE: Final = 0x40208303
+"""``_IOW(0x83, 3, zfs_rewrite_args_t)``: off, len, flags, arg (include/sys/fs/zfs.h 2.3.4)."""
+
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+SOURCE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, name: bytes = b"") -> None:
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), os.fsdecode(name))
+
+
+class Sys:
+    """The calls themselves. Names are bytes, relative to a directory descriptor; errors OSError."""
+
+    open = staticmethod(os.open)
+    close = staticmethod(os.close)
+    fstat = staticmethod(os.fstat)
+    pread = staticmethod(os.pread)
+    pwrite = staticmethod(os.pwrite)
+    lseek = staticmethod(os.lseek)
+    ftruncate = staticmethod(os.ftruncate)
+    fchown = staticmethod(os.fchown)
+    fchmod = staticmethod(os.fchmod)
+    fadvise = staticmethod(os.posix_fadvise)
+    fsync = staticmethod(os.fsync)
+
+    def lstat(self, directory: int, name: bytes) -> os.stat_result:
+        """The status of a name, links not followed."""
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+
+    def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
+        """Access and modification time, in nanoseconds."""
+        os.utime(fd, ns=(atime_ns, mtime_ns))
+
+    def listxattr(self, fd: int) -> list[str]:
+        """Names of the extended attributes, every namespace this process may see."""
+        return os.listxattr(fd)
+
+    def getxattr(self, fd: int, name: str) -> bytes:
+        """The value of one extended attribute."""
+        return os.getxattr(fd, name)
+
+    def setxattr(self, fd: int, name: str, value: bytes) -> None:
+        """Create or replace one extended attribute."""
+        os.setxattr(fd, name, value)
+
+    def removexattr(self, fd: int, name: str) -> None:
+        """Remove one extended attribute."""
+        os.removexattr(fd, name)
+
+    def reopen(self, fd: int, flags: int) -> int:
+        """A new open file description of the same inode, named or not."""
+        return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
+
+    def read_direct(self, fd: int, buffer: mmap.mmap, offset: int) -> int:
+        """Read into a page-aligned buffer; returns the bytes read, 0 at the end."""
+        return os.preadv(fd, [buffer], offset)
+
+    def open_unnamed(self, directory: int) -> int:
+        """A file of no name in this directory, private until it is linked (O_TMPFILE)."""
+        return os.open(b".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=directory)
+
+    def open_new(self, directory: int, name: bytes) -> int:
+        """A file that did not exist before, private to its owner."""
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, 0o600, dir_fd=directory)
+
+    def link_fd(self, fd: int, directory: int, name: bytes) -> None:
+        """Give the inode behind ``fd`` a name; fails with EEXIST where it is taken."""
+        os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=directory, follow_symlinks=True)
+
+    def link(self, directory: int, name: bytes, other: bytes) -> None:
+        """A second name in the same directory; a symbolic link is linked itself."""
+        os.link(name, other, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+
+    def rename(self, directory: int, name: bytes, other: bytes) -> None:
+        """Replace ``other`` by ``name``, atomically."""
+        os.rename(name, other, src_dir_fd=directory, dst_dir_fd=directory)
+
+    def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+        """Swap two names, atomically (renameat2 with RENAME_EXCHANGE)."""
+        _check(_libc.renameat2(directory, name, directory, other, RENAME_EXCHANGE), name)
+
+    def unlink(self, directory: int, name: bytes) -> None:
+        """Remove a name; never a directory."""
+        os.unlink(name, dir_fd=directory)
+
+    def syncfs(self, fd: int) -> None:
+        """Return when everything written to this filesystem is durable."""
+        _check(_libc.syncfs(fd))
+
+    def lease(self, fd: int, kind: int) -> None:
+        """Take or drop a lease (F_RDLCK, F_UNLCK); EAGAIN when another process writes the file."""
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
+
+    def leased(self, fd: int) -> bool:
+        """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
+        return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+
+    def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
+        """An ioctl on a structure; returns the structure as the kernel left it."""
+        return fcntl.ioctl(fd, request, argument)
+
+    def rewrite(self, fd: int, offset: int, length: int) -> None:
+        """Have ZFS write a range again in place; length 0 is to the end (zfs_rewrite, 2.3.4)."""
+        fcntl.ioctl(fd, ZFS_IOC_REWRITE, struct.pack("=4Q", offset, length, 0, 0))

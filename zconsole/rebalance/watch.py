@@ -1,0 +1,107 @@
+"""Reasons for a running job to wait: the pool, new snapshots, free space."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.errors import UnavailableError
+from zconsole.rebalance.facts import Reader
+
+POOL_INTERVAL = 5.0
+SNAPSHOT_INTERVAL = 30.0
+SPACE_INTERVAL = 0.5
+
+
+@dataclass(slots=True)
+class PoolGate:
+    """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
+
+    reader: Reader
+    pool: str
+    during_scan: bool
+    clock: Callable[[], float]
+    _looked: float | None = None
+    _reason: str | None = None
+
+    def __call__(self) -> str | None:
+        """The gate."""
+        now = self.clock()
+        if self._looked is None or now - self._looked >= POOL_INTERVAL:
+            self._looked = now
+            self._reason = self._ask()
+        return self._reason
+
+    def _ask(self) -> str | None:
+        try:
+            state, scanning = self.reader.condition(self.pool)
+        except UnavailableError as error:
+            return str(error)
+        if state != "ONLINE":
+            return f"pool {self.pool} is {state}"
+        return f"a {scanning} is running" if scanning and not self.during_scan else None
+
+
+@dataclass(slots=True)
+class SpaceGate:
+    """Closed while free space is at the floor. Also tells how much may be written now."""
+
+    root: bytes
+    reserve: int
+    """Bytes of the filesystem's free space that are not for this job."""
+    clock: Callable[[], float]
+    _looked: float | None = None
+    _room: int = 0
+
+    def room(self) -> int:
+        """Bytes that may be written before the floor is reached."""
+        now = self.clock()
+        if self._looked is None or now - self._looked >= SPACE_INTERVAL:
+            self._looked = now
+            status = os.statvfs(self.root)
+            self._room = status.f_bavail * status.f_frsize - self.reserve
+        return max(0, self._room)
+
+    def __call__(self) -> str | None:
+        """The gate."""
+        return None if self.room() > 0 else "free space is at the floor"
+
+
+@dataclass(slots=True)
+class SnapshotGate:
+    """Closed when snapshots taken since the job began would pin more than there is room for."""
+
+    reader: Reader
+    datasets: Sequence[str]
+    since: float
+    """Epoch seconds."""
+    left: Callable[[], int]
+    """Bytes still to move."""
+    room: Callable[[], int]
+    clock: Callable[[], float]
+    note: Callable[[str], None]
+    _looked: float | None = None
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self) -> str | None:
+        """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""
+        now = self.clock()
+        if self._looked is None or now - self._looked >= SNAPSHOT_INTERVAL:
+            self._looked = now
+            self._look()
+        if any(created > self.since for created in self._seen.values()):
+            left, room = self.left(), self.room()
+            if left > room:
+                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
+        return None
+
+    def _look(self) -> None:
+        for name in self.datasets:
+            try:
+                created = self.reader.newest_snapshot(name)
+            except UnavailableError:
+                continue
+            if created > max(self.since, self._seen.get(name, 0)):
+                self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
+            self._seen[name] = created

@@ -1,0 +1,48 @@
+"""Where the blocks of single files lie, from ``zdb -ddddd`` (root; zdb(8))."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from zconsole.rebalance.facts import Run
+from zconsole.sources.runner import DeadlineError
+
+_DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
+_INDIRECT_LINE = re.compile(r"^\s*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
+DEADLINE = 30.0
+"""Seconds; zdb reads the pool's metadata from its disks."""
+
+
+def block_addresses(
+    run: Run, dataset: str, inodes: Sequence[int]
+) -> list[tuple[int, str, int]] | None:
+    """(vdev id, offset, raw bytes) of every data block; None when zdb cannot say."""
+    argv = ["zdb", "-ddddd", dataset, *map(str, inodes)]
+    try:
+        done = run(argv, DEADLINE)
+    except (OSError, DeadlineError):
+        return None
+    found = _INDIRECT_LINE.findall(done.stdout) or _DVA.findall(done.stdout)
+    return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found] or None
+
+
+def vdev_shares(blocks: Sequence[tuple[int, str, int]], names: Sequence[str]) -> list[float] | None:
+    """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
+
+    The number at the end of a vdev's name is its id; a plain disk has its place in the list.
+    """
+    ids = [_id(name, place) for place, name in enumerate(names)]
+    weight: Counter[int] = Counter()
+    for vdev, _, size in blocks:
+        weight[vdev] += size
+    total = sum(weight[i] for i in ids)
+    if not total or set(weight) - set(ids):
+        return None
+    return [weight[i] / total for i in ids]
+
+
+def _id(name: str, place: int) -> int:
+    match = re.search(r"-(\d+)$", name)
+    return int(match[1]) if match and name.startswith(("mirror", "raidz", "draid")) else place
