@@ -242,3 +242,22 @@ def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
         raise DeadlineError(f"{argv[0]} gave no answer in {deadline:g} s") from None
     decode = (out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
     return Completed(tuple(argv), process.returncode, *decode)
+
+
+def start_detached(argv: Sequence[str], log: Path) -> int:
+    """Start a program in a session of its own, its output to ``log``; returns its process id.
+
+    It outlives this process and the terminal. Raises OSError if absent.
+    """
+    with log.open("ab") as stream:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env=os.environ,
+            cwd="/",
+            start_new_session=True,
+        )
+    process.returncode = 0  # it is not ours to wait for
+    return process.pid
