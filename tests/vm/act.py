@@ -1,0 +1,120 @@
+"""Plan and run one action inside a guest, as the console does; prints JSON lines.
+
+python -m tests.vm.act [--plan] [--typed TEXT] [--follow] POOL ACTION [ARGUMENT…]; devices of the
+pool by name, path or GUID.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from zconsole.actions.audit import Audit, whoami
+from zconsole.actions.batch import plan_batch
+from zconsole.actions.devices import plan_detach, plan_offline, plan_online
+from zconsole.actions.execute import Executor
+from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.look import SourceLook, machine_facts
+from zconsole.actions.machine import Machine
+from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
+from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
+from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
+from zconsole.sources.live import LiveSource
+from zconsole.sources.runner import ProcessRunner
+from zconsole.topology import placed
+
+STATE = Path("/root/state")
+
+
+def swaps(s: Situation, words: list[str]) -> tuple[Swap, ...]:
+    return tuple(Swap(key(s, old), new) for old, new in (word.split("=", 1) for word in words))
+
+
+def key(s: Situation, word: str) -> str:
+    """The key of the device that a name, path or GUID means."""
+    for place in placed(s.pool.root):
+        vdev = place.vdev
+        if word in (vdev.guid, vdev.name) or (vdev.path or "").removesuffix("-part1") == word:
+            return place.key
+    raise SystemExit(f"no {word} in {[p.vdev.name for p in placed(s.pool.root)]}")
+
+
+ACTIONS: dict[str, Callable[[Situation, list[str]], Plan]] = {
+    "replace": lambda s, w: plan_replace(s, swaps(s, w)[0]),
+    "replace-s": lambda s, w: plan_replace(s, swaps(s, w)[0], sequential=True),
+    "batch": lambda s, w: plan_batch(s, swaps(s, w)),
+    "keep-spare": lambda s, w: plan_keep_spare(s, key(s, w[0])),
+    "drop-spare": lambda s, w: plan_drop_spare(s, key(s, w[0])),
+    "give-back": lambda s, w: plan_give_back(s, key(s, w[0]), w[1]),
+    "scrub": lambda s, w: plan_scrub(s),
+    "scrub-e": lambda s, w: plan_scrub(s, errors_only=True),
+    "pause": lambda s, w: plan_pause(s),
+    "stop": lambda s, w: plan_stop(s),
+    "resilver": lambda s, w: plan_resilver(s),
+    "offline": lambda s, w: plan_offline(s, key(s, w[0])),
+    "online": lambda s, w: plan_online(s, key(s, w[0])),
+    "expand": lambda s, w: plan_expand(s, key(s, w[0])),
+    "autoexpand": lambda s, w: plan_autoexpand(s, w[0] == "on"),
+    "attach": lambda s, w: plan_attach(s, key(s, w[0]), w[1]),
+    "detach": lambda s, w: plan_detach(s, key(s, w[0])),
+    "trim": lambda s, w: plan_trim(s, key(s, w[0]), *w[1:]),
+    "initialize": lambda s, w: plan_initialize(s, key(s, w[0]), *w[1:]),
+    "clear": lambda s, w: plan_clear(s, key(s, w[0]) if w else None),
+}
+
+
+def say(**fields: object) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+async def main(args: argparse.Namespace) -> int:
+    STATE.mkdir(mode=0o700, exist_ok=True)
+    runner = ProcessRunner()
+    source = LiveSource([])
+    paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
+    looker = SourceLook(source, machine_facts(runner, Machine()))
+
+    async def look(name: str) -> Situation:
+        return await looker(name, paths)
+
+    if args.wait:
+        say(kind="seen", text=str((await look(args.pool)).pool.state))
+        sys.stdin.readline()
+    plan = ACTIONS[args.action](await look(args.pool), args.words)
+    say(
+        kind="plan",
+        title=plan.title,
+        refused=plan.refused,
+        typed=plan.needs_typed,
+        commands=[step.command for step in plan.steps],
+        said=[*plan.consequences, *plan.not_undone, *plan.warnings, *plan.alternatives],
+    )
+    kind = "plan"
+    if not args.plan:
+        executor = Executor(runner, look, Audit(STATE, whoami()))
+        async for event in executor.run(plan, args.typed):
+            kind = event.kind
+            say(kind=kind, text=event.text, meaning=event.meaning)
+        if args.follow and kind == "done":
+            outcome = await executor.follow(plan, 0.5)
+            say(kind="end", ok=outcome and outcome.ok, text=outcome and outcome.text)
+    await source.aclose()
+    return 0 if kind in ("plan", "done") else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--wait", action="store_true", help="look, then wait for a line")
+    parser.add_argument("--typed")
+    parser.add_argument("--follow", action="store_true")
+    parser.add_argument("pool")
+    parser.add_argument("action", choices=ACTIONS)
+    parser.add_argument("words", nargs="*")
+    sys.exit(asyncio.run(main(parser.parse_args())))

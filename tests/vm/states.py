@@ -1,0 +1,343 @@
+"""The states a pool can be found in, each put into a real one by a small function.
+
+Scans that are to be met running are held back by slow disks: they move a little between
+two samples, as real ones do, and last long enough to be looked at by every source.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.vm.pools import PoolFactory
+
+MIB = 1 << 20
+SLOW_BPS = 3 * MIB
+FILL_MB = 150
+
+ODD_FILES = (
+    "a b",
+    "tab\there",
+    "new\nline",
+    "ünïcode",
+    "bad-\udcff-byte",
+    "quote'\"",
+    "\x1b[31mred",
+)
+"""File names that a report must survive, one of them not UTF-8 (surrogate-escaped)."""
+
+ODD_POOL = "errors: a.b-c_d"
+"""A name that zpool allows and that looks like a line of its own output."""
+
+ODD_VDEVS = ("mirror-0", "a b (c)", "state: ONLINE", "ünï")
+"""Names of file vdevs, in directories of their own."""
+
+Enter = Callable[[PoolFactory], None]
+
+
+@dataclass(frozen=True)
+class State:
+    """A state, how to get there, and the first OpenZFS release that has it."""
+
+    name: str
+    enter: Enter
+    since: tuple[int, int] = (2, 1)
+    moving: bool = False
+    """Whether a scan or other activity goes on, so that two samples differ."""
+    pool: str = "tank"
+
+
+def healthy_raidz2(pool: PoolFactory) -> None:
+    pool.create("raidz2 d0 d1 d2 d3 d4")
+    pool.fill(20)
+
+
+def healthy_mirrors(pool: PoolFactory) -> None:
+    pool.create("mirror d0 d1 mirror d2 d3")
+    pool.fill(20)
+
+
+def scrub_running(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.slow(1, bps=SLOW_BPS)
+    pool.zpool("scrub", "tank")
+    pool.wait_status("scrub in progress")
+
+
+def scrub_paused(pool: PoolFactory) -> None:
+    scrub_running(pool)
+    pool.zpool("scrub", "-p", "tank")
+    pool.wait_status("scrub paused")
+
+
+def scrub_canceled(pool: PoolFactory) -> None:
+    scrub_running(pool)
+    pool.zpool("scrub", "-s", "tank")
+    pool.wait_status("scrub canceled")
+
+
+def scrub_repaired(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.machine.corrupt(1, 8 * MIB, 900 * MIB)
+    pool.zpool("scrub", "-w", "tank")
+    pool.wait_status("scrub repaired [1-9]")
+
+
+def replace_running(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    start_replace(pool, "d1", 2)
+
+
+def replace_of_offline(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.zpool("offline", "tank", "d1")
+    start_replace(pool, "d1", 2)
+
+
+def replace_of_missing(pool: PoolFactory) -> None:
+    """The old disk is gone for good: zpool knows it by its guid alone."""
+    filled_mirror(pool)
+    guid = leaf_guid(pool, 1)
+    pool.zpool("export", "tank")
+    pool.machine.pull(1)
+    pool.zpool("import", "tank")
+    start_replace(pool, guid, 2)
+
+
+def replace_deferred(pool: PoolFactory) -> None:
+    """The second replacement waits for the first one's resilver."""
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(FILL_MB)
+    start_replace(pool, "d0", 4)
+    pool.zpool("replace", "-f", "tank", "d1", pool.device("d5"))
+    pool.wait_status("awaiting resilver")
+
+
+def replace_two_at_once(pool: PoolFactory) -> None:
+    replace_deferred(pool)
+    pool.slow(5, bps=SLOW_BPS)
+    pool.zpool("resilver", "tank")
+    pool.machine.run("until ! zpool status | grep -q 'awaiting resilver'; do sleep 0.2; done")
+    pool.wait_status("resilver in progress")
+
+
+def replace_finished(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.zpool("replace", "-w", "tank", "d1", "d2")
+    pool.wait_status("resilvered [1-9]")
+
+
+def rebuild_running(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.slow(2, bps=SLOW_BPS)
+    pool.zpool("replace", "-s", "tank", "d1", "d2")
+    pool.wait_status("rebuild in progress|resilver \\(draid1|resilver in progress")
+
+
+def rebuild_finished(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.zpool("replace", "-s", "-w", "tank", "d1", "d2")
+    pool.wait_status("resilvered \\(mirror-0\\)")
+
+
+def draid_spare_running(pool: PoolFactory) -> None:
+    """A rebuild onto the distributed spare, which reads and writes every child."""
+    pool.create("draid1:2d:6c:1s d0 d1 d2 d3 d4 d5")
+    pool.fill(2 * FILL_MB)
+    pool.zpool("offline", "tank", "d0")
+    pool.slow(1, 2, 3, 4, 5, bps=SLOW_BPS // 2)
+    pool.zpool("replace", "tank", "d0", "draid1-0-0")
+    pool.wait_status("resilver \\(draid1:2d:6c:1s-0\\) in progress")
+
+
+def draid_spare_in_use(pool: PoolFactory) -> None:
+    pool.create("draid1:2d:6c:1s d0 d1 d2 d3 d4 d5")
+    pool.fill(20)
+    pool.zpool("offline", "tank", "d0")
+    pool.zpool("replace", "-w", "tank", "d0", "draid1-0-0")
+
+
+def hot_spare_in_use(pool: PoolFactory) -> None:
+    pool.create("raidz1 d0 d1 d2 spare d3 d4")
+    pool.fill(20)
+    pool.zpool("offline", "tank", "d0")
+    pool.zpool("replace", "-w", "tank", "d0", "d3")
+    pool.wait_status("LABDISK3 +INUSE")
+
+
+def every_class(pool: PoolFactory) -> None:
+    groups = "mirror d0 d1 special mirror d2 d3 dedup mirror d4 d5 log mirror d6 d7"
+    pool.create(f"{groups} cache d8 spare d9")
+    pool.fill(20)
+
+
+def faulted(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.zpool("offline", "-f", "tank", "d1")
+    pool.wait_status("LABDISK1 +FAULTED")
+
+
+def removed(pool: PoolFactory) -> None:
+    pool.create("mirror d0 d1")
+    pool.fill(20)
+    pool.machine.pull(1)
+    pool.wait_status("LABDISK1 +REMOVED")
+
+
+def checkpoint(pool: PoolFactory) -> None:
+    healthy_mirrors(pool)
+    pool.zpool("checkpoint", "tank")
+    pool.wait_status("checkpoint: created")
+
+
+def removal_running(pool: PoolFactory) -> None:
+    pool.create("d0 d1")
+    pool.fill(2 * FILL_MB)
+    pool.slow(1, bps=SLOW_BPS)
+    pool.zpool("remove", "tank", "d1")
+    pool.wait_status("remove:.*in progress|Evacuation of")
+
+
+def removal_finished(pool: PoolFactory) -> None:
+    pool.create("d0 d1 d2")
+    pool.fill(60)
+    pool.zpool("remove", "-w", "tank", "d1")
+    pool.wait_status("Removal of vdev 1 copied")
+
+
+def expansion_running(pool: PoolFactory) -> None:
+    pool.create("raidz1 d0 d1 d2")
+    pool.fill(FILL_MB)
+    pool.slow(3, bps=SLOW_BPS)
+    pool.zpool("attach", "tank", "raidz1-0", "d3")
+    pool.wait_status("expansion of raidz1-0 in progress")
+
+
+def expansion_finished(pool: PoolFactory) -> None:
+    pool.create("raidz1 d0 d1 d2")
+    pool.fill(40)
+    pool.zpool("attach", "-w", "tank", "raidz1-0", "d3")
+    pool.wait_status("expanded raidz1-0")
+
+
+def trim_running(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.zpool("trim", "-r", "8M", "tank")
+
+
+def trim_finished(pool: PoolFactory) -> None:
+    healthy_mirrors(pool)
+    pool.zpool("trim", "-w", "tank")
+
+
+def trim_suspended(pool: PoolFactory) -> None:
+    trim_running(pool)
+    pool.zpool("trim", "-s", "tank")
+
+
+def initialize_running(pool: PoolFactory) -> None:
+    pool.create("mirror d0 d1")
+    pool.slow(0, 1, bps=4 * SLOW_BPS)
+    pool.zpool("initialize", "tank")
+
+
+def initialize_suspended(pool: PoolFactory) -> None:
+    initialize_running(pool)
+    pool.zpool("initialize", "-s", "tank")
+
+
+def permanent_errors(pool: PoolFactory) -> None:
+    """Files whose only copy reads wrong, found by readers; their names are odd."""
+    pool.create("d0")
+    for name in ODD_FILES:
+        pool.fill(1, f"/tank/{name}")
+    for name in ODD_FILES:
+        path = shlex.quote(f"/tank/{name}")
+        pool.machine.run(f"zinject -t data -e checksum -f 100 -a {path}")
+        pool.machine.run(f"cat {path} >/dev/null", check=False)
+    pool.zpool("sync", "tank")
+    pool.wait_status("^ +/tank/")
+
+
+def error_scrub_finished(pool: PoolFactory) -> None:
+    permanent_errors(pool)
+    pool.zpool("scrub", "-e", "-w", "tank")
+
+
+def odd_names(pool: PoolFactory) -> None:
+    """Pool and leaves whose names look like zpool's own words."""
+    paths = [f"/var/tmp/odd{number}/{name}" for number, name in enumerate(ODD_VDEVS)]
+    for path in paths:
+        quoted = shlex.quote(path)
+        pool.machine.run(f'mkdir -p "$(dirname {quoted})" && truncate -s 256M {quoted}')
+    pool.zpool("create", "-f", ODD_POOL, "mirror", *paths[:2], "mirror", *paths[2:])
+
+
+def suspended(pool: PoolFactory) -> None:
+    """A pool without redundancy whose only disk is gone: commands on it may hang for good."""
+    pool.create("d0", options="-o failmode=wait")
+    pool.machine.pull(0)
+    pool.machine.run(
+        "(dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank) >/dev/null 2>&1 &"
+    )
+    word = "/proc/spl/kstat/zfs/tank/state"
+    pool.machine.run(f"until grep -q SUSPENDED {word}; do sleep 0.2; done", timeout=60)
+
+
+def filled_mirror(pool: PoolFactory) -> None:
+    """A mirror with enough data for a scan to take its time."""
+    pool.create("mirror d0 d1")
+    pool.fill(FILL_MB)
+
+
+def start_replace(pool: PoolFactory, old: str, new: int) -> None:
+    """Replace a device by a slow disk, and wait until the resilver runs."""
+    pool.slow(new, bps=SLOW_BPS)
+    pool.zpool("replace", "-f", "tank", old, pool.device(f"d{new}"))
+    pool.wait_status("resilver in progress")
+
+
+def leaf_guid(pool: PoolFactory, disk: int) -> str:
+    """The guid that a disk's own label has (zdb(8) -l)."""
+    label = pool.machine.run(["zdb", "-l", f"{pool.device(f'd{disk}')}-part1"]).stdout
+    [guid] = [line.split()[1] for line in label.splitlines() if line.startswith("    guid: ")]
+    return guid
+
+
+STATES = (
+    State("healthy raidz2", healthy_raidz2),
+    State("healthy mirrors", healthy_mirrors),
+    State("scrub running", scrub_running, moving=True),
+    State("scrub paused", scrub_paused),
+    State("scrub canceled", scrub_canceled),
+    State("scrub finished with repairs", scrub_repaired),
+    State("replace running", replace_running, moving=True),
+    State("replace of an offline disk", replace_of_offline, moving=True),
+    State("replace of a missing disk", replace_of_missing, moving=True),
+    State("replace deferred", replace_deferred, moving=True),
+    State("two replaces at once", replace_two_at_once, moving=True),
+    State("replace finished", replace_finished),
+    State("sequential rebuild running", rebuild_running, moving=True),
+    State("sequential rebuild finished", rebuild_finished),
+    State("draid rebuild running", draid_spare_running, moving=True),
+    State("draid spare in use", draid_spare_in_use),
+    State("hot spare in use", hot_spare_in_use),
+    State("every class", every_class),
+    State("faulted", faulted),
+    State("removed", removed),
+    State("checkpoint", checkpoint),
+    State("removal running", removal_running, moving=True),
+    State("removal finished", removal_finished),
+    State("raidz expansion running", expansion_running, since=(2, 3), moving=True),
+    State("raidz expansion finished", expansion_finished, since=(2, 3)),
+    State("trim running", trim_running, moving=True),
+    State("trim suspended", trim_suspended),
+    State("trim finished", trim_finished),
+    State("initialize running", initialize_running, moving=True),
+    State("initialize suspended", initialize_suspended),
+    State("permanent errors", permanent_errors),
+    State("error scrub finished", error_scrub_finished, since=(2, 2)),
+    State("odd names", odd_names, pool=ODD_POOL),
+)
+"""Every state that all sources can be asked about; `suspended` is not among them."""

@@ -1,0 +1,174 @@
+"""How images are named, kept and cleaned up; needs no virtual machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.vm import chroot, image, progress, releases, rundir
+from tests.vm.apt import host_mirror
+from tests.vm.cache import half_done, try_lock
+from tests.vm.errors import NotAvailableError, VmError
+from tests.vm.machine import written_stretches
+from tests.vm.releases import RELEASES
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ZCONSOLE_VM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def listed(apt: Path, name: str, text: str) -> str | None:
+    path = apt / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return host_mirror(apt)
+
+
+def test_mirror_from_one_line_sources(tmp_path: Path) -> None:
+    text = (
+        "# deb http://old.test/debian trixie main\n"
+        "deb-src http://source.test/debian trixie main\n"
+        "deb http://safe.test/security trixie-security main\n"
+        "deb [arch=amd64 signed-by=/k.gpg] http://mirror.test/debian/ trixie main contrib\n"
+    )
+    assert listed(tmp_path, "sources.list", text) == "http://mirror.test/debian"
+
+
+def test_mirror_from_deb822_sources(tmp_path: Path) -> None:
+    text = (
+        "Types: deb\nURIs: http://safe.test/s\nSuites: bookworm-security\n\n"
+        "Types: deb\nURIs: http://off.test/d\nSuites: bookworm\nEnabled: no\n\n"
+        "Types: deb deb-src\n# a note\nURIs: http://mirror.test/d\n"
+        "Suites: bookworm bookworm-updates\n"
+    )
+    assert listed(tmp_path, "sources.list.d/debian.sources", text) == "http://mirror.test/d"
+
+
+def test_no_mirror_where_only_others_are_listed(tmp_path: Path) -> None:
+    text = "deb http://packages.test/tool nodistro main\n"
+    assert listed(tmp_path, "sources.list.d/tool.list", text) is None
+
+
+def test_key_follows_what_the_image_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    trixie = RELEASES["trixie"]
+    assert trixie.key() == replace(trixie).key()
+    assert len({release.key() for release in RELEASES.values()}) == len(RELEASES)
+    before = trixie.key()
+    monkeypatch.setattr(releases, "requirements", lambda: ["rich", "one-more"])
+    assert trixie.key() != before
+
+
+def test_half_done_work_goes_with_the_failure_and_with_the_next_build(tmp_path: Path) -> None:
+    (tmp_path / ".building-killed" / "root").mkdir(parents=True)
+
+    def fail() -> None:
+        with half_done(tmp_path, "new") as work:
+            assert [path.name for path in tmp_path.iterdir()] == [work.name]
+            (work / "file").write_text("x")
+            raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_build_leaves_only_the_log(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "why_unavailable", lambda: None)
+    monkeypatch.setattr(chroot, "ISOLATED", ("sh", "-c", "echo no mirror >&2; exit 3"))
+    with pytest.raises(VmError, match="no mirror"):
+        image.build("trixie")
+    assert [path.name for path in (cache / "images").iterdir()] == ["build.lock"]
+    assert "no mirror" in (cache / "logs" / "build-trixie.log").read_text()
+
+
+def test_finished_build_appears_whole_and_is_found_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds: list[str] = []
+
+    def assemble(
+        release: releases.Release, root: Path, output: Path, log: progress.Progress
+    ) -> None:
+        builds.append(release.name)
+        facts = '{"release": "trixie", "zfs": "2.3.9", "kernel": "6.12", "python": "3.13"}'
+        (output / "image.json").write_text(facts)
+
+    monkeypatch.setattr(image, "why_unavailable", lambda: None)
+    monkeypatch.setattr(image, "_assemble", assemble)
+    assert image.build("trixie") == image.build("trixie")
+    assert builds == ["trixie"]
+    assert image.build("trixie").zfs_version == (2, 3)
+
+
+def test_build_says_what_is_missing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "why_unavailable", lambda: "missing Debian packages: qemu-utils")
+    with pytest.raises(NotAvailableError, match="qemu-utils"):
+        image.build("trixie")
+
+
+def test_prune_deletes_only_what_no_definition_asks_for(cache: Path) -> None:
+    stale = cache / "images" / "trixie-0123456789abcdef"
+    stale.mkdir(parents=True)
+    current = cache / "images" / f"trixie-{RELEASES['trixie'].key()}"
+    current.mkdir()
+    assert image.prune() == [stale.name]
+    assert current.exists()
+    assert not stale.exists()
+
+
+def test_run_directories_of_dead_processes_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rundir.tempfile, "gettempdir", lambda: str(tmp_path))
+    (tmp_path / "zcvm-dead").mkdir()
+    (tmp_path / "zcvm-dead" / "lock").touch()
+    with held(tmp_path / "zcvm-alive"):
+        mine = rundir.RunDirectory.create()
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+            ["zcvm-alive", mine.path.name]
+        )
+        mine.remove()
+        mine.remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["zcvm-alive"]
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """A run directory that another process has locked."""
+    directory.mkdir()
+    command = f"exec 9>{directory}/lock; flock 9; echo held; read line"
+    with subprocess.Popen(
+        ["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        yield
+        process.communicate(b"\n")
+
+
+def test_written_stretches_leave_holes_alone(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(20 * MIB)
+        os.pwrite(file.fileno(), b"x" * 2 * MIB, 4 * MIB)
+        os.pwrite(file.fileno(), b"y" * MIB, 12 * MIB)
+    with path.open("rb") as file:
+        pieces = list(written_stretches(file.fileno(), 5 * MIB, 20 * MIB))
+        assert list(written_stretches(file.fileno(), 13 * MIB, 20 * MIB)) == []
+    assert pieces == [(5 * MIB, 6 * MIB), (12 * MIB, 13 * MIB)]
+
+
+def test_only_one_process_holds_a_lock(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as one, (tmp_path / "lock").open("w") as two:
+        assert try_lock(one.fileno())
+        assert not try_lock(two.fileno())
