@@ -31,6 +31,8 @@ class Reading:
     scanned: float = 0.0
     processed: float = 0.0
     pass_start: float | None = None
+    paused: float = 0.0
+    """Seconds this pass has spent paused."""
 
     @property
     def sane(self) -> bool:
@@ -52,9 +54,11 @@ class Point(NamedTuple):
 class Course:
     """Points of one scan, oldest first; breaks in the counters are bridged, never counted."""
 
-    def __init__(self, points: Iterable[Point] = ()) -> None:
+    def __init__(self, points: Iterable[Point] = (), last: Reading | None = None) -> None:
         self.points: list[Point] = list(points)
-        self.last: Reading | None = None
+        self.last = last if self.points else None
+        self._remembered = self.last is not None
+        """Whether ``last`` is from an earlier run, whose clock says nothing now."""
         self.moved_at = self.points[-1].x if self.points else 0.0
         """Running seconds at which a counter last moved."""
 
@@ -65,39 +69,20 @@ class Course:
         last = self.last
         if last is None:
             self.last = reading
-            self._begin(reading)
+            self.points = [
+                Point(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
+            ]
             return False
-        seconds = reading.clock - last.clock
+        seconds = reading.t - last.t if self._remembered else reading.clock - last.clock
         if seconds == 0:
             return False
-        self.last = reading
+        self.last, self._remembered = reading, False
         steps = _steps(last, reading)
         broken = seconds < 0 or min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
         if broken or not (last.running and reading.running):
             seconds, steps = 0.0, (0.0, 0.0, 0.0)
-        self._append(reading.t, seconds, steps)
+        self._append(reading.t, max(0.0, seconds - max(0.0, reading.paused - last.paused)), steps)
         return broken
-
-    def _begin(self, reading: Reading) -> None:
-        """The first sample: its counters, or a bridge from what was remembered."""
-        if self.points:
-            self._append(reading.t, *self._bridge(reading))
-        else:
-            start = Point(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
-            self.points.append(start)
-
-    def _bridge(self, reading: Reading) -> tuple[float, tuple[float, float, float]]:
-        """Running seconds and bytes between the last remembered point and now; none if unsure."""
-        old = self.points[-1]
-        seconds = reading.t - old.t
-        steps = (
-            reading.issued - old.issued,
-            reading.scanned - old.scanned,
-            reading.processed - old.processed,
-        )
-        if seconds <= 0 or not reading.running or min(steps) < 0:
-            return 0.0, (0.0, 0.0, 0.0)
-        return seconds, steps
 
     def _jumped(self, last: Reading, reading: Reading, seconds: float) -> bool:
         """Whether a new pass began in between, or bytes leapt across a hole in the sampling.

@@ -11,6 +11,9 @@ from zconsole.model import Event, Sample, Scan
 from zconsole.scantrack import FROM_START, ScanTrack, ended_unseen, scan_slot
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
+ABORTED = ("scan aborted",)
+DEFERRED = ("starting deferred resilver",)
+"""Internal history records (dsl_scan.c) that begin so."""
 CAUSE_SECONDS = 90.0
 """What happened this long before a restart may have caused it."""
 
@@ -66,7 +69,7 @@ class ScanBook:
         if before is None and self._last is None:
             return track, []
         name, severity, text = f"{scan.function}_start", "info", "started"
-        if before is not None and _interrupted(before, scan, sample.t):
+        if before is not None and _interrupted(before, scan, sample.t, recent):
             if before.scan.function == scan.function:
                 name, severity = f"{scan.function}_restart", "warning"
                 text = f"restarted {self._clock(scan.start)}{cause(recent, sample.t)}"
@@ -114,17 +117,21 @@ def _newer(scan: Scan, known: Scan) -> bool:
     return (scan.start or 0.0) > (known.start or 0.0) or scan.active
 
 
-def _interrupted(before: ScanTrack, scan: Scan, t: float) -> bool:
+def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:
     """Whether ``scan`` took over from one that was neither done nor canceled.
 
     A restart sets a new start time within the same transaction group (dsl_scan.c,
-    ``dsl_scan_restart_resilver``), so the end of the earlier one never shows.
+    ``dsl_scan_restart_resilver``), so the end of the earlier one never shows; the pool's history
+    events tell it outright, where they may be read.
     """
     if not before.scan.active or not scan.active or before.scan.start is None:
         return False
     last = before.course.last
-    gap = (scan.start or t) - (last.t if last is not None else t)
-    return not ended_unseen(before, max(0.0, gap))
+    since = last.t if last is not None else t
+    told = [e.text for e in recent if e.t >= since - 1 and e.text.startswith(ABORTED + DEFERRED)]
+    if told:
+        return told[-1].startswith(ABORTED)
+    return not ended_unseen(before, max(0.0, (scan.start or t) - since))
 
 
 def cause(recent: Sequence[Event], t: float) -> str:

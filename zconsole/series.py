@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan, nan
 
 from zconsole.model import IoRates
@@ -17,10 +17,10 @@ CAPACITY = 240
 class _Ring:
     """The values of one key, all metrics of a tick side by side; a missed tick reads as none."""
 
-    __slots__ = ("_capacity", "_last", "_values", "_width")
+    __slots__ = ("_capacity", "_last", "_values", "width")
 
     def __init__(self, width: int, capacity: int) -> None:
-        self._width = width
+        self.width = width
         self._capacity = capacity
         self._values = array("f", [nan]) * (width * capacity)
         self._last = -1
@@ -28,12 +28,12 @@ class _Ring:
     def put(self, tick: int, values: Sequence[float]) -> None:
         if 0 <= self._last < tick - 1:
             for missed in range(max(self._last + 1, tick - self._capacity + 1), tick):
-                self._store(missed, [nan] * self._width)
+                self._store(missed, [nan] * self.width)
         self._store(tick, values)
         self._last = tick
 
     def _store(self, tick: int, values: Sequence[float]) -> None:
-        start = tick % self._capacity * self._width
+        start = tick % self._capacity * self.width
         for column, value in enumerate(values):
             self._values[start + column] = value
 
@@ -46,7 +46,7 @@ class _Ring:
                 continue
             value = nan
             if oldest < at <= self._last:
-                value = self._values[at % self._capacity * self._width + column]
+                value = self._values[at % self._capacity * self.width + column]
             found.append(None if isnan(value) else value)
         return found
 
@@ -77,6 +77,29 @@ class RateSeries:
         if ring is None:
             ring = self._rings[key] = _Ring(len(values), self._capacity)
         ring.put(self._tick, values)
+
+    def dump(self, key: str) -> list[list[float | None]]:
+        """Every value kept of a key, a list a metric, oldest first; for ``restore``."""
+        ring = self._rings.get(key)
+        if ring is None:
+            return []
+        return [ring.tail(self._tick, n, self._capacity) for n in range(ring.width)]
+
+    def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
+        """Begin with what was dumped, then a gap; only before the first sample."""
+        ticks = max((len(column) for rows in columns.values() for column in rows), default=0)
+        for key, rows in columns.items():
+            ring = _Ring(len(rows), self._capacity)
+            for tick in range(ticks):
+                values = [_or_nan(c[tick - ticks + len(c)]) for c in rows if ticks - tick <= len(c)]
+                if len(values) == len(rows):
+                    ring.put(tick, values)
+            self._rings[key] = ring
+        self._tick = ticks
+
+    def keys(self) -> tuple[str, ...]:
+        """Every key that has values."""
+        return tuple(self._rings)
 
     def forget(self, keys: set[str]) -> None:
         """Drop the rings of keys that are gone for good."""

@@ -44,6 +44,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> Reading | None:
         float(scan.scanned_bytes or 0),
         float(scan.processed_bytes or 0),
         scan.pass_start,
+        scan.pass_paused or 0.0,
     )
 
 

@@ -1,0 +1,183 @@
+"""History that survives: the running scans of a pool and the sparklines, kept on disk.
+
+One file a pool (by GUID) holds what was seen of its scans (by function, vdev and start) in a few
+hundred points each, and the newest rates. The first console to come writes it; another one reads.
+What cannot be read is left alone, with a note, and history starts afresh.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from zconsole import state
+from zconsole.course import MAX_POINTS, SANE, Course, Point, Reading
+from zconsole.history import PoolHistory
+from zconsole.model import Scan
+from zconsole.scantrack import MAX_NOTES, ScanTrack
+from zconsole.series import DEVICE_METRICS, SCAN_METRICS
+from zconsole.state import StateError
+
+FORMAT = 1
+MOST_BYTES = 2 * 2**20
+MOST_DEVICES = 64
+"""Sparklines of this many vdevs are kept; of larger pools, only those of the scans."""
+SAVE_SECONDS = 30.0
+DIGITS = 4
+
+_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+"""What reading a damaged file can run into."""
+
+
+class HistoryStore:
+    """Where the histories of pools are kept between runs; ``directory`` None keeps nothing."""
+
+    def __init__(self, directory: Path | None, readable: Sequence[Path] = ()) -> None:
+        self._directory = directory
+        self._readable = tuple(readable) or ((directory,) if directory else ())
+        self._locks: dict[str, int | None] = {}
+        self._saved: dict[str, float] = {}
+
+    def recall(self, guid: str, history: PoolHistory) -> str | None:
+        """Fill an empty history with what is remembered of a pool; a note on what went wrong."""
+        for directory in self._readable:
+            path = directory / _name(guid)
+            try:
+                document = json.loads(state.read_private(path, MOST_BYTES))
+                restore(history, document, guid)
+            except FileNotFoundError:
+                continue
+            except StateError as error:
+                return f"history not read: {error}"
+            except (*_DAMAGE, RecursionError) as error:
+                return f"history not read: {path} is damaged ({type(error).__name__})"
+            return None
+        return None
+
+    def keep(self, guid: str, history: PoolHistory, t: float, at_once: bool = False) -> bool:
+        """Write a pool's history if it is time (``t``: epoch seconds) and no one else does.
+
+        Raises StateError when it cannot be written.
+        """
+        due = t - self._saved.get(guid, -SAVE_SECONDS) >= SAVE_SECONDS
+        if self._directory is None or not (due or at_once) or not self._mine(guid):
+            return False
+        self._saved[guid] = t
+        state.write_private(self._directory / _name(guid), encode(history, guid, t))
+        return True
+
+    def _mine(self, guid: str) -> bool:
+        if self._locks.get(guid) is None and self._directory is not None:
+            self._locks[guid] = state.try_lock(self._directory / f"{_name(guid)}.lock")
+        return self._locks.get(guid) is not None
+
+    def close(self) -> None:
+        """Let go of every lock."""
+        for handle in self._locks.values():
+            if handle is not None:
+                os.close(handle)
+        self._locks.clear()
+
+
+def _name(guid: str) -> str:
+    """The file of a pool; a GUID is digits, anything else must not become a path."""
+    if not guid.isascii() or not guid.isdigit():
+        raise StateError("no history kept: the pool has no GUID")
+    return f"history-{guid}.json"
+
+
+def encode(history: PoolHistory, guid: str, t: float) -> bytes:
+    """The file's contents, within its bound: sparklines of devices go first when it is large."""
+    document = {
+        "format": FORMAT,
+        "guid": guid,
+        "t": t,
+        "scans": [_track(track) for track in history.scans.tracks if track.course.last],
+        "series": _series(history),
+    }
+    data = json.dumps(document, separators=(",", ":")).encode()
+    if len(data) > MOST_BYTES:
+        document["series"] = {}
+        data = json.dumps(document, separators=(",", ":")).encode()
+    return data
+
+
+def _series(history: PoolHistory) -> dict[str, list[list[float | None]]]:
+    keys = history.series.keys()
+    scans = [key for key in keys if key.startswith("scan:")]
+    chosen = keys if len(keys) - len(scans) <= MOST_DEVICES else scans
+    return {key: [_rounded(column) for column in history.series.dump(key)] for key in chosen}
+
+
+def _rounded(column: Sequence[float | None]) -> list[float | None]:
+    return [None if v is None else float(f"{v:.{DIGITS}g}") for v in column]
+
+
+def _track(track: ScanTrack) -> dict[str, Any]:
+    scan, last = track.scan, track.course.last
+    return {
+        "function": scan.function,
+        "vdev": scan.vdev,
+        "start": scan.start,
+        "state": scan.state,
+        "total": scan.total_bytes,
+        "skipped": scan.skipped_bytes,
+        "restarts": track.restarts,
+        "notes": track.notes,
+        "points": [[round(n, 2) for n in point] for point in track.course.points],
+        "last": last and [last.t, last.running, last.issued, last.scanned, last.processed],
+        "pass": last and [last.pass_start, last.paused],
+    }
+
+
+def restore(history: PoolHistory, document: Any, guid: str) -> None:
+    """Fill an empty history from a file's contents; raises ValueError and such when damaged."""
+    if document["format"] != FORMAT or document["guid"] != guid:
+        raise ValueError("not this pool's history")
+    tracks = [_restored(entry) for entry in document["scans"]]
+    series = {key: _columns(key, rows) for key, rows in document["series"].items()}
+    for track in tracks:
+        history.scans.restore(track)
+    history.series.restore(series)
+
+
+def _restored(entry: Mapping[str, Any]) -> ScanTrack:
+    points = [Point(*(_number(n) for n in row)) for row in entry["points"][:MAX_POINTS]]
+    if any(a.x >= b.x for a, b in pairwise(points)):
+        raise ValueError("points out of order")
+    t, running, *counters = entry["last"]
+    pass_start, paused = entry["pass"]
+    issued, scanned, processed = (_number(n) for n in counters)
+    last = Reading(
+        _number(t), 0.0, bool(running), issued, scanned, processed, pass_start, _number(paused)
+    )
+    scan = Scan(
+        function=str(entry["function"]),
+        state=str(entry["state"]),
+        vdev=entry["vdev"],
+        start=entry["start"],
+        total_bytes=entry["total"],
+        skipped_bytes=entry["skipped"],
+        issued_bytes=int(issued),
+        scanned_bytes=int(scanned),
+    )
+    restarts = entry["restarts"]
+    notes = [str(note) for note in entry["notes"][:MAX_NOTES]]
+    return ScanTrack(scan, Course(points, last), None if restarts is None else int(restarts), notes)
+
+
+def _columns(key: str, rows: Sequence[Sequence[float | None]]) -> list[list[float | None]]:
+    if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
+        raise ValueError("not the series this version keeps")
+    return [[None if v is None else _number(v) for v in column] for column in rows]
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number < SANE:
+        raise ValueError("no counter or time")
+    return number
