@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.decode.names import disk_name, kind_of, leaf_kind
-from zconsole.decode.values import is_rounded, mapping, number
+from zconsole.decode.values import is_rounded, mapping, number, unspaced
 from zconsole.errors import NotUnderstoodError
 from zconsole.units import parse_size
 
@@ -112,7 +112,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
 def _from_text(text: str) -> Iterator[PoolCapacity]:
     columns: Sequence[str] = ()
     draft: _Draft | None = None
-    for line in text.splitlines():
+    for line in unspaced(text).splitlines():
         words = line.split()
         if words[:2] == ["NAME", "SIZE"]:
             columns = words

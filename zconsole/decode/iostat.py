@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from zconsole.decode.values import unspaced
 from zconsole.errors import NotUnderstoodError
 from zconsole.units import parse_size
 
@@ -71,7 +72,7 @@ class IostatRow:
 
 def samples_of(text: str) -> tuple[tuple[IostatRow, ...], ...]:
     """The rows of each sample, in file order. Raises NotUnderstoodError for other text."""
-    samples = tuple(tuple(rows) for rows in _samples(text.splitlines()) if rows)
+    samples = tuple(tuple(rows) for rows in _samples(unspaced(text).splitlines()) if rows)
     if not samples:
         raise NotUnderstoodError("not `zpool iostat` output")
     return samples

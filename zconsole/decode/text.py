@@ -15,6 +15,7 @@ from zconsole.decode.formulas import in_order
 from zconsole.decode.text_activity import activity_of
 from zconsole.decode.text_config import UNKNOWN_STATE, config_of, looks_like_row
 from zconsole.decode.text_scan import scan_of
+from zconsole.decode.values import unspaced
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Activity, Pool, Scan
 
@@ -69,7 +70,7 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    lines = [_ANSI.sub("", line).rstrip("\r\n\f") for line in text.split("\n")]
+    lines = [_ANSI.sub("", line).rstrip("\r\f") for line in unspaced(text).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
     if not blocks and not text.strip().startswith(("no pools available", "all pools are healthy")):
         raise NotUnderstoodError("not `zpool status` output")

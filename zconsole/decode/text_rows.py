@@ -77,10 +77,13 @@ def looks_like_row(line: str) -> bool:
 
 
 def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
-    """Name, state and rest, cut where the heading says: names may contain blanks."""
+    """Name, state and rest, cut where the heading says: names may contain blanks.
+
+    None where it does not fit, as with names that are not ASCII: zpool pads to bytes.
+    """
     if columns is None or indent >= columns.state:
         return None
-    at = columns.state - _wider(flat[: columns.state])
+    at = columns.state
     if flat[at - 1 : at] != " ":
         return None
     match = _STATE.match(flat, at)
@@ -88,11 +91,6 @@ def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, st
     if match is None or not name or flat[match.end() : match.end() + 1] not in ("", " "):
         return None
     return name, match[0], flat[match.end() :]
-
-
-def _wider(text: str) -> int:
-    """Columns lost to characters of several bytes: zpool pads to bytes, not to characters."""
-    return 0 if text.isascii() else len(text.encode("utf-8", "surrogateescape")) - len(text)
 
 
 def _by_pattern(text: str) -> tuple[str, str, str] | None:

@@ -28,6 +28,14 @@ _FOREIGN_DATE = re.compile(
 )
 
 
+def unspaced(text: str) -> str:
+    """Text copied from a web page, whose tables are aligned with no-break spaces, in plain ones.
+
+    Other text is left alone: a damaged file's name may have such a character of its own.
+    """
+    return text.replace("\xa0", " ") if "NAME\xa0" in text or "pool\xa0" in text else text
+
+
 def zone_of(raw: Mapping[str, Any], zone: tzinfo) -> tzinfo:
     """The zone of zoneless dates: the raw form's own offset, else ``zone``."""
     offset = raw.get("utc_offset")

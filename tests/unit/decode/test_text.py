@@ -215,6 +215,13 @@ class TestTree:
         assert pool(text.expandtabs()).root == expected
         assert pool("".join(f"   {line}\n" for line in text.splitlines())).root == expected
 
+    def test_tables_copied_from_a_web_page(self) -> None:
+        text = HEAD + TABLE + self.ROWS
+        copied = HEAD + (TABLE + self.ROWS).expandtabs().replace("  ", "\xa0 ")
+        assert pool(copied).root == pool(text).root
+        name = "        /tank/a\xa0b\n"
+        assert pool(TestErrors.LISTED + name).errors == ("/tank/a\xa0b",)
+
     def test_an_odd_indentation_makes_no_device_a_parent(self) -> None:
         rows = self.ROWS.replace("\t    sda ", "\t     sda").replace("\t      sdc", "\t        sdc")
         assert tree(pool(HEAD + TABLE + rows).root) == self.SHAPE
