@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.vm import image, named
+from tests.vm import image, named, traces
 from tests.vm.errors import VmError
 from tests.vm.machine import DEFAULT_DISKS, DEFAULT_MEMORY_MB, Machine
 from tests.vm.releases import RELEASES
@@ -71,6 +71,13 @@ def _run(arguments: argparse.Namespace) -> int:
     ssh = named.attach(arguments.name).ssh
     terminal = ("-t",) if sys.stdin.isatty() and sys.stdout.isatty() else ()
     return subprocess.run([*ssh.command(*terminal), *arguments.words], check=False).returncode
+
+
+def _traces(arguments: argparse.Namespace) -> int:
+    with Machine.boot(image.build(arguments.release)) as machine:
+        machine.push_tree()
+        traces.record_all(machine, arguments.names, arguments.directory)
+    return 0
 
 
 def _push(arguments: argparse.Namespace) -> int:
@@ -198,6 +205,10 @@ def _add_machine_commands(add: Add) -> None:
     for command in others:
         command.add_argument("--name", required=True)
     run.add_argument("words", nargs="*", metavar="-- COMMAND")
+    record = add("traces", _traces, "record real scans into a directory (default: all of them)")
+    record.add_argument("--release", type=_release, default="trixie", metavar="|".join(RELEASES))
+    record.add_argument("directory", type=Path)
+    record.add_argument("names", nargs="*", metavar="NAME")
     add("list", _list, "machines that are up")
 
 

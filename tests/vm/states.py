@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from tests.vm.pools import PoolFactory
 
 MIB = 1 << 20
-SLOW_BPS = 3 * MIB
-FILL_MB = 150
+SLOW_BPS = 2 * MIB
+FILL_MB = 100
 
 ODD_FILES = (
     "a b",

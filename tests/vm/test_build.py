@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -129,7 +130,7 @@ def test_prune_deletes_only_what_no_definition_asks_for(cache: Path) -> None:
 def test_run_directories_of_dead_processes_are_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rundir.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "zcvm-dead").mkdir()
     (tmp_path / "zcvm-dead" / "lock").touch()
     with held(tmp_path / "zcvm-alive"):

@@ -1,0 +1,176 @@
+"""Recordings of real scans, for judging estimates: the same few troubles on any release."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.vm.errors import VmError
+from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory, destroy_pools
+
+MIB = 1 << 20
+SCAN_SECONDS = 900.0
+RECORDING = "/root/trace.jsonl"
+COMMAND = ("timeout", str(int(SCAN_SECONDS)), "zconsole", "record", RECORDING, "tank")
+
+Act = Callable[[PoolFactory], object]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A scan: how it is set up and started, and what happens so many seconds into it."""
+
+    name: str
+    start: Act
+    events: tuple[tuple[float, Act], ...] = ()
+    since: tuple[int, int] = (2, 1)
+
+
+def record(machine: Machine, trace: Trace, directory: Path) -> Path:
+    """Record a scan from its start to its end into DIRECTORY/NAME.jsonl; returns the path."""
+    pool = PoolFactory(machine)
+    machine.run(["rm", "-f", RECORDING])
+    trace.start(pool)
+    recorder = _Recorder(machine)
+    began = time.monotonic()
+    for moment, act in trace.events:
+        time.sleep(max(0.0, began + moment - time.monotonic()))
+        act(pool)
+        recorder.keep_going()
+    recorder.wait(began + SCAN_SECONDS - time.monotonic())
+    target = directory / f"{trace.name}.jsonl"
+    machine.get(RECORDING, target)
+    machine.recover()
+    destroy_pools(machine)
+    return target
+
+
+def record_all(machine: Machine, names: list[str], directory: Path) -> None:
+    """Record the named traces, or all that the machine's release has; says how each went."""
+    known = {trace.name: trace for trace in TRACES}
+    if unknown := sorted(set(names) - set(known)):
+        raise VmError(f"no such trace: {', '.join(unknown)} (there are {', '.join(known)})")
+    directory.mkdir(parents=True, exist_ok=True)
+    for trace in (known[name] for name in names or known):
+        if machine.image.zfs_version < trace.since:
+            continue
+        start = time.monotonic()
+        path = record(machine, trace, directory)
+        samples = path.read_bytes().count(b"\n")
+        seconds = time.monotonic() - start
+        print(f"{path}: {samples} samples, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+class _Recorder:
+    """`zconsole record` in the guest; it ends with the scan."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._process = self._start()
+
+    def keep_going(self) -> None:
+        """Start it again, on the same file, where it has ended with the pool's export."""
+        if self._process.poll() is not None:
+            self._process = self._start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end; raises VmError where it fails or takes longer."""
+        try:
+            _, message = self._process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            self._process.kill()
+            raise VmError(f"the scan took more than {SCAN_SECONDS:.0f} s") from error
+        if self._process.returncode != 0:
+            raise VmError(f"recording failed: {message.decode(errors='replace').strip()}")
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        words = [*self._machine.ssh.command(), *COMMAND]
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def replace_in_mirror(pool: PoolFactory, *options: str) -> None:
+    """A mirror's disk replaced by one of 8 MB/s."""
+    pool.create("mirror d0 d1")
+    pool.fill(400)
+    pool.slow(2, bps=8 * MIB)
+    pool.zpool("replace", *options, "tank", "d1", "d2")
+
+
+def replace_in_raidz(pool: PoolFactory) -> None:
+    """A raidz2's disk replaced by one of 3 MB/s."""
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(400)
+    pool.slow(4, 5, bps=3 * MIB)
+    pool.zpool("replace", "tank", "d0", "d4")
+
+
+def rebuild_in_mirror(pool: PoolFactory) -> None:
+    replace_in_mirror(pool, "-s")
+
+
+def rebuild_onto_draid_spare(pool: PoolFactory) -> None:
+    pool.create("draid1:2d:6c:1s d0 d1 d2 d3 d4 d5")
+    pool.fill(400)
+    pool.zpool("offline", "tank", "d0")
+    pool.slow(1, 2, 3, 4, 5, bps=3 * MIB)
+    pool.zpool("replace", "tank", "d0", "draid1-0-0")
+
+
+def slow_scrub(pool: PoolFactory) -> None:
+    pool.create("mirror d0 d1")
+    pool.fill(400)
+    pool.slow(1, bps=6 * MIB)
+    pool.zpool("scrub", "tank")
+
+
+def little_scan_memory(pool: PoolFactory) -> None:
+    """Many small blocks and next to no memory to sort them: the stages take turns."""
+    pool.create("mirror d0 d1", options="-O recordsize=4k")
+    for name, value in (("lim_fact", 1 << 30), ("lim_min", 1 << 18)):
+        pool.machine.run(f"echo {value} >/sys/module/zfs/parameters/zfs_scan_mem_{name}")
+    pool.fill(150)
+    pool.slow(2, bps=3 * MIB)
+    pool.zpool("replace", "tank", "d1", "d2")
+
+
+def load(pool: PoolFactory) -> None:
+    """Half a minute of writes and reads that the scan has to share the disks with."""
+    write = "dd if=/dev/urandom of=/tank/load bs=1M count=20 conv=fsync"
+    loop = f"while :; do {write}; cat /tank/data >/dev/null; done"
+    pool.machine.run(f"timeout 30 sh -c '{loop}' >/dev/null 2>&1 &")
+
+
+def export_and_import(pool: PoolFactory) -> None:
+    pool.zpool("export", "tank")
+    pool.zpool("import", "tank")
+
+
+TRACES = (
+    Trace("speed_changed", replace_in_mirror, ((30, lambda pool: pool.slow(2, bps=16 * MIB)),)),
+    Trace("load_midway", replace_in_raidz, ((25, load),)),
+    Trace(
+        "second_replace",
+        replace_in_raidz,
+        (
+            (25, lambda pool: pool.zpool("replace", "tank", "d1", "d5")),
+            (45, lambda pool: pool.zpool("resilver", "tank")),
+        ),
+    ),
+    Trace(
+        "scrub_paused",
+        slow_scrub,
+        (
+            (20, lambda pool: pool.zpool("scrub", "-p", "tank")),
+            (40, lambda pool: pool.zpool("scrub", "tank")),
+        ),
+    ),
+    Trace("export_import", replace_in_mirror, ((25, export_and_import),)),
+    Trace("sequential_rebuild", rebuild_in_mirror),
+    Trace("draid_rebuild", rebuild_onto_draid_spare),
+    Trace("little_scan_memory", little_scan_memory),
+)
