@@ -33,6 +33,13 @@ DEFAULT_CPUS = 2
 TREE_IN_GUEST = "/root/zconsole"
 _PUSHED = ("zconsole", "themes", "tests", "pyproject.toml", "README.md", "CHANGELOG.md")
 
+_PARAMETERS = "/sys/module/zfs/parameters"
+_DEFAULTS = "/run/zfs-parameters"
+_RESTORE_PARAMETERS = (
+    f"cd {_PARAMETERS} && grep -sH '' * | diff - {_DEFAULTS} | sed -n 's/^> //p' |"
+    ' while IFS=: read -r name value; do echo "$value" >"$name"; done'
+)
+
 
 class Machine:
     """A guest and its disks. As a context manager it leaves nothing behind."""
@@ -137,15 +144,8 @@ class Machine:
 
     def throttle(self, disk: int, bps: int = 0, iops: int = 0) -> None:
         """Limit a disk to bytes/s and operations/s from now on; 0 lifts the limit."""
-        others = ("bps_rd", "bps_wr", "iops_rd", "iops_wr")
         with self._monitor() as monitor:
-            monitor.execute(
-                "block_set_io_throttle",
-                id=self.disks[disk].backend,
-                bps=bps,
-                iops=iops,
-                **dict.fromkeys(others, 0),
-            )
+            _limit(monitor, self.disks[disk], bps, iops)
 
     def pull(self, disk: int) -> None:
         """Unplug a disk, as pulling it from its bay would; returns when it is gone."""
@@ -174,7 +174,7 @@ class Machine:
 
     def power_cut(self) -> None:
         """End the guest at once, whatever it is doing."""
-        qemu.kill(self.pid)
+        qemu.kill(self.pid, self.hardware.directory)
 
     def reboot(self) -> None:
         """Boot again on the same disks and root, after a power cut where it still runs."""
@@ -185,24 +185,30 @@ class Machine:
         self.wake()
 
     def wake(self) -> None:
-        """Wait for ssh, and bring up the processors that the boot left off."""
+        """Wait for ssh, bring up the processors that the boot left off, note the defaults."""
         self.ssh.wait()
         self.run("for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >$cpu; done")
+        self.run(f"cd {_PARAMETERS} && grep -sH '' * >{_DEFAULTS}")
 
     def recover(self) -> None:
-        """Give every disk back to the guest at full speed; boots a guest that has died."""
+        """Give every disk back at full speed and ZFS its parameters; boots a dead guest."""
         if not qemu.is_running(self.pid, self.hardware.directory):
             self.reboot()
+        plugged = self.plugged()
         for disk in self.disks:
-            if not self.is_plugged(disk.index):
+            if disk.index not in plugged:
                 self.plug(disk.index)
-            self.throttle(disk.index)
-
-    def is_plugged(self, disk: int) -> bool:
-        """Whether a disk is in its bay."""
         with self._monitor() as monitor:
-            devices = monitor.execute("qom-list", path="/machine/peripheral")
-        return any(device["name"] == self.disks[disk].device()["id"] for device in devices)
+            for disk in self.disks:
+                _limit(monitor, disk)
+        self.run(_RESTORE_PARAMETERS)
+
+    def plugged(self) -> set[int]:
+        """The disks that are in their bays."""
+        with self._monitor() as monitor:
+            listed = monitor.execute("qom-list", path="/machine/peripheral")
+        names = {device["name"] for device in listed}
+        return {disk.index for disk in self.disks if disk.device()["id"] in names}
 
     def _find_ssh(self) -> Ssh:
         directory = self.hardware.directory
@@ -211,6 +217,12 @@ class Machine:
 
     def _monitor(self) -> AbstractContextManager[Qmp]:
         return qmp.connect(self.hardware.directory / "qmp")
+
+
+def _limit(monitor: Qmp, disk: Disk, bps: int = 0, iops: int = 0) -> None:
+    """Set a disk's limits; QEMU wants all of them named."""
+    rest = dict.fromkeys(("bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
+    monitor.execute("block_set_io_throttle", id=disk.backend, bps=bps, iops=iops, **rest)
 
 
 def make_hardware(

@@ -154,7 +154,7 @@ def _start(hardware: Hardware, detached: bool) -> int:
     try:
         _wait_ready(pid, console, log)
     except BaseException:
-        kill(pid)
+        kill(pid, hardware.directory)
         raise
     return pid
 
@@ -172,10 +172,7 @@ def _spawn(argv: list[str], log: Path) -> int:
 
 def is_running(pid: int, directory: Path) -> bool:
     """Whether a process is the QEMU of a machine's directory, not one that got its number."""
-    try:
-        return str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return False
+    return str(directory).encode() in _command_line(pid)
 
 
 def forwarded_port(control: Path) -> int:
@@ -188,24 +185,28 @@ def forwarded_port(control: Path) -> int:
     return int(found[1])
 
 
-def kill(pid: int) -> None:
-    """End QEMU at once, as a power cut would, and wait until it is gone."""
-    try:
+def kill(pid: int, directory: Path) -> None:
+    """End a machine's QEMU at once, as a power cut would, and wait until it is gone."""
+    if is_running(pid, directory):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    while _alive(pid):
-        time.sleep(0.02)
+        while _alive(pid):
+            time.sleep(0.02)
 
 
 def _alive(pid: int) -> bool:
-    """Whether a process runs; one of our own that has ended is reaped."""
+    """Whether a process runs; a child of ours that has ended is reaped."""
     try:
-        if os.waitpid(pid, os.WNOHANG)[0] == pid:
-            return False
+        return os.waitpid(pid, os.WNOHANG)[0] != pid
     except ChildProcessError:
-        return Path(f"/proc/{pid}").exists()
-    return True
+        return bool(_command_line(pid))
+
+
+def _command_line(pid: int) -> bytes:
+    """What a process was started with; empty once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def _wait_ready(pid: int, console: Path, log: Path) -> None:

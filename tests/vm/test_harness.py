@@ -74,7 +74,7 @@ def test_throttle_slows_a_scrub_and_lets_go_again(vm: Machine, pool: PoolFactory
 def test_a_pulled_disk_is_removed_and_comes_back(vm: Machine, pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
     vm.pull(1)
-    assert not vm.is_plugged(1)
+    assert 1 not in vm.plugged()
     pool.wait_status("LABDISK1 +REMOVED")
     vm.plug(1)
     pool.zpool("online", "tank", "d1")
@@ -107,6 +107,14 @@ def test_a_dead_guest_is_an_error_and_recovers(vm: Machine) -> None:
         vm.run("true")
     vm.recover()
     assert vm.run("echo up").stdout == "up\n"
+
+
+def test_recovering_gives_parameters_their_values_back(vm: Machine) -> None:
+    path = "/sys/module/zfs/parameters/zfs_scan_mem_lim_fact"
+    before = vm.run(["cat", path]).stdout
+    vm.run(f"echo 77 >{path}")
+    vm.recover()
+    assert vm.run(["cat", path]).stdout == before != "77\n"
 
 
 @pytest.mark.slow
