@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
 from zconsole.sim.flow import Job, Part, emit, solve
-from zconsole.sim.pool import PoolState, Top, write_shares
+from zconsole.sim.pool import PoolState, Top
 
 ACTIVE, FINISHED = 1, 2
 """dsl_scan_state_t, which removal and expansion use (DSS_SCANNING, DSS_FINISHED)."""
@@ -63,7 +63,7 @@ def advance(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
 def _evacuate(pool: PoolState, removal: Removal, dt: float) -> None:
     top = pool.tops[removal.vdev]
     others = [t for t in pool.normal_tops() if t is not top]
-    shares = write_shares(others, pool.version >= "2.4")
+    shares = pool.write_shares(others)
     sources = top.sources()
     parts = [Part(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
     for other, share in zip(others, shares, strict=True):

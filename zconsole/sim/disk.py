@@ -187,15 +187,15 @@ class Leaf:
         seek = model.seek * (WRITE_SEEK if write else 1.0)
         return (size / rate + seeks * seek) / (self.slow * (0.96 + 0.08 * self.swing))
 
-    def capacity(self, size: float, run: float, queue: float, write: bool) -> float:
+    def capacity(self, size: float, media: float, queue: float) -> float:
         """Bytes/s of background I/O this leaf can do with ``queue`` requests in flight.
 
-        Foreground I/O (``used``, its share of device time) goes first; what remains is shared in
-        proportion to the requests each keeps outstanding.
+        ``media`` is what ``media_time`` says of a request of ``size`` bytes. Foreground I/O
+        (``used``, its share of device time) goes first; what remains is shared in proportion to
+        the requests each keeps outstanding.
         """
-        media = self.media_time(size, run, queue, write)
         left = (1.0 - self.used) * queue / (queue + 3.0 * self.used)
-        return size * min(left / media, queue * left / (media + self.model.latency))
+        return size * left * min(1.0 / media, queue / (media + self.model.latency))
 
     def write_cached(self, written: float, dt: float) -> None:
         """Moves a shingled disk's cache: filled by ``written`` bytes, drained meanwhile."""
@@ -209,35 +209,40 @@ class Leaf:
 
     def account(self, dt: float) -> None:
         """Adds ``dt`` seconds of its flows to every counter, and forgets the flows."""
-        used = wanted = room = written = 0.0
-        for flow in self.flows:
+        flows, latency = self.flows, self.model.latency
+        self.in_flight, self.queues, self.flows = 0.0, {}, []
+        if not flows:
+            self.write_cached(0.0, dt)
+            return
+        used = wanted = room = 0.0
+        for flow in flows:
             used += flow.ops * flow.time
-            wanted += flow.ops * (flow.time + self.model.latency)
+            wanted += flow.ops * (flow.time + latency)
             room += flow.queue
-            written += flow.ops * flow.size * dt if flow.write else 0.0
         # Waiting grows as the device fills up, but no further than what may be in flight.
         slowed = min(1.0 / max(1.0 - used, 0.02), max(1.0, room / max(wanted, 1e-9)))
-        self.in_flight = 0.0
-        self.queues = {}
-        for flow in self.flows:
-            self._account_one(flow, slowed, dt)
+        written = 0.0
+        for flow in flows:
+            written += self._account_one(flow, (flow.time + latency) * slowed, dt)
         self.busy_time += dt * min(1.0, max(used, 1.0 - math.exp(-self.in_flight)))
         self.write_cached(written, dt)
-        self.flows = []
 
-    def _account_one(self, flow: Flow, slowed: float, dt: float) -> None:
-        wait = (flow.time + self.model.latency) * slowed
+    def _account_one(self, flow: Flow, wait: float, dt: float) -> float:
+        """Counts one flow whose requests take ``wait`` seconds; returns the bytes it wrote."""
         active = wait * flow.ops
         self.in_flight += active
-        self.queues[flow.kind] = (flow.pending, active)
+        pending, running = self.queues.get(flow.kind, (0.0, 0.0))
+        self.queues[flow.kind] = (pending + flow.pending, running + active)
         ops = flow.ops * dt
-        if flow.write:
-            self.write_ops += ops
-            self.write_bytes += ops * flow.size
-            self.write_time += ops * wait
-            self.write_waits.add(wait, ops)
-        else:
+        moved = ops * flow.size
+        if not flow.write:
             self.read_ops += ops
-            self.read_bytes += ops * flow.size
+            self.read_bytes += moved
             self.read_time += ops * wait
             self.read_waits.add(wait, ops)
+            return 0.0
+        self.write_ops += ops
+        self.write_bytes += moved
+        self.write_time += ops * wait
+        self.write_waits.add(wait, ops)
+        return moved

@@ -24,8 +24,15 @@ class Part:
     size: float
     run: float
     queue: float
+    media: float = 0.0
+    """Device seconds a request, as it is now."""
     ceiling: float = 0.0
     """Bytes/s of progress this leaf alone would allow."""
+
+    def capacity(self) -> float:
+        """Bytes/s this leaf can do of it now; notes what a request takes."""
+        self.media = self.leaf.media_time(self.size, self.run, self.queue, self.write)
+        return self.leaf.capacity(self.size, self.media, self.queue)
 
 
 @dataclass(slots=True)
@@ -72,8 +79,8 @@ def solve(jobs: Iterable[Job], host: Host) -> None:
 def _by_disks(job: Job) -> None:
     inverse: dict[int, float] = {}
     for part in job.parts:
-        capacity = part.leaf.capacity(part.size, part.run, part.queue, part.write)
-        inverse[part.leaf.guid] = inverse.get(part.leaf.guid, 0.0) + part.share / capacity
+        guid = part.leaf.guid
+        inverse[guid] = inverse.get(guid, 0.0) + part.share / part.capacity()
     for part in job.parts:
         part.ceiling = 1.0 / max(inverse[part.leaf.guid], FEW / 1e9)
     job.slowest = min(job.parts, key=lambda part: part.ceiling)
@@ -105,9 +112,8 @@ def _write_cause(part: Part) -> str:
     """Whether the new disk itself is at its end, or only few requests are sent to it."""
     if part.leaf.collapsed:
         return "smr"
-    media = part.leaf.media_time(part.size, part.run, part.queue, True)
-    waiting = part.queue / (media + part.leaf.model.latency)
-    return "throttle" if waiting < 0.8 / media else "new-disk"
+    waiting = part.queue / (part.media + part.leaf.model.latency)
+    return "throttle" if waiting < 0.8 / part.media else "new-disk"
 
 
 def _by_bus(jobs: list[Job], name: str, capacity: float) -> None:
@@ -128,8 +134,7 @@ def emit(job: Job, rate: float, in_flight_limit: float) -> None:
         ops = rate * part.share / part.size
         if ops <= FEW:
             continue
-        media = part.leaf.media_time(part.size, part.run, part.queue, part.write)
         pending = in_flight_limit / part.size * 0.9 if part is job.slowest else 0.4 * part.queue
         part.leaf.flows.append(
-            Flow(part.kind, part.write, ops, part.size, media, part.queue, pending)
+            Flow(part.kind, part.write, ops, part.size, part.media, part.queue, pending)
         )

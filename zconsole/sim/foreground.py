@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.pool import PoolState, Top, write_shares
+from zconsole.sim.pool import PoolState, Top
 
 WRITE_SIZE = 131072.0
 BUSIEST = 0.85
@@ -15,7 +15,7 @@ def advance(pool: PoolState, dt: float) -> None:
     read, write = pool.load.at(pool.t)
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
-    shares = write_shares(tops, pool.version >= "2.4")
+    shares = pool.write_shares(tops)
     for top, share in zip(tops, shares, strict=True):
         _read(pool, top, read * top.alloc / held if held else 0.0)
         _write(pool, top, write * share)

@@ -14,6 +14,7 @@ from zconsole.sim.tunables import Tunables
 if TYPE_CHECKING:
     from zconsole.sim.activity import Checkpoint, Expansion, Removal
     from zconsole.sim.rebuild import Rebuild
+    from zconsole.sim.rewrite import Directory, Rewrite
     from zconsole.sim.scan import Scan
 
 TXG_SECONDS = 5.0
@@ -220,6 +221,8 @@ class PoolState:
     removal: Removal | None = None
     expansion: Expansion | None = None
     checkpoint: Checkpoint | None = None
+    directories: list[Directory] = field(default_factory=list)
+    rewrite: Rewrite | None = None
     data_errors: float = 0.0
     damaged: tuple[str, ...] = ()
     suspended: bool = False
@@ -268,19 +271,17 @@ class PoolState:
         """Adds an event of this moment."""
         self.events.append(PoolEvent(self.t, name, text, severity, vdev))
 
+    def write_shares(self, tops: list[Top]) -> list[float]:
+        """What part of new allocated bytes each of ``tops`` gets, summing to 1.
+
+        Up to 2.3 in proportion to free bytes × data disks, from 2.4 to free bytes (metaslab.c).
+        """
+        even = self.version >= "2.4"
+        weights = [top.free * (1 if even else top.groups) * top.allocating for top in tops]
+        total = sum(weights)
+        return [weight / total if total else 0.0 for weight in weights]
+
     def new_guid(self) -> int:
         """A GUID not used before, the same in every run."""
         self.next_guid += 1
         return (self.guid ^ (self.next_guid * 0x9E3779B97F4A7C15)) & (2**64 - 1)
-
-
-def write_shares(tops: list[Top], by_free_only: bool) -> list[float]:
-    """What part of new raw bytes each top-level vdev gets, summing to 1.
-
-    Up to 2.3 in proportion to free bytes × data disks, from 2.4 to free bytes (metaslab.c).
-    """
-    weights = [
-        top.free * (1 if by_free_only else top.groups) if top.allocating else 0.0 for top in tops
-    ]
-    total = sum(weights)
-    return [weight / total if total else 0.0 for weight in weights]

@@ -172,7 +172,7 @@ def _walk_rate(pool: PoolState, scan: Scan) -> float:
     parts = [Part(leaf, 1.0, "async_r", False, 16384.0, 16384.0, active) for leaf in leaves]
     rate = 0.0
     for part in parts:
-        capacity = part.leaf.capacity(part.size, part.run, part.queue, False) * 0.7 * prefetch
+        capacity = part.capacity() * 0.7 * prefetch
         emit(Job(0, [part]), capacity, 0.0)
         rate += capacity / part.size * pool.layout.span
     return min(rate * duty(pool, scan.function), pool.host.throughput * 4)

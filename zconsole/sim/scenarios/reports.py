@@ -15,6 +15,7 @@ from zconsole.sim.models import (
     TB,
 )
 from zconsole.sim.pool import Host, Layout, Member, PoolState
+from zconsole.sim.rewrite import spread_over
 from zconsole.sim.tunables import BEFORE_0_8, Tunables
 
 HOUR = 3600.0
@@ -102,6 +103,9 @@ def added_vdev(seed: int) -> tuple[Story, ...]:
         layout=Layout(block=float(MIB)),
         host=Host(memory=128 << 30),
     )
+    sizes = {"films": 38.2, "series": 21.6, "photos": 11.4, "backup": 15.9, "home": 4.1}
+    paths = {f"/storage/{name}": size * TB for name, size in sizes.items()}
+    pool.directories = spread_over(pool, paths)
     finished(pool, scan.SCRUB, 9 * DAY, 31 * HOUR)
     return (Story(pool),)
 

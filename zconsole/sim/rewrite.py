@@ -1,0 +1,121 @@
+"""Directories of the simulated pool, and what rewriting their files does to its balance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from zconsole.sim.disk import MIB
+from zconsole.sim.flow import Job, Part, emit, solve
+
+if TYPE_CHECKING:
+    from zconsole.sim.pool import PoolState, Top
+
+
+@dataclass(slots=True)
+class Directory:
+    """Files that can be rewritten; bytes are allocated ones, parity included."""
+
+    path: str
+    files: int
+    held: list[float]
+    """Bytes on each normal-class top-level vdev, in the pool's order."""
+    pinned: float = 0.0
+    """Share that snapshots hold: rewritten, it is not freed."""
+    moved: float = 0.0
+    """Bytes rewritten so far."""
+
+    @property
+    def size(self) -> float:
+        """Bytes in all."""
+        return sum(self.held)
+
+
+@dataclass(slots=True)
+class Rewrite:
+    """A rebalance under way: directories one after the other."""
+
+    directories: list[Directory]
+    limit: float = math.inf
+    """Bytes/s it may take."""
+    running: bool = True
+    done: float = 0.0
+    plans: list[float] = field(default_factory=list)
+    """Bytes each directory has to move, from its size at the start."""
+
+    def __post_init__(self) -> None:
+        self.plans = [directory.size for directory in self.directories]
+
+
+def spread_over(pool: PoolState, sizes: dict[str, float], pinned: float = 0.0) -> list[Directory]:
+    """Directories of these allocated sizes, lying where the pool's data lies."""
+    tops = pool.normal_tops()
+    held = sum(top.alloc for top in tops)
+    return [
+        Directory(path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops], pinned)
+        for path, size in sizes.items()
+    ]
+
+
+def move(pool: PoolState, directory: Directory, amount: float) -> float:
+    """Rewrites up to ``amount`` allocated bytes of ``directory``; returns how many.
+
+    Each leaves the vdevs in proportion to what they hold of the directory and lands by the
+    allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3 (metaslab.c).
+    """
+    tops = pool.normal_tops()
+    shares = pool.write_shares(tops)
+    room = min((top.free / share for top, share in zip(tops, shares, strict=True) if share))
+    step = min(amount, directory.size, room)
+    if step <= 0.0:
+        return 0.0
+    part = step / directory.size
+    for index, (top, share) in enumerate(zip(tops, shares, strict=True)):
+        left = directory.held[index] * part
+        top.alloc += step * share - left * (1.0 - directory.pinned)
+        directory.held[index] += step * share - left
+    directory.moved += step
+    return step
+
+
+def advance(pool: PoolState, dt: float) -> None:
+    """Moves a running rebalance on by ``dt`` seconds, as fast as disks and its limit allow."""
+    current = pool.rewrite
+    if current is None or not current.running:
+        return
+    waiting = [
+        (directory, plan - directory.moved)
+        for directory, plan in zip(current.directories, current.plans, strict=True)
+        if plan - directory.moved > 1.0
+    ]
+    if not waiting:
+        current.running = False
+        return
+    directory, left = waiting[0]
+    job = Job(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
+    solve([job], pool.host)
+    step = move(pool, directory, min(left, job.rate * dt))
+    current.done += step
+    emit(job, step / dt, 0.0)
+
+
+def _parts(pool: PoolState, directory: Directory) -> list[Part]:
+    """A byte's reads where the directory lies, and its writes where they land."""
+    tops = pool.normal_tops()
+    size, run = float(MIB), 4.0 * MIB
+    parts: list[Part] = []
+    for top, held, share in zip(tops, directory.held, pool.write_shares(tops), strict=True):
+        sources = top.sources()
+        each = held / directory.size * _reading(top) / max(1, len(sources))
+        if each > 0.0:
+            parts += [Part(x, each, "async_r", False, size, run, 3.0) for x in sources]
+        if share > 0.0:
+            writers = [x for x in top.leaves() if x.online]
+            parts += [Part(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers]
+    return parts
+
+
+def _reading(top: Top) -> float:
+    """Bytes read for an allocated byte: parity is not."""
+    return 1.0 / top.inflation
