@@ -13,18 +13,27 @@ Tree = Mapping[str, Placed]
 
 
 def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
-    """Leaves that changed state, came or went, and error counters that moved, in tree order."""
-    for key, place in new.items():
-        before = old.get(key)
-        if place.vdev.children:
-            continue
-        if before is None:
+    """Leaves that changed state, came or went, and error counters that moved, in tree order.
+
+    A device is the same one when its key is, or else its name: without GUIDs a key holds the way
+    through the tree, and that changes when a replacement takes its place.
+    """
+    before, after = _leaves(old), _leaves(new)
+    names = {place.vdev.name: place for place in before.values()}
+    for key, place in after.items():
+        known = before.get(key) or names.get(place.vdev.name)
+        if known is None:
             yield _event(t, "vdev_added", f"{place.vdev.name} appeared ({place.vdev.state})", place)
-            continue
-        yield from _leaf_changes(t, before.vdev, place)
-    for key, place in old.items():
-        if key not in new and not place.vdev.children:
+        else:
+            yield from _leaf_changes(t, known.vdev, place)
+    still = {place.vdev.name for place in after.values()}
+    for key, place in before.items():
+        if key not in after and place.vdev.name not in still:
             yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
+
+
+def _leaves(tree: Tree) -> dict[str, Placed]:
+    return {key: place for key, place in tree.items() if not place.vdev.children}
 
 
 def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
