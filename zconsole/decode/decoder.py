@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import Any
@@ -48,6 +49,7 @@ def _one_line(error: Exception) -> str:
 def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: no JSON object")
+    _check_time(raw)
     blocks = Blocks(raw)
     if "libzfs" in raw:
         config = mapping(raw["libzfs"], "libzfs")
@@ -64,6 +66,19 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
+def _check_time(raw: Raw) -> None:
+    """Raises NotUnderstoodError when the sample has no usable time."""
+    moment = raw.get("t")
+    if not isinstance(moment, (int, float)) or not -1 < moment < 1e11:
+        raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
+
+
+def _clock(raw: Raw) -> float:
+    clock = raw.get("clock")
+    usable = isinstance(clock, (int, float)) and math.isfinite(clock)
+    return float(clock if usable and clock is not None else raw["t"])
+
+
 def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble, ...]:
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
@@ -74,7 +89,7 @@ def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble
 def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sample:
     return Sample(
         t=float(raw["t"]),
-        clock=float(raw.get("clock", raw["t"])),
+        clock=_clock(raw),
         source=raw.get("source", form),
         exact=exact,
         pool=enriched(pool, raw, blocks),
@@ -89,7 +104,7 @@ def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
     return Trouble(
         pool=raw.get("pool", ""),
         t=float(raw["t"]),
-        clock=float(raw.get("clock", raw["t"])),
+        clock=_clock(raw),
         text=" ".join(str(raw["problem"]).split()),
         kstat=raw.get("kstat"),
         block=blocks.all(),

@@ -15,7 +15,7 @@ from zconsole.decode.libzfs_scans import active_function, activities_of, scans_o
 from zconsole.decode.names import disk_name, parity_of
 from zconsole.decode.notes import Condition, note_of, scan_marker, trim_state
 from zconsole.decode.tree import with_spares_left
-from zconsole.decode.values import mapping, number, text_of
+from zconsole.decode.values import epoch, mapping, number, text_of
 from zconsole.decode.words import VDEV_STATES, aux_word, spare_word, state_word
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
@@ -38,7 +38,7 @@ _HISTOGRAM_KEYS = (
     ("scrub", "vdev_scrub_histo"),
     ("rebuild", "vdev_rebuild_histo"),
 )
-_UNKNOWN_FRAGMENTATION = 100
+_MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
 _HIDDEN = frozenset({"hole", "indirect"})
 _SECTIONS = {"log": "log", "logs": "log", "special": "special", "dedup": "dedup"}
@@ -191,12 +191,11 @@ def _vdev(
     leaf = not below
     marker = _marker(stats, context, rebuilding) if leaf else ""
     enum_state, aux, note = _condition(node, stats, marker, leaf)
-    name = _name(node, context.names)
-    kind, nparity = _kind(node)
+    kind = _kind(node)
+    alloc, size, fragmentation = _space(stats, top, leaf)
     more = node.get("vdev_stats_ex") or {}
-    has_space = top and stats[4] > 0
     return Vdev(
-        name=name,
+        name=_name(node, context.names),
         kind=kind,
         vclass=section,
         state=spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux),
@@ -207,13 +206,13 @@ def _vdev(
         resilvering=marker == "(resilvering)",
         awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
         removing=stats[25] != 0,
-        alloc_bytes=stats[3] if has_space else None,
-        size_bytes=stats[4] if has_space else (stats[46] or stats[6] or None) if leaf else None,
-        fragmentation=_fragmentation(stats) if has_space else None,
+        alloc_bytes=alloc,
+        size_bytes=size,
+        fragmentation=fragmentation,
         scan_processed=(stats[41] if rebuilding else stats[26]) if leaf else None,
         ashift=node.get("ashift") or stats[42] or None,
         physical_ashift=stats[44] or None,
-        nparity=nparity,
+        nparity=parity_of(kind),
         data_disks=node.get("draid_ndata"),
         io=_io(stats) if values and section != "spare" else None,
         block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
@@ -229,11 +228,20 @@ def _vdev(
     )
 
 
-def _kind(node: Mapping[str, Any]) -> tuple[str, int | None]:
+def _kind(node: Mapping[str, Any]) -> str:
     kind = str(node["type"])
-    if kind in ("raidz", "draid"):
-        kind = f"{kind}{node.get('nparity', 1)}"
-    return kind, parity_of(kind)
+    return f"{kind}{node.get('nparity', 1)}" if kind in ("raidz", "draid") else kind
+
+
+def _space(
+    stats: Sequence[int], top: bool, leaf: bool
+) -> tuple[int | None, int | None, float | None]:
+    """Allocated and allocatable bytes and fragmentation of a top-level; a leaf's device size."""
+    if top and stats[4] > 0:
+        # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
+        known = stats[27] <= _MOST_FRAGMENTATION
+        return stats[3], stats[4], stats[27] / 100 if known else None
+    return None, (stats[46] or stats[6] or None) if leaf else None, None
 
 
 def _counters(stats: Sequence[int], leaf: bool, section: str, length: int) -> ErrorCounters:
@@ -278,11 +286,6 @@ def _marker(stats: Sequence[int], context: _Context, rebuilding: bool) -> str:
     return "(resilvering)" if rebuilding and stats[41] else marker
 
 
-def _fragmentation(stats: Sequence[int]) -> float | None:
-    # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
-    return stats[27] / 100 if stats[27] <= _UNKNOWN_FRAGMENTATION else None
-
-
 def _io(stats: Sequence[int]) -> IoCounters:
     return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
 
@@ -301,4 +304,4 @@ def _progress(values: Sequence[int], errors: int) -> Progress | None:
     if word is None:
         return None
     share = 1.0 if word == "complete" else done / (total + 1)
-    return Progress(word, done, total, share, float(time) or None, errors)
+    return Progress(word, done, total, share, epoch(time), errors)

@@ -20,6 +20,7 @@ from zconsole.decode.formulas import (
     rebuild_of,
     scan_of,
 )
+from zconsole.decode.values import epoch
 from zconsole.model import Activity, Scan
 
 _FUNCTIONS = {1: "scrub", 2: "resilver", 3: "errorscrub"}
@@ -56,25 +57,21 @@ def _at(values: Sequence[int], index: int) -> int | None:
     return values[index] if index < len(values) else None
 
 
-def _time(value: int | None) -> float | None:
-    return float(value) if value else None
-
-
 def _scan_stats(values: Sequence[int], version: str | None) -> ScanStats:
-    paused = _time(_at(values, 11))
+    paused = epoch(_at(values, 11))
     state = _STATES.get(values[1], "none")
     return ScanStats(
         function=_FUNCTIONS[values[0]],
         state="paused" if paused and state == "running" else state,
-        start=_time(values[2]),
-        end=_time(values[3]),
+        start=epoch(values[2]),
+        end=epoch(values[3]),
         total=values[4],
         scanned=values[5],
         skipped=values[6] if len(values) >= 22 else None,
         processed=values[7],
         errors=values[8],
         pass_scanned=values[9],
-        pass_start=_time(values[10]),
+        pass_start=epoch(values[10]),
         paused_since=paused,
         pass_paused=_at(values, 12) or 0,
         pass_issued=_at(values, 13),
@@ -91,11 +88,11 @@ def is_cautious(version: str | None) -> bool:
 
 def _error_scrub(values: Sequence[int]) -> Scan:
     state = _STATES.get(values[16], "none")
-    paused = _time(values[21])
+    paused = epoch(values[21])
     examined, left = values[19], values[20]
     return error_scrub(
         "paused" if paused and state == "running" else state,
-        (_time(values[17]), _time(values[18])),
+        (epoch(values[17]), epoch(values[18])),
         (examined, left),
         paused,
     )
@@ -128,8 +125,8 @@ def _rebuild_stats(name: str, values: Sequence[int]) -> RebuildStats:
     return RebuildStats(
         vdev=name,
         state=_REBUILD_STATES[values[0]],
-        start=_time(values[1]),
-        end=_time(values[2]),
+        start=epoch(values[1]),
+        end=epoch(values[2]),
         scan_seconds=values[3] / 1e3,
         scanned=values[4],
         issued=values[5],
@@ -161,8 +158,8 @@ def _copy_stats(kind: str, values: Sequence[int], tops: Sequence[str]) -> CopySt
         kind=kind,
         state=_STATES[values[0]],
         vdev=tops[values[1]] if 0 <= values[1] < len(tops) else None,
-        start=_time(values[2]),
-        end=_time(values[3]),
+        start=epoch(values[2]),
+        end=epoch(values[3]),
         total=values[4],
         copied=values[5],
         waiting=kind == "expansion" and bool(_at(values, 6)),
@@ -174,6 +171,6 @@ def checkpoint_of(state: int, start: int, space: int) -> Activity:
     return Activity(
         kind="checkpoint",
         state="exists" if state == 1 else "running",
-        start=_time(start),
+        start=epoch(start),
         total_bytes=space,
     )

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+_REMEMBERED = 8192
+"""Names kept between samples: the same leaves come again every second."""
 
 _SEARCH_PATHS = (
     "/dev/disk/by-vdev/",
@@ -42,6 +46,7 @@ def strip_partition(name: str) -> str:
     return match["disk"] or match["numbered"] or match["letters"]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def disk_name(path: str, whole_disk: bool | None) -> str:
     """The name of a disk at ``path`` as ``zpool status`` without options prints it.
 
@@ -57,6 +62,7 @@ def disk_name(path: str, whole_disk: bool | None) -> str:
     return strip_partition(name) if whole_disk else name
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def kind_of(name: str) -> str | None:
     """The kind that a printed name tells: mirror, raidz2, draid1, replacing, …; None for a disk.
 

@@ -7,7 +7,7 @@ counters left out by zpool are 0; names are made those that text prints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
@@ -49,6 +49,18 @@ class _Context:
     """The active healing scan's function."""
     rebuilding: frozenset[str]
     """Top-level vdevs with an active sequential rebuild."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the tree a vdev stands."""
+
+    vclass: str
+    rebuilt: bool
+    """Below a top-level vdev with an active rebuild."""
+    top: bool = True
+    newest: bool = False
+    """The new device of a replacing or spare group: the one a rebuild writes to."""
 
 
 def pools_of(
@@ -187,40 +199,30 @@ def _vdevs(nodes: _Node, vclass: str, context: _Context) -> Iterator[Vdev]:
         node = mapping(value, key)
         if node.get("vdev_type") not in _HIDDEN and kind_of(key) not in _HIDDEN:
             active = str(node.get("name", key)) in context.rebuilding
-            yield _vdev(key, node, vclass, context, active, top=True)
+            yield _vdev(key, node, _Place(vclass, active), context)
 
 
-def _vdev(
-    key: str,
-    node: _Node,
-    vclass: str,
-    context: _Context,
-    rebuilt: bool,
-    top: bool,
-    newest: bool = False,
-) -> Vdev:
-    """One vdev; ``rebuilt``: below an active rebuild; ``newest``: the new device of a group."""
+def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
     name, kind = _identity(key, node, context.names)
     below = mapping(node.get("vdevs"), key)
-    leaf = not below
-    aux, enum_state = str(node.get("aux", "")), str(node.get("state", "UNKNOWN"))
-    spare = vclass == "spare"
+    leaf, spare = not below, place.vclass == "spare"
     errors = ErrorCounters() if spare else _counters(node, leaf)
-    state = spare_word(enum_state, aux) if spare else state_word(enum_state, aux)
-    marker = _marker(node, state, context, rebuilt and newest) if leaf else ""
+    state = _state(node, spare)
+    marker = _marker(node, state, place, context) if leaf else ""
     shape = draid_shape(name)
-    space = number(node.get("total_space")) if top else None
+    space = number(node.get("total_space")) if place.top else None
+    deferred = leaf and bool(number(node.get("resilver_deferred")))
     return Vdev(
         name=name,
         kind=kind,
-        vclass=vclass,
+        vclass=place.vclass,
         state=state,
         guid=_guid(node),
         path=node.get("path"),
-        note=_note(node, aux, marker, leaf, errors),
+        note=_note(node, marker, leaf, errors),
         errors=errors,
         resilvering=marker == "(resilvering)",
-        awaiting_resilver=bool(number(node.get("resilver_deferred"))) and not rebuilt and leaf,
+        awaiting_resilver=deferred and marker != "(resilvering)",
         removing=bool(number(node.get("removing"))),
         alloc_bytes=number(node.get("alloc_space", 0)) if space else None,
         size_bytes=space or (_leaf_size(node) if leaf else None),
@@ -233,19 +235,21 @@ def _vdev(
         trim=_progress(node, "trim", "trimmed", "to_trim", context.zone),
         phys_path=node.get("phys_path"),
         devid=node.get("devid"),
-        allocating=not number(node.get("noalloc")) if top and not spare else None,
-        children=_children(below, vclass, context, rebuilt, kind),
+        allocating=not number(node.get("noalloc")) if place.top and not spare else None,
+        children=_children(below, replace(place, top=False), kind in GROUP_KINDS, context),
     )
 
 
-def _children(
-    nodes: _Node, vclass: str, context: _Context, rebuilt: bool, kind: str
-) -> tuple[Vdev, ...]:
-    """The vdevs below one; in a rebuilding group the newest device is the one rebuilt."""
+def _state(node: _Node, spare: bool) -> str:
+    aux, state = str(node.get("aux", "")), str(node.get("state", "UNKNOWN"))
+    return spare_word(state, aux) if spare else state_word(state, aux)
+
+
+def _children(nodes: _Node, place: _Place, group: bool, context: _Context) -> tuple[Vdev, ...]:
+    """The vdevs below one; in a replacing or spare group the last device is the new one."""
     final = len(nodes) - 1
-    group = kind in GROUP_KINDS
     return tuple(
-        _vdev(key, mapping(node, key), vclass, context, rebuilt, False, group and i == final)
+        _vdev(key, mapping(node, key), replace(place, newest=group and i == final), context)
         for i, (key, node) in enumerate(nodes.items())
     )
 
@@ -277,22 +281,23 @@ def _leaf_size(node: _Node) -> int | None:
     return number(node.get("phys_space")) or number(node.get("rep_dev_size"))
 
 
-def _marker(node: _Node, state: str, context: _Context, rebuilt: bool) -> str:
+def _marker(node: _Node, state: str, place: _Place, context: _Context) -> str:
+    """The marker text prints; JSON lacks the rebuilt bytes, so that the new device has it."""
     if state != "ONLINE":
         return ""
     processed = number(node.get("scan_processed")) or 0
     deferred = bool(number(node.get("resilver_deferred")))
     marker = scan_marker(context.function, processed, deferred)
-    return marker or ("(resilvering)" if rebuilt else "")
+    return marker or ("(resilvering)" if place.rebuilt and place.newest else "")
 
 
-def _note(node: _Node, aux: str, marker: str, leaf: bool, errors: ErrorCounters) -> str:
+def _note(node: _Node, marker: str, leaf: bool, errors: ErrorCounters) -> str:
     if node.get("used_by"):
         return f"in use by pool '{node['used_by']}'"
     missing = number(node.get("not_present"))
     return note_of(
         Condition(
-            aux=aux,
+            aux=str(node.get("aux", "")),
             was=str(node.get("was", node.get("path", ""))) if missing else None,
             slow_only=leaf and errors.total == 0 and bool(errors.slow),
             ashift=number(node.get("configured_ashift")) or 0,

@@ -14,6 +14,7 @@ from zconsole.decode.values import parse_date
 from zconsole.model import Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
 
+_LONGEST = 100 * 365 * 86400
 _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
 _P = r"-?(?:nan|inf|\d+(?:[.,]\d+)?)"
 _WHAT = r"(?:thorough )?(?P<what>error scrub|scrub|resilver)(?: \((?P<vdev>.+?)\))?"
@@ -76,7 +77,7 @@ def _rarer(head: str, zone: tzinfo) -> Scan | None:
             function=_function(match),
             state="running",
             percent=_percent(match["pct"]),
-            zpool_eta=parse_duration(match["eta"] or ""),
+            zpool_eta=_eta(match["eta"]),
             duration=parse_duration(match["dur"] or ""),
             two_stage=False,
         )
@@ -118,6 +119,12 @@ def _percent(text: str | None) -> float | None:
 
 def _bytes(text: str | None) -> int | None:
     return None if text is None else parse_size(text)
+
+
+def _eta(text: str | None) -> float | None:
+    """Seconds to go; None for the hundred thousands of years that Solaris 10 can print."""
+    seconds = parse_duration(text or "")
+    return seconds if seconds is not None and seconds < _LONGEST else None
 
 
 def _finished(match: re.Match[str], zone: tzinfo) -> Scan:
@@ -177,7 +184,7 @@ def _with_one_stage(scan: Scan, match: re.Match[str]) -> Scan:
         scanned_bytes=_bytes(match["sc"]),
         total_bytes=_bytes(match["tot"]),
         zpool_scan_rate=_bytes(match["sr"]),
-        zpool_eta=parse_duration(match["eta"] or ""),
+        zpool_eta=_eta(match["eta"]),
         resolution=size_resolution(match["sc"]),
         two_stage=False,
     )
@@ -214,5 +221,5 @@ def _with_progress(scan: Scan, match: re.Match[str]) -> Scan:
         processed_bytes=_bytes(match["proc"]),
         percent=_percent(match["pct"]),
         zpool_issue_rate=_bytes(match["ir"]) or scan.zpool_issue_rate,
-        zpool_eta=parse_duration(match["eta"] or "") if match["eta"] else scan.zpool_eta,
+        zpool_eta=_eta(match["eta"]) if match["eta"] else scan.zpool_eta,
     )

@@ -28,6 +28,10 @@ _FOREIGN_DATE = re.compile(
 )
 
 
+_END_OF_TIME = 1e11
+"""Epoch seconds of the year 5138: later ones are damage."""
+
+
 def unspaced(text: str) -> str:
     """Text copied from a web page, whose tables are aligned with no-break spaces, in plain ones.
 
@@ -85,12 +89,16 @@ def number(value: object) -> int | None:
     return None
 
 
+def epoch(seconds: float | None) -> float | None:
+    """Epoch seconds; None for 0 (never) and for what no clock can show."""
+    return float(seconds) if seconds and 0 < seconds < _END_OF_TIME else None
+
+
 def moment(value: object, zone: tzinfo) -> float | None:
     """Epoch seconds of a JSON leaf: a number, digits, or a printed date; None for 0 and junk."""
     if isinstance(value, str) and ":" in value:
         return parse_date(value, zone)
-    seconds = number(value)
-    return float(seconds) if seconds else None
+    return epoch(number(value))
 
 
 def text_of(value: object) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from zconsole.decode import decode
 from zconsole.decode.capacity import capacities
 from zconsole.decode.iostat import samples_of
 from zconsole.errors import NotUnderstoodError
-from zconsole.model import Sample, Trouble
+from zconsole.model import Pool, Sample, Trouble
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TEXTS = [
@@ -63,6 +64,13 @@ def decodes(raw: dict[str, Any]) -> None:
         assert "\n" not in found
     else:
         assert all(isinstance(sample, (Sample, Trouble)) for sample in found)
+        assert all(_showable(sample.pool) for sample in found if isinstance(sample, Sample))
+
+
+def _showable(pool: Pool) -> bool:
+    """Whether every time in it can be shown as a date."""
+    times = [t for scan in pool.scans for t in (scan.start, scan.end, scan.paused_since)]
+    return all(datetime.fromtimestamp(t, UTC).year > 1900 for t in times if t is not None)
 
 
 @st.composite

@@ -35,6 +35,11 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
         {"function": "scrub", "percent": 0.02, "zpool_eta": 61380.0, "duration": None},
     ),
     (
+        "solaris 10, nothing done yet",
+        "resilver in progress for 0h0m, 0.00% done, 307445734561825860h35m to go",
+        {"percent": 0.0, "zpool_eta": None},
+    ),
+    (
         "solaris 10 done",
         f"scrub completed after 1h2m with 3 errors on {DATE}",
         {"function": "scrub", "state": "finished", "duration": 3720.0, "errors": 3, "end": START},
