@@ -26,6 +26,8 @@ class Build:
     seed: int
     name: str
     random: random.Random = field(init=False)
+    bays: bool = False
+    """Name disks by their bay, as vdev_id.conf does, and not by model and serial."""
     count: int = 0
     flash: int = 0
     models: dict[int, DiskModel] = field(default_factory=dict)
@@ -45,9 +47,11 @@ class Build:
         guid = self.guid()
         self.models[guid] = model
         unit = replace(model, outer=model.outer * vary, inner=model.inner * vary)
-        name = f"{model.name}_{serial}"
-        path = f"/dev/disk/by-id/{name}-part1"
-        return Leaf(path, name, guid, unit, self._device(model), bus=bus, slow=slow)
+        devid, device = f"{model.name}_{serial}", self._device(model)
+        bay = f"{'nvme' if model.name.startswith('nvme') else 'bay'}{len(self.models):02d}"
+        name = bay if self.bays else devid
+        path = f"/dev/disk/{'by-vdev' if self.bays else 'by-id'}/{name}-part1"
+        return Leaf(path, name, guid, unit, device, devid=devid, bus=bus, slow=slow)
 
     def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
         """Several devices of one model."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 MIB = 1 << 20
 OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
 """vdev_state_t (include/sys/fs/zfs.h)."""
-NO_ERRORS = (0.0, 0.0, 0.0)
+NO_ERRORS = (0.0, 0.0, 0.0, 0.0)
 WRITE_SEEK = 0.7
 """Writes wait in the device's cache and are put in order there: shorter ways for the heads."""
 HISTOGRAM = 37
@@ -112,6 +112,8 @@ class Leaf:
     model: DiskModel
     device: str
     """Name in /proc/diskstats."""
+    devid: str = ""
+    """What udev calls it by model and serial: the name under /dev/disk/by-id."""
     kind: str = "disk"
     state: int = ONLINE
     aux: int = 0
@@ -142,8 +144,8 @@ class Leaf:
     write_errors: float = 0.0
     cksum_errors: float = 0.0
     slow_ios: float = 0.0
-    error_rate: tuple[float, float, float] = NO_ERRORS
-    """Read, write and checksum errors an hour of being read or written at full speed."""
+    error_rate: tuple[float, float, float, float] = NO_ERRORS
+    """Read, write and checksum errors and slow I/Os an hour, while it is at work."""
     cache_fill: float = 0.0
     collapsed: bool = False
     flows: list[Flow] = field(default_factory=list)

@@ -246,7 +246,7 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
         "vdev_stats_ex": _extended(leaf),
     }
     if leaf.kind == "disk":
-        node["whole_disk"] = 1
+        node["whole_disk"], node["devid"] = 1, f"{leaf.devid}-part1"
     if leaf.state == 5 and leaf.aux == 14:
         node["faulted"], node["aux_state"] = 1, "external"
     elif leaf.state == 5:

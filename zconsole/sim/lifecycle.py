@@ -16,10 +16,11 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
     for leaf in leaves:
         if leaf.error_rate is NO_ERRORS or not leaf.online or not leaf.in_flight:
             continue
-        read, write, cksum = (rate * dt / HOUR for rate in leaf.error_rate)
+        read, write, cksum, slow = (rate * dt / HOUR for rate in leaf.error_rate)
         leaf.read_errors += read
         leaf.write_errors += write
         leaf.cksum_errors += cksum
+        leaf.slow_ios += slow
         if pool.scan is not None and pool.scan.running:
             repaired = (read + cksum) * 131072.0
             pool.scan.processed += repaired

@@ -85,7 +85,7 @@ def test_progress_never_goes_back_within_one_scan(name):
 @pytest.mark.parametrize("seed", [1, 7])
 def test_the_limit_is_the_one_the_scenario_is_about(name, cause, seed):
     world = World(name, seed)
-    for elapsed in range(1, 900, 30):
+    for elapsed in (1, 8, 40, 160, 600):
         world.advance(float(elapsed))
         found = set(world.pools[0].limits.values())
         if found:

@@ -12,7 +12,7 @@ DAY = 24 * HOUR
 
 def every_class(seed: int) -> tuple[Story, ...]:
     """An idle pool with every class of vdev."""
-    make = Build(seed, "vault")
+    make = Build(seed, "vault", bays=True)
     pool = make.pool(
         [
             make.raidz(2, make.leaves(6, EXOS_16T), fill=0.46),

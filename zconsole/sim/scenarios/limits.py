@@ -51,7 +51,7 @@ def straggler(seed: int) -> tuple[Story, ...]:
     """A resilver that waits for one slow source disk."""
     make = Build(seed, "media")
     disks = make.leaves(8, EXOS_16T)
-    disks[3].slow, disks[3].error_rate = 0.16, (1.2, 0.0, 0.0)
+    disks[3].slow, disks[3].error_rate = 0.16, (0.0, 0.0, 0.0, 6.0)
     old, new = make.leaf(EXOS_16T), make.leaf(EXOS_16T)
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.34)],

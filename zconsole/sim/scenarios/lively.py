@@ -12,10 +12,10 @@ HOUR = 3600.0
 
 def resilver(seed: int) -> tuple[Story, ...]:
     """A raidz2 of eight, one disk replaced by a bigger one, one of the others slow."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", bays=True)
     disks = make.leaves(8, RED_4T)
     disks[5].slow = 0.62
-    disks[5].error_rate = (0.4, 0.0, 1.5)
+    disks[5].error_rate = (0.0, 0.0, 0.0, 2.5)
     new = make.leaf(RED_8T)
     members: list[Member] = [*disks[:2], make.replacing(disks[2], new), *disks[3:]]
     make.lost(disks[2], state=5, aux=11)

@@ -19,7 +19,7 @@ _BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 def failed_disk(seed: int) -> tuple[Story, ...]:
     """Night: a disk of a raidz2 has just been faulted; a spare and new disks are there."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", bays=True)
     disks = make.leaves(8, RED_4T)
     failed = make.lost(disks[4], state=FAULTED, aux=11)
     failed.read_errors, failed.write_errors, failed.cksum_errors = 31.0, 604.0, 2.0
@@ -61,7 +61,7 @@ def flaky(seed: int) -> tuple[Story, ...]:
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
-    disks[2].error_rate = (3.0, 1.0, 40.0)
+    disks[2].error_rate = (3.0, 1.0, 40.0, 0.0)
     pool = make.pool([make.raidz(2, members, fill=0.45)], layout=_BULK)
     scan.begin(pool, scan.RESILVER, [new])
     incidents = []
@@ -112,7 +112,7 @@ def damaged(seed: int) -> tuple[Story, ...]:
     disks = make.leaves(4, RED_8T)
     disks[1].cksum_errors, disks[1].read_errors = 47.0, 12.0
     disks[2].cksum_errors = 6.0
-    disks[1].error_rate = (1.0, 0.0, 4.0)
+    disks[1].error_rate = (1.0, 0.0, 4.0, 0.0)
     pool = make.pool([make.raidz(1, disks, fill=0.66)], load=make.load(read=2e6), layout=_BULK)
     pool.data_errors = 3.0
     pool.damaged = (
