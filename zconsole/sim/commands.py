@@ -317,7 +317,8 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
         return
     wanted = max(1.0, current.total - current.skipped)
     early = current.issued / wanted < pool.tunables["zfs_resilver_defer_percent"] / 100.0
-    if early or pool.tunables["zfs_resilver_disable_defer"]:
+    never = pool.one_stage or pool.tunables["zfs_resilver_disable_defer"]  # resilver_defer: 0.8
+    if early or never:
         lifecycle.resilver_all(pool)
     else:
         fresh.deferred = True

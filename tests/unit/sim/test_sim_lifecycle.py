@@ -55,6 +55,30 @@ def test_a_checkpoint_holds_a_finished_resilver_back():
     assert "resilver_finish" not in names(engine.pool)
 
 
+def test_errors_hold_a_finished_resilver_back():
+    engine, disks = pool_of()
+    commands.replace(engine.pool, disks[1].path, engine.pool.host.shelf[0].path)
+    engine.pool.scan.errors = 2
+    finish(engine)
+    assert engine.pool.scan.state == scan.FINISHED
+    assert isinstance(engine.pool.tops[0].members[1], Group)
+
+
+@pytest.mark.parametrize(("without", "hours"), [("feature", 1.5), ("tunable", 0.35)])
+def test_without_deferral_a_second_replacement_restarts_at_any_time(without, hours):
+    engine, disks = pool_of(fill=0.05)
+    if without == "feature":
+        engine.pool.one_stage = True
+    else:
+        engine.pool.tunables.values["zfs_resilver_disable_defer"] = 1
+    commands.replace(engine.pool, disks[0].path, engine.pool.host.shelf[0].path)
+    engine.advance(hours * HOUR, 400)
+    assert engine.pool.scan.issued > 0.1 * engine.pool.scan.total
+    commands.replace(engine.pool, disks[1].path, engine.pool.host.shelf[0].path)
+    assert engine.pool.scan.start == engine.pool.now
+    assert engine.pool.scan.restarts == 1
+
+
 def test_a_second_replacement_waits_for_a_pass_of_its_own():
     engine, disks = pool_of(fill=0.05)
     first, second = engine.pool.host.shelf[:2]
