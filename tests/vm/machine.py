@@ -33,6 +33,13 @@ DEFAULT_CPUS = 2
 TREE_IN_GUEST = "/root/zconsole"
 _PUSHED = ("zconsole", "themes", "tests", "pyproject.toml", "README.md", "CHANGELOG.md")
 
+# udev rereads the partitions of a disk that something has written to: on a slow machine
+# they are gone for a while, just when zpool wants to open them.
+_QUIET_UDEV = (
+    "mkdir -p /run/udev/rules.d &&"
+    """ echo 'SUBSYSTEM=="block", OPTIONS+="nowatch"' >/run/udev/rules.d/61-nowatch.rules &&"""
+    " udevadm control --reload && udevadm trigger --subsystem-match=block --settle"
+)
 _PARAMETERS = "/sys/module/zfs/parameters"
 _DEFAULTS = "/run/zfs-parameters"
 _RESTORE_PARAMETERS = (
@@ -185,9 +192,10 @@ class Machine:
         self.wake()
 
     def wake(self) -> None:
-        """Wait for ssh, bring up the processors that the boot left off, note the defaults."""
+        """Wait for ssh, bring up the processors that the boot left off, make it ready to test."""
         self.ssh.wait()
         self.run("for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >$cpu; done")
+        self.run(_QUIET_UDEV)
         self.run(f"cd {_PARAMETERS} && grep -sH '' * >{_DEFAULTS}")
 
     def recover(self) -> None:

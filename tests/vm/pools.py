@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from tests.vm.errors import VmError
 from tests.vm.machine import Machine
 from tests.vm.ssh import Result
 
@@ -53,8 +54,15 @@ class PoolFactory:
 
     def wait_status(self, pattern: str, seconds: float = 60.0) -> None:
         """Wait until a line of `zpool status` matches an extended regular expression."""
-        test = f"zpool status -v | grep -Eq {shlex.quote(pattern)}"
-        self.machine.run(f"until {test}; do sleep 0.2; done", timeout=seconds)
+        self.wait_until(f"zpool status -v | grep -Eq {shlex.quote(pattern)}", seconds)
+
+    def wait_until(self, test: str, seconds: float = 60.0) -> None:
+        """Wait until a shell line of the guest succeeds; raises VmError when time is up."""
+        loop = f"until {test}; do sleep 0.2; done"
+        limited = ["timeout", f"{seconds:.0f}", "sh", "-c", loop]
+        if self.machine.run(limited, check=False, timeout=seconds + 30).returncode != 0:
+            state = self.machine.run("timeout 10 zpool status -v", check=False).stdout
+            raise VmError(f"not within {seconds:.0f} s: {test}\n{state}")
 
 
 def destroy_pools(machine: Machine) -> None:

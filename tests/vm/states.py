@@ -108,7 +108,7 @@ def replace_of_missing(pool: PoolFactory) -> None:
 def replace_deferred(pool: PoolFactory) -> None:
     """The second replacement waits for the first one's resilver."""
     pool.create("raidz2 d0 d1 d2 d3")
-    pool.fill(FILL_MB)
+    pool.fill(2 * FILL_MB)
     start_replace(pool, "d0", 4)
     pool.zpool("replace", "-f", "tank", "d1", pool.device("d5"))
     pool.wait_status("awaiting resilver")
@@ -118,7 +118,7 @@ def replace_two_at_once(pool: PoolFactory) -> None:
     replace_deferred(pool)
     pool.slow(5, bps=SLOW_BPS)
     pool.zpool("resilver", "tank")
-    pool.machine.run("until ! zpool status | grep -q 'awaiting resilver'; do sleep 0.2; done")
+    pool.wait_until("! zpool status | grep -q 'awaiting resilver'")
     pool.wait_status("resilver in progress")
 
 
@@ -281,8 +281,7 @@ def suspended(pool: PoolFactory) -> None:
     pool.machine.run(
         "(dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank) >/dev/null 2>&1 &"
     )
-    word = "/proc/spl/kstat/zfs/tank/state"
-    pool.machine.run(f"until grep -q SUSPENDED {word}; do sleep 0.2; done", timeout=60)
+    pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")
 
 
 def filled_mirror(pool: PoolFactory) -> None:
