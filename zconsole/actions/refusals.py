@@ -72,7 +72,12 @@ KNOWN: tuple[Refusal, ...] = (
         "only applicable to mirror and replacing vdevs",
         "Only sides of mirrors, and devices being replaced or spared, can be detached.",
     ),
-    Refusal("reserved as a hot spare", "The device is a hot spare; it is on duty, not in use."),
+    Refusal("reserved as a hot spare", "The device is on the pool's list of hot spares."),
+    Refusal(
+        "is in use and contains",
+        "The new device is in use: in a pool, mounted, or held by something else.",
+    ),
+    Refusal("cannot resolve path", "There is no such device on this machine."),
     Refusal(
         "use '-f' to override",
         "Something is on the new device (see below). It is never overwritten by force here: wipe"
