@@ -50,7 +50,8 @@ class SessionFeed:
         return await self._details(path) if path else ()
 
     async def aclose(self) -> None:
-        """Close the source."""
+        """Keep the histories and close the source."""
+        self._session.close()
         await self._source.aclose()
 
     async def _wait(self) -> None:

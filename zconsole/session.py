@@ -12,14 +12,24 @@ from zconsole.frame import Frame
 from zconsole.history import PoolHistory
 from zconsole.model import Sample, Trouble
 from zconsole.raw import Raw
+from zconsole.remember import HistoryStore
+from zconsole.state import StateError
 
 
 class Session:
     """Turns the rounds of one source into frames, remembering each pool between them."""
 
-    def __init__(self, zone: tzinfo = UTC, flags: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        zone: tzinfo = UTC,
+        flags: tuple[str, ...] = (),
+        store: HistoryStore | None = None,
+    ) -> None:
+        """``store`` keeps histories between runs; None for recordings, demos and saved output."""
         self._zone = zone
         self._flags = flags
+        self._store = store
+        self._notes: dict[str, str] = {}
         self._histories: dict[str, PoolHistory] = {}
         self._last: dict[str, Frame] = {}
 
@@ -36,11 +46,23 @@ class Session:
 
     def history(self, pool: str) -> PoolHistory:
         """What is remembered of a pool; empty for one not seen yet."""
-        return self._histories.setdefault(pool, PoolHistory())
+        return self._histories.setdefault(pool, PoolHistory(self._zone))
 
     def last(self, pool: str) -> Frame | None:
         """The last good frame of a pool; None for one that has given none."""
         return self._last.get(pool)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with the histories kept on disk, one line a pool."""
+        return tuple(self._notes.values())
+
+    def close(self) -> None:
+        """Keep every history once more and let go of the files."""
+        for frame in self._last.values():
+            self._keep(frame, at_once=True)
+        if self._store is not None:
+            self._store.close()
 
     def _decode(self, raw: Raw) -> tuple[Sample | Trouble, ...]:
         try:
@@ -55,11 +77,27 @@ class Session:
     def _frame(self, seen: Sample | Trouble) -> Frame:
         if isinstance(seen, Trouble):
             return self._troubled(seen)
-        history = self.history(seen.pool.name)
+        name, guid = seen.pool.name, seen.pool.guid
+        if name not in self._last and self._store is not None and guid is not None:
+            self._note(name, self._store.recall(guid, self.history(name)))
+        history = self.history(name)
         history.push(seen)
         frame = frame_of(seen, history, self._flags)
-        self._last[frame.pool] = frame
+        self._last[name] = frame
+        self._keep(frame)
         return frame
+
+    def _keep(self, frame: Frame, at_once: bool = False) -> None:
+        if self._store is None or frame.guid is None:
+            return
+        try:
+            self._store.keep(frame.guid, self.history(frame.pool), frame.t, at_once)
+        except StateError as error:
+            self._note(frame.pool, f"history not kept: {error}")
+
+    def _note(self, pool: str, trouble: str | None) -> None:
+        if trouble is not None:
+            self._notes[pool] = f"{pool}: {trouble}"
 
     def _troubled(self, trouble: Trouble) -> Frame:
         history = self.history(trouble.pool)

@@ -63,7 +63,7 @@ def _vdev(row: CapacityRow) -> Vdev:
 async def _live(args: argparse.Namespace) -> Sequence[Named]:
     source = LiveSource([args.pool] if args.pool else [])
     try:
-        frames = common.live_session().advance(await source.sample() or ())
+        frames = common.live_session(keep=False).advance(await source.sample() or ())
     finally:
         await source.aclose()
     for frame in frames:

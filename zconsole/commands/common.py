@@ -9,9 +9,11 @@ from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
 from zconsole.frame import Frame
+from zconsole.remember import HistoryStore
 from zconsole.report import json, text
 from zconsole.session import Session
 from zconsole.sources.base import Source
+from zconsole.state import StateError, state_dir, state_dirs
 
 Result = TypeVar("Result")
 
@@ -34,6 +36,7 @@ async def rounds(source: Source, session: Session, interval: float) -> AsyncIter
             due = max(due + interval, loop.time()) if interval else loop.time()
             await asyncio.sleep(max(0.0, due - loop.time()))
     finally:
+        session.close()
         await source.aclose()
 
 
@@ -42,9 +45,18 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
     return asyncio.run(main)
 
 
-def live_session() -> Session:
-    """A session for samples of this machine, whose dates are in the machine's zone."""
-    return Session(zone=local_zone())
+def live_session(keep: bool = True) -> Session:
+    """A session for samples of this machine: its dates in the machine's zone, its history on disk.
+
+    With ``keep`` the history is written too, where there is a directory of one's own for it.
+    """
+    readable = state_dirs()
+    try:
+        directory = state_dir(create=True) if keep else None
+    except StateError as error:
+        print(f"zconsole: no history kept: {error}", file=sys.stderr)
+        directory = None
+    return Session(zone=local_zone(), store=HistoryStore(directory, readable))
 
 
 def local_zone() -> tzinfo:

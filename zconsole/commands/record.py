@@ -44,6 +44,7 @@ async def _record(args: argparse.Namespace) -> int:
     except asyncio.CancelledError:
         pass
     finally:
+        session.close()
         await source.aclose()
     print(f"{taken} samples in {args.file}", file=sys.stderr)
     return ExitCode.OK

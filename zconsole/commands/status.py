@@ -65,6 +65,6 @@ def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...
 async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
     source = LiveSource(args.pools)
     try:
-        return common.live_session().advance(await source.sample() or ())
+        return common.live_session(keep=False).advance(await source.sample() or ())
     finally:
         await source.aclose()

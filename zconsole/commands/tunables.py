@@ -76,9 +76,9 @@ def _set(
     for name, value in guarded.items():
         if problem := control.problem(name, value):
             raise UsageError(problem)
-        asyncio.run(guard.start(
-            ProcessRunner(), own_directory(), name, value, args.seconds, None, module
-        ))
+        asyncio.run(
+            guard.start(ProcessRunner(), own_directory(), name, value, args.seconds, None, module)
+        )
         _say(f"{name} is put back in {args.seconds:g} s by a guard process")
     _show(args, [control.setting(name) for name in values])
     return ExitCode.OK

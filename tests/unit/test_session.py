@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.remember import HistoryStore
+from zconsole.session import Session
+from zconsole.sim.source import samples
+
+
+def rounds(count: int, scenario: str = "resilver"):
+    return list(itertools.islice(samples(scenario, 1, 1.0, count), count))
+
+
+def test_a_dropped_session_loses_neither_sparkline_nor_estimate(tmp_path):
+    tmp_path.chmod(0o700)
+    taken = rounds(120)
+    first = Session(store=HistoryStore(tmp_path))
+    for raws in taken[:100]:
+        before = first.advance(raws)
+    first.close()
+    second = Session(store=HistoryStore(tmp_path))
+    (after,) = second.advance(taken[100])
+    (fresh,) = Session().advance(taken[100])
+    assert after.scan.window == pytest.approx(before[0].scan.window, rel=0.3)
+    assert fresh.scan.window is None
+    leaf = next(row for row in after.rows if row.vdev.resilvering)
+    assert sum(v is not None for v in after.series.tail(leaf.key, "write", 100)) > 50
+
+
+def test_damaged_history_is_a_note_and_never_an_end(tmp_path):
+    tmp_path.chmod(0o700)
+    raws = rounds(1)[0]
+    first = Session(store=HistoryStore(tmp_path))
+    (frame,) = first.advance(raws)
+    first.close()
+    path = tmp_path / f"history-{frame.guid}.json"
+    path.write_text("{broken")
+    second = Session(store=HistoryStore(tmp_path))
+    assert second.advance(raws)[0].pool == frame.pool
+    assert "damaged" in second.notes[0]
+
+
+def test_a_pool_that_stops_answering_keeps_its_tree_and_says_its_age():
+    session = Session()
+    (raw,) = rounds(1)[0]
+    session.advance([raw])
+    silent = {"t": raw["t"] + 30, "pool": raw["pool"], "kstat": "SUSPENDED", "problem": "it hangs"}
+    (frame,) = session.advance([silent])
+    assert (frame.stale_seconds, frame.problem, frame.kstat) == (30, "it hangs", "SUSPENDED")
+    assert frame.health.word == "SUSPENDED"
+    assert len(frame.rows) > 5
+
+
+def test_a_sample_that_cannot_be_read_is_a_problem_of_its_pool():
+    session = Session()
+    (frame,) = session.advance([{"t": 1.0, "pool": "tank", "text": "what is this"}])
+    assert (frame.pool, frame.health.word) == ("tank", "STALE")
+    assert frame.problem
+    with pytest.raises(NotUnderstoodError):
+        session.advance([{"t": 1.0, "text": "what is this"}])
+
+
+def test_two_pools_have_two_histories():
+    session = Session()
+    for raws in rounds(5, "two-pools"):
+        frames = session.advance(raws)
+    names = [frame.pool for frame in frames]
+    assert len(set(names)) == 2
+    assert session.history(names[0]) is not session.history(names[1])
