@@ -13,7 +13,7 @@ from typing import NamedTuple
 MAX_POINTS = 600
 RECENT_POINTS = 240
 """The newest points are never thinned out: at a sample a second, four minutes."""
-HOLE_INTERVALS = 5.0
+HOLE_INTERVALS = 3.0
 LEAP_FACTOR = 4.0
 """Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
 SANE = 2**60
@@ -85,18 +85,19 @@ class Course:
         return broken
 
     def _jumped(self, last: Reading, reading: Reading, seconds: float) -> bool:
-        """Whether a new pass began in between, or bytes leapt across a hole in the sampling.
+        """Whether bytes leapt across a hole in the sampling, as they do on import.
 
-        On import the kernel counts what its last checkpoint had walked as issued (dsl_scan.c,
-        ``dsl_scan_init``), so issued bytes leap, and the pass starts anew.
+        The kernel then counts as issued what its last checkpoint had walked (dsl_scan.c,
+        ``dsl_scan_init``) and begins a pass. It also begins one when the metadata walk is
+        complete (2.1.12 and later): a pass alone says nothing.
         """
-        if None not in (last.pass_start, reading.pass_start):
-            return last.pass_start != reading.pass_start
-        watched = self.points[-1].x - self.points[0].x
+        if last.pass_start is not None and last.pass_start == reading.pass_start:
+            return False
+        watched = self.seconds
         if len(self.points) < 3 or seconds < HOLE_INTERVALS * watched / (len(self.points) - 1):
             return False
-        usual = (self.points[-1].issued - self.points[0].issued) / max(watched, 1e-9)
-        return reading.issued - last.issued > LEAP_FACTOR * usual * seconds
+        usual = (self.points[-1].issued - self.points[0].issued) / watched
+        return 0 < LEAP_FACTOR * usual * seconds < reading.issued - last.issued
 
     def _append(self, t: float, seconds: float, steps: tuple[float, float, float]) -> None:
         old = self.points[-1]

@@ -87,7 +87,7 @@ def forecast(course: Course, work: Work) -> Forecast:
         return Forecast(nothing("past 100 %: remaining unknown"))
     points = _issuing(course.points, work.start)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
-        return _by_average(work, f"{len(course.points)} samples")
+        return _by_average(work, _few(len(course.points)))
     done, queued = _meter(points, work)
     slopes = Slopes([p.x for p in points], done)
     undone = _ahead(slopes, done[-1]) if queued is None else queued
@@ -155,6 +155,10 @@ def _reason(work: Work, speed: Speed) -> str:
     if work.average is None:
         return own
     return f"{own}, zpool averages {units.rate(work.average)} over this pass"
+
+
+def _few(samples: int) -> str:
+    return "1 sample" if samples == 1 else f"{samples} samples"
 
 
 def _by_average(work: Work, why: str) -> Forecast:
