@@ -13,7 +13,7 @@ from zconsole.decode.libzfs import pool_of as libzfs_pool
 from zconsole.decode.status_json import is_exact
 from zconsole.decode.status_json import pools_of as json_pools
 from zconsole.decode.text import pools_of as text_pools
-from zconsole.decode.values import mapping, zone_of
+from zconsole.decode.values import mapping, number, word, zone_of
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Event, HostLoad, Pool, Sample, Trouble
 from zconsole.raw import Raw
@@ -54,7 +54,7 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
     if "libzfs" in raw:
         config = mapping(raw["libzfs"], "libzfs")
         names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-        pool = libzfs_pool(config, raw["t"], names, message, raw.get("version"), blocks)
+        pool = libzfs_pool(config, raw["t"], names, message, word(raw.get("version")), blocks)
         return (_sample(raw, "libzfs", pool, True, blocks),)
     if "status" in raw:
         return _from_json(raw, zone, blocks)
@@ -90,23 +90,23 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
     return Sample(
         t=float(raw["t"]),
         clock=_clock(raw),
-        source=raw.get("source", form),
+        source=str(raw.get("source", form)),
         exact=exact,
         pool=enriched(pool, raw, blocks),
-        kstat=raw.get("kstat"),
+        kstat=word(raw.get("kstat")),
         host=_host(raw),
-        version=raw.get("version"),
+        version=word(raw.get("version")),
         events=_events(raw),
     )
 
 
 def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
     return Trouble(
-        pool=raw.get("pool", ""),
+        pool=str(raw.get("pool", "")),
         t=float(raw["t"]),
         clock=_clock(raw),
         text=" ".join(str(raw["problem"]).split()),
-        kstat=raw.get("kstat"),
+        kstat=word(raw.get("kstat")),
         block=blocks.all(),
         host=_host(raw),
     )
@@ -117,11 +117,15 @@ def _host(raw: Raw) -> HostLoad | None:
     if not host:
         return None
     return HostLoad(
-        cpu=host.get("cpu"),
-        memory_total=host.get("memory_total"),
-        memory_available=host.get("memory_available"),
-        arc_bytes=host.get("arc_bytes"),
+        cpu=_share(host.get("cpu")),
+        memory_total=number(host.get("memory_total")),
+        memory_available=number(host.get("memory_available")),
+        arc_bytes=number(host.get("arc_bytes")),
     )
+
+
+def _share(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _events(raw: Raw) -> tuple[Event, ...]:
@@ -131,7 +135,7 @@ def _events(raw: Raw) -> tuple[Event, ...]:
             name=str(event.get("name", "")),
             text=str(event.get("text", "")),
             severity=str(event.get("severity", "info")),
-            vdev=event.get("vdev"),
+            vdev=word(event.get("vdev")),
             origin=str(event.get("origin", "zpool")),
         )
         for event in raw.get("events") or ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from zconsole.decode.blocks import Blocks
@@ -15,7 +16,7 @@ from zconsole.decode.libzfs_scans import active_function, activities_of, scans_o
 from zconsole.decode.names import disk_name, parity_of
 from zconsole.decode.notes import Condition, note_of, scan_marker, trim_state
 from zconsole.decode.tree import with_spares_left
-from zconsole.decode.values import epoch, mapping, number, text_of
+from zconsole.decode.values import epoch, integers, mapping, number, text_of, word
 from zconsole.decode.words import VDEV_STATES, aux_word, spare_word, state_word
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
@@ -33,10 +34,6 @@ _QUEUE_KEYS = tuple((q, f"{k}_pend_queue", f"{k}_active_queue") for q, k in _QUE
 _HISTOGRAM_KEYS = (
     ("disk_r", "vdev_disk_r_lat_histo"),
     ("disk_w", "vdev_disk_w_lat_histo"),
-    ("total_r", "vdev_tot_r_lat_histo"),
-    ("total_w", "vdev_tot_w_lat_histo"),
-    ("scrub", "vdev_scrub_histo"),
-    ("rebuild", "vdev_rebuild_histo"),
 )
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
@@ -152,6 +149,7 @@ def canonical(values: Sequence[int] | None) -> Sequence[int]:
     """
     if not values:
         return _NO_STATS
+    values = integers(values, "vdev_stats")
     length = len(values)
     if length >= 48:
         return values
@@ -162,6 +160,10 @@ def canonical(values: Sequence[int] | None) -> Sequence[int]:
     return [*values, *_NO_STATS[len(values) :]]
 
 
+def _path_name(node: Mapping[str, Any], path: str) -> str:
+    return disk_name(path, bool(node.get("whole_disk"))) if node["type"] == "disk" else path
+
+
 def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """The printed name (zpool_vdev_name with VDEV_NAME_TYPE_ID)."""
     path = node.get("path")
@@ -169,8 +171,8 @@ def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
         return str(node.get("guid", ""))
     if path is not None:
         if path in names:
-            return names[path]
-        return disk_name(path, bool(node.get("whole_disk"))) if node["type"] == "disk" else path
+            return str(names[path])
+        return _path_name(node, str(path))
     kind = node["type"]
     if kind == "raidz":
         kind = f"raidz{node.get('nparity', 1)}"
@@ -200,7 +202,7 @@ def _vdev(
         vclass=section,
         state=spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux),
         guid=_guid(node),
-        path=node.get("path"),
+        path=word(node.get("path")),
         note=note,
         errors=_counters(stats, leaf, section, len(values or ())),
         resilvering=marker == "(resilvering)",
@@ -210,19 +212,21 @@ def _vdev(
         size_bytes=size,
         fragmentation=fragmentation,
         scan_processed=(stats[41] if rebuilding else stats[26]) if leaf else None,
-        ashift=node.get("ashift") or stats[42] or None,
+        ashift=number(node.get("ashift")) or stats[42] or None,
         physical_ashift=stats[44] or None,
         nparity=parity_of(kind),
-        data_disks=node.get("draid_ndata"),
+        data_disks=number(node.get("draid_ndata")),
         io=_io(stats) if values and section != "spare" else None,
         block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
         queues=_queues(more),
-        histograms={k: tuple(more[key]) for k, key in _HISTOGRAM_KEYS if key in more},
+        histograms={
+            name: tuple(integers(more[key], key)) for name, key in _HISTOGRAM_KEYS if key in more
+        },
         initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
         trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
-        phys_path=node.get("phys_path"),
-        devid=node.get("devid"),
-        create_txg=node.get("create_txg"),
+        phys_path=word(node.get("phys_path")),
+        devid=word(node.get("devid")),
+        create_txg=number(node.get("create_txg")),
         allocating=not stats[45] if top and len(values or ()) > 46 else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
@@ -291,17 +295,19 @@ def _io(stats: Sequence[int]) -> IoCounters:
 
 
 def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
-    return {
+    found = {
         name: (more[pending], more[active])
         for name, pending, active in _QUEUE_KEYS
         if pending in more and active in more
     }
+    integers(tuple(chain.from_iterable(found.values())), "a queue")
+    return found
 
 
 def _progress(values: Sequence[int], errors: int) -> Progress | None:
     done, total, state, time = values
-    word = trim_state(state)
-    if word is None:
+    state_name = trim_state(state)
+    if state_name is None:
         return None
-    share = 1.0 if word == "complete" else done / (total + 1)
-    return Progress(word, done, total, share, epoch(time), errors)
+    share = 1.0 if state_name == "complete" else done / (total + 1)
+    return Progress(state_name, done, total, share, epoch(time), errors)

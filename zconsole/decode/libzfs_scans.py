@@ -20,7 +20,7 @@ from zconsole.decode.formulas import (
     rebuild_of,
     scan_of,
 )
-from zconsole.decode.values import epoch
+from zconsole.decode.values import epoch, integers
 from zconsole.model import Activity, Scan
 
 _FUNCTIONS = {1: "scrub", 2: "resilver", 3: "errorscrub"}
@@ -41,13 +41,13 @@ def scans_of(
 ) -> tuple[Scan, ...]:
     """Every scan the config knows, active ones first. ``tops``: printed names by vdev id."""
     scans = []
-    stats = tree.get("scan_stats")
+    stats = integers(tree.get("scan_stats") or (), "scan_stats")
     if stats and stats[0] in _FUNCTIONS:
         scans.append(scan_of(_scan_stats(stats, version), now))
     if stats and len(stats) > 21 and stats[17]:
         scans.append(_error_scrub(stats))
     for name, child in zip(tops, tree.get("children", ()), strict=True):
-        rebuild = child.get("org.openzfs:rebuild_stats")
+        rebuild = integers(child.get("org.openzfs:rebuild_stats") or (), "rebuild_stats")
         if rebuild and rebuild[0] in _REBUILD_STATES:
             scans.append(rebuild_of(_rebuild_stats(name, rebuild)))
     return in_order(scans)
@@ -144,10 +144,10 @@ def activities_of(tree: Mapping[str, Any], tops: Sequence[str], now: float) -> t
     """Removal, expansion and checkpoint, in the order zpool prints them."""
     found = []
     for key, kind in (("removal_stats", "removal"), ("raidz_expand_stats", "expansion")):
-        stats = tree.get(key)
+        stats = integers(tree.get(key) or (), key)
         if stats and stats[0] in _STATES:
             found.append(copy_of(_copy_stats(kind, stats, tops), now))
-    checkpoint = tree.get("checkpoint_stats")
+    checkpoint = integers(tree.get("checkpoint_stats") or (), "checkpoint_stats")
     if checkpoint and checkpoint[0] in (1, 2):
         found.insert(len(found[:1]), checkpoint_of(*checkpoint[:3]))
     return tuple(found)

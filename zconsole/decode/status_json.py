@@ -15,7 +15,7 @@ from zconsole.decode.json_scans import active_function, activities_of, rebuildin
 from zconsole.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.decode.notes import Condition, note_of, scan_marker
 from zconsole.decode.tree import with_spares_left
-from zconsole.decode.values import is_rounded, mapping, moment, number, text_of
+from zconsole.decode.values import is_rounded, mapping, moment, number, text_of, word
 from zconsole.decode.words import spare_word, state_word
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
@@ -218,7 +218,7 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
         vclass=place.vclass,
         state=state,
         guid=_guid(node),
-        path=node.get("path"),
+        path=word(node.get("path")),
         note=_note(node, marker, leaf, errors),
         errors=errors,
         resilvering=marker == "(resilvering)",
@@ -233,8 +233,8 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
         data_disks=shape[0] if shape else None,
         initialize=_progress(node, "init", "initialized", "to_initialize", context.zone),
         trim=_progress(node, "trim", "trimmed", "to_trim", context.zone),
-        phys_path=node.get("phys_path"),
-        devid=node.get("devid"),
+        phys_path=word(node.get("phys_path")),
+        devid=word(node.get("devid")),
         allocating=not number(node.get("noalloc")) if place.top and not spare else None,
         children=_children(below, replace(place, top=False), kind in GROUP_KINDS, context),
     )

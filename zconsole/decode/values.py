@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
@@ -28,6 +28,7 @@ _FOREIGN_DATE = re.compile(
 )
 
 
+_INTEGERS = frozenset({int})
 _END_OF_TIME = 1e11
 """Epoch seconds of the year 5138: later ones are damage."""
 
@@ -87,6 +88,18 @@ def number(value: object) -> int | None:
     if isinstance(value, str):
         return int(value) if value.isascii() and value.isdigit() else parse_size(value)
     return None
+
+
+def integers(values: Sequence[int], what: str) -> Sequence[int]:
+    """``values`` if they all are integers. Raises NotUnderstoodError, naming ``what``."""
+    if set(map(type, values)) <= _INTEGERS:
+        return values
+    raise NotUnderstoodError(f"damaged ZFS output: {what} holds no integers")
+
+
+def word(value: object) -> str | None:
+    """A string that may be absent."""
+    return None if value is None else str(value)
 
 
 def epoch(seconds: float | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.unit.decode.typed import mistyped
 from zconsole.decode import decode
 from zconsole.decode.capacity import capacities
 from zconsole.decode.iostat import samples_of
@@ -64,6 +66,7 @@ def decodes(raw: dict[str, Any]) -> None:
         assert "\n" not in found
     else:
         assert all(isinstance(sample, (Sample, Trouble)) for sample in found)
+        assert [line for sample in found for line in mistyped(sample)] == []
         assert all(_showable(sample.pool) for sample in found if isinstance(sample, Sample))
 
 
@@ -98,6 +101,30 @@ def _with_damage(draw: st.DrawFn, value: Any, depth: int) -> Any:
     return [*value[:index], _with_damage(draw, value[index], depth - 1), *value[index + 1 :]]
 
 
+def _places(value: Any) -> list[tuple[Any, ...]]:
+    """The path to every member of a document."""
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)  # type: ignore[assignment]
+    else:
+        return []
+    return [place for key, v in inner for place in [(key,), *((key, *p) for p in _places(v))]]
+
+
+@st.composite
+def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A document with one member of the wrong type, somewhere."""
+    form, document = draw(st.sampled_from(DOCUMENTS))
+    document = copy.deepcopy(document)
+    *path, last = draw(st.sampled_from(_places(document)))
+    node = document
+    for key in path:
+        node = node[key]
+    node[last] = draw(ODD)
+    return {"t": 1.0, form: document}
+
+
 @st.composite
 def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
     form, document = draw(st.sampled_from(DOCUMENTS))
@@ -119,6 +146,12 @@ def test_damaged_text(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 def test_any_text(text: str) -> None:
     decodes({"t": 1.0, "text": text})
+
+
+@given(spoilt_documents())
+@settings(max_examples=300, deadline=None)
+def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
+    decodes(raw)
 
 
 @given(damaged_documents())

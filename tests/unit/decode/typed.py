@@ -1,0 +1,63 @@
+"""Checks that what a decoder built holds the types its dataclasses promise."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+
+def mistyped(value: Any, where: str = "") -> Iterator[str]:
+    """Every field below a dataclass instance whose value is not of its annotated type."""
+    hints = _hints(type(value))
+    for field in fields(value):
+        yield from _check(getattr(value, field.name), hints[field.name], f"{where}.{field.name}")
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _check(value: Any, hint: Any, where: str) -> Iterator[str]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        tries = [list(_check(value, one, where)) for one in arguments]
+        yield from min(tries, key=len)
+    elif origin is tuple:
+        yield from _check_tuple(value, arguments, where)
+    elif origin is Mapping:
+        if not isinstance(value, Mapping):
+            yield f"{where} is {value!r}"
+            return
+        for key, member in value.items():
+            yield from _check(key, arguments[0], f"{where} key")
+            yield from _check(member, arguments[1], f"{where}[{key!r}]")
+    elif is_dataclass(hint):
+        yield from mistyped(value, where) if isinstance(value, hint) else [f"{where} is {value!r}"]
+    elif not _is(value, hint):
+        yield f"{where} is {value!r}"
+
+
+def _is(value: Any, hint: Any) -> bool:
+    if hint is type(None):
+        return value is None
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return type(value) is hint
+
+
+def _check_tuple(value: Any, arguments: tuple[Any, ...], where: str) -> Iterator[str]:
+    if not isinstance(value, tuple):
+        yield f"{where} is {value!r}"
+    elif arguments[-1] is Ellipsis:
+        for index, member in enumerate(value):
+            yield from _check(member, arguments[0], f"{where}[{index}]")
+    elif len(value) != len(arguments):
+        yield f"{where} is {value!r}"
+    else:
+        for member, one in zip(value, arguments, strict=True):
+            yield from _check(member, one, where)
