@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.model import Pool
+from zconsole.state import open_private
 
 NAME = "audit.jsonl"
 
@@ -43,11 +44,13 @@ class Audit:
         self._who = who
 
     def write(self, t: float, event: str, **fields: Any) -> None:
-        """Append one line: when (epoch seconds), who, what. Raises OSError when it cannot."""
+        """Append one line: when (epoch seconds), who, what.
+
+        Raises StateError or OSError when it cannot.
+        """
         record = {"t": t, "who": asdict(self._who), "event": event, **fields}
         line = json.dumps(record, ensure_ascii=True) + "\n"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(self.path, flags, 0o600)
+        handle = open_private(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             _write_all(handle, line.encode("ascii"))

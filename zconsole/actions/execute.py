@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from zconsole.actions.audit import evidence
 from zconsole.actions.plan import Outcome, Plan, Situation, Step, failing
 from zconsole.actions.refusals import explain
+from zconsole.errors import ZconsoleError
 from zconsole.sources.runner import Completed, DeadlineError, Runner
 
 DEADLINE = 600.0
@@ -25,7 +26,7 @@ class Log(Protocol):
     """Where what was done is written down."""
 
     def write(self, t: float, event: str, **fields: Any) -> None:
-        """Append one record. Raises OSError when it cannot."""
+        """Append one record. Raises OSError or ZconsoleError when it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Executor:
         return outcome
 
     def ended(self, plan: Plan, outcome: Outcome) -> None:
-        """Write down how a followed action ended. Raises OSError when that cannot be written."""
+        """Write down how a followed action ended. Raises as ``Log.write`` does."""
         self._log.write(
             self._clock(), "ended", action=plan.action, title=plan.title, pool=plan.pool,
             ok=outcome.ok, text=outcome.text,
@@ -130,7 +131,7 @@ class Executor:
             self._log.write(
                 self._clock(), "evidence", action=plan.action, **evidence(situation.pool)
             )
-        except OSError as error:
+        except (OSError, ZconsoleError) as error:
             return Event("refused", f"the counters could not be saved first: {error}", step)
         return None
 
@@ -169,7 +170,7 @@ class Executor:
                 self._clock(), "action", action=plan.action, title=plan.title, pool=plan.pool,
                 steps=results, result=result,
             )
-        except OSError as error:
+        except (OSError, ZconsoleError) as error:
             return Event("warning", f"the audit log could not be written: {error}")
         return None
 

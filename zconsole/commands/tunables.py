@@ -12,11 +12,11 @@ from pathlib import Path
 from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.report import json
 from zconsole.sources.runner import ProcessRunner
+from zconsole.state import state_dir, state_dirs
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control, Setting, known
-from zconsole.tunables.memory import Memory
+from zconsole.tunables.memory import NAME, Memory
 from zconsole.tunables.parameters import MODULE, SysfsParameters
-from zconsole.tunables.place import own_directory, readable_directory
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.report import record, table
 from zconsole.units import clean
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     values = assignments(args.words) if args.action == "set" else {}
     if not parameters.era:
         raise UnavailableError("the zfs module is not loaded on this machine")
-    control = Control(parameters, Memory(own_directory()))
+    control = Control(parameters, Memory(state_dir(create=True)))
     if args.action == "set":
         return _set(args, control, values, module)
     if args.action == "preset":
@@ -59,12 +59,18 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
 def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     if args.words:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
-    control = Control(parameters, Memory(readable_directory()))
+    control = Control(parameters, Memory(_remembered()))
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK
     _say("the zfs module is not loaded on this machine: there are no live values")
     return ExitCode.UNAVAILABLE
+
+
+def _remembered() -> Path:
+    """Where originals are: our own directory, or the machine's where ours has none."""
+    own, *others = state_dirs()
+    return next((place for place in (own, *others) if (place / NAME).exists()), own)
 
 
 def _set(
@@ -77,7 +83,9 @@ def _set(
         if problem := control.problem(name, value):
             raise UsageError(problem)
         asyncio.run(
-            guard.start(ProcessRunner(), own_directory(), name, value, args.seconds, None, module)
+            guard.start(
+                ProcessRunner(), state_dir(create=True), name, value, args.seconds, None, module
+            )
         )
         _say(f"{name} is put back in {args.seconds:g} s by a guard process")
     _show(args, [control.setting(name) for name in values])

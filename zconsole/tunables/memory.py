@@ -15,9 +15,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from zconsole.state import StateError, open_private, read_private, write_private
+
 NAME = "tunables.json"
 KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
+
+MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,10 @@ class Memory:
     def open(self, era: str) -> Iterator[Book]:
         """The book of this era, exclusively; written back whole if it was changed.
 
-        A book of another era is as good as empty. Raises OSError when the directory is not there
-        or not ours to write.
+        A book of another era is as good as empty. Raises StateError when the directory is not
+        there or not ours to write.
         """
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(self._lock, flags, 0o600)
+        handle = open_private(self._lock, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             book = self.peek(era)
@@ -78,28 +81,17 @@ class Memory:
                 yield book
             finally:
                 if _dump(book) != before:
-                    self._save(book)
+                    write_private(self._path, _dump(book).encode("ascii"))
         finally:
             os.close(handle)
 
     def peek(self, era: str) -> Book:
         """The book of this era without a lock, to look at; empty when there is none to read."""
         try:
-            data: Any = json.loads(self._path.read_text("ascii"))
+            data: Any = json.loads(read_private(self._path, MOST_BYTES))
             return _load(data, era)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError):
             return Book(era)
-
-    def _save(self, book: Book) -> None:
-        """Replace the file in one rename, after its bytes are on disk."""
-        fresh = self._path.with_name(f"{NAME}.new")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(fresh, flags, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(_dump(book))
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(self._path)
 
 
 def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
