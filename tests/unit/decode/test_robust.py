@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decode.typed import mistyped
@@ -112,12 +111,18 @@ def _places(value: Any) -> list[tuple[Any, ...]]:
     return [place for key, v in inner for place in [(key,), *((key, *p) for p in _places(v))]]
 
 
+@cache
+def _form(index: int) -> tuple[str, str, list[tuple[Any, ...]]]:
+    form, document = DOCUMENTS[index]
+    return form, json.dumps(document), _places(document)
+
+
 @st.composite
 def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
     """A document with one member of the wrong type, somewhere."""
-    form, document = draw(st.sampled_from(DOCUMENTS))
-    document = copy.deepcopy(document)
-    *path, last = draw(st.sampled_from(_places(document)))
+    form, text, places = _form(draw(st.integers(0, len(DOCUMENTS) - 1)))
+    document = json.loads(text)
+    *path, last = places[draw(st.integers(0, len(places) - 1))]
     node = document
     for key in path:
         node = node[key]
@@ -127,6 +132,7 @@ def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A document with pieces missing, cut short or replaced."""
     form, document = draw(st.sampled_from(DOCUMENTS))
     for _ in range(draw(st.integers(1, 3))):
         document = _with_damage(draw, document, draw(st.integers(1, 9)))
@@ -137,44 +143,44 @@ def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(damaged(TEXTS))
 @example("NAME STATE\n")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_text(text: str) -> None:
     decodes({"t": 1.0, "text": text})
 
 
 @given(st.text())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_text(text: str) -> None:
     decodes({"t": 1.0, "text": text})
 
 
 @given(spoilt_documents())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
     decodes(raw)
 
 
 @given(damaged_documents())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_documents(raw: dict[str, Any]) -> None:
     decodes(raw)
 
 
 @given(st.dictionaries(st.sampled_from(["t", "libzfs", "status", "text", "problem", "list"]), ODD))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_record(raw: dict[str, Any]) -> None:
     decodes(raw)
 
 
 @given(damaged(TABLES))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_listings(text: str) -> None:
     for reader in (capacities, samples_of):
         assert "\n" not in str(outcome(partial(reader, text)))
 
 
 @given(damaged(TEXTS), damaged(TABLES), damaged(TABLES), st.text(max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_additions_leave_the_sample(text: str, rows: str, listing: str, wait: str) -> None:
     raw = {"t": 1.0, "text": text, "iostat": rows, "list": listing, "wait": wait}
     decodes(raw)

