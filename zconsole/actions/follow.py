@@ -11,6 +11,11 @@ from zconsole.model import Scan
 from zconsole.redundancy import is_complete
 
 
+SETTLE = 60.0
+"""Seconds after a resilver's end within which the kernel takes the old device out by itself
+(spa_vdev_resilver_done, an asynchronous task some transaction groups later)."""
+
+
 class OldAndNew(Protocol):
     """A replace to follow: key of the old device, path of the new one."""
 
@@ -106,13 +111,15 @@ def _new_device(now: Situation, swap: OldAndNew) -> Outcome | None:
 
 
 def _ended_since(now: Situation, since: float) -> Scan | None:
-    """The newest resilver or rebuild, when it began after ``since`` and none runs any more."""
+    """The newest resilver or rebuild, begun after ``since`` and over for a while; else None."""
     fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
     if not fills or any(scan.active for scan in fills):
         return None
     newest = max(fills, key=lambda scan: scan.end or 0.0)
+    if newest.start is None or newest.end is None or now.t - newest.end < SETTLE:
+        return None
     # The kernel's start time is in whole seconds.
-    return newest if newest.start is not None and newest.start >= int(since) else None
+    return newest if newest.start >= int(since) else None
 
 
 def _scan_outcome(scan: Scan) -> Outcome:

@@ -272,9 +272,10 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     assert backed_out is not None
     assert "backed out" in backed_out.text
     ended = running("resilver", state="finished", start=1001.0, end=1100.0, errors=3)
-    left = follow(replacing(ended))
+    assert follow(replace(replacing(ended), t=1101.0)) is None  # the old device goes by itself
+    left = follow(replace(replacing(ended), t=1200.0))
     assert left is not None
     assert not left.ok
     assert "still there" in left.text
     earlier = running("resilver", state="finished", start=10.0, end=20.0)
-    assert follow(replacing(earlier)) is None
+    assert follow(replace(replacing(earlier), t=1200.0)) is None
