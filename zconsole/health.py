@@ -85,9 +85,10 @@ def _data_errors(pool: Pool) -> Iterator[str]:
 
 
 def _devices(pool: Pool) -> Iterator[str]:
-    gone = [v for v in pool.root.leaves() if v.vclass != "spare" and v.state != "ONLINE"]
+    leaves = (v for v in pool.root.leaves() if v.kind != "root" and v.vclass != "spare")
+    gone = [v for v in leaves if v.state != "ONLINE" and not v.resilvering]
     for vdev in gone:
-        detail = f" ({vdev.note})" if vdev.note else ""
+        detail = f" ({vdev.note.strip('()')})" if vdev.note else ""
         yield f"{vdev.name} {vdev.state}{detail}"
 
 

@@ -42,6 +42,17 @@ def test_a_missing_disk_is_named_with_why():
     assert found.reasons[0] == "a FAULTED (too many errors)"
 
 
+def test_a_disk_being_filled_is_no_failed_one_and_notes_are_not_bracketed_twice():
+    filling = disk("n", state="DEGRADED", note="(resilvering)", resilvering=True)
+    gone = disk("g", state="UNAVAIL", note="(awaiting resilver)")
+    assert judged(pool(filling, gone, state="DEGRADED")).reasons == ("g UNAVAIL (awaiting resilver)",)
+
+
+def test_a_saved_scan_without_a_tree_names_no_device():
+    bare = Pool("tank", "ONLINE", Vdev("tank", "root", state="UNKNOWN"))
+    assert judged(bare).reasons == ()
+
+
 def test_finished_is_not_safe_while_a_replacing_vdev_is_left():
     found = judged(pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,)))
     assert found.word == "NOT RESTORED"
