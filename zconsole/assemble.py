@@ -94,7 +94,7 @@ def _never_seen(trouble: Trouble) -> Health:
 
 
 def _rows(sample: Sample, history: PoolHistory) -> tuple[Row, ...]:
-    places = tuple(placed(sample.pool.root))
+    places = placed(sample.pool.root)
     rates = {place.key: history.rates(place.key) for place in places}
     slow = slow_siblings(places, rates)
     return tuple(

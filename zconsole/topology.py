@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zconsole.model import GROUP_KINDS, Vdev
@@ -20,26 +19,33 @@ class Placed:
     """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
 
 
-def placed(root: Vdev) -> Iterator[Placed]:
+def placed(root: Vdev) -> tuple[Placed, ...]:
     """Every vdev below and including ``root``, in the order ``zpool status`` prints.
 
     The key is the GUID where the source knows it, else the path of names from the root with a
     counter where siblings share a name (``tank/raidz1#1/sda``). The same device listed twice
     (a spare in use) has its class before the second key.
     """
-    seen: set[str] = set()
-    yield from _placed(root, None, None, "", 0, seen)
+    found: list[Placed] = []
+    _place(root, None, None, "", 0, set(), found)
+    return tuple(found)
 
 
-def _placed(
-    vdev: Vdev, parent: str | None, top: str | None, trail: str, depth: int, seen: set[str]
-) -> Iterator[Placed]:
+def _place(
+    vdev: Vdev,
+    parent: str | None,
+    top: str | None,
+    trail: str,
+    depth: int,
+    seen: set[str],
+    found: list[Placed],
+) -> None:
     trail = f"{trail}/{vdev.name}" if trail else vdev.name
     key = _unique(vdev, trail, seen)
     own_top = key if depth == 1 else top
-    yield Placed(key, depth, vdev, parent, own_top)
+    found.append(Placed(key, depth, vdev, parent, own_top))
     for child in vdev.children:
-        yield from _placed(child, key, own_top, trail, depth + 1, seen)
+        _place(child, key, own_top, trail, depth + 1, seen, found)
 
 
 def _unique(vdev: Vdev, trail: str, seen: set[str]) -> str:
