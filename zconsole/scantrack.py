@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from zconsole import units
 from zconsole.course import Course
@@ -89,7 +90,8 @@ class ScanTrack:
         if self.scan.state != "running" or idle < STALL_SECONDS:
             return None
         rate, done = self.told.rate, issued_bytes(self.scan)
-        hidden = 4 * done[1] / rate if rate and done else 0.0
+        rounding = done[1] if done else 0.0
+        hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
         return idle if idle > hidden else None
 
     @property

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.bench.eta import judge, table, verdict
+from tests.bench.synthetic import KINDS, Plan, plans, samples
+from zconsole.course import Course, Reading
+from zconsole.eta import Work, forecast
+from zconsole.work import TAIL
+
+MIB = 2**20
+GIB = 2**30
+
+
+def course(rates: list[float], processed_share: float = 0.0, step: float = 1.0) -> Course:
+    """A course with these bytes a second, one after the other."""
+    made, issued = Course(), 0.0
+    made.add(Reading(1000.0, 0.0, True, 0.0))
+    for n, rate in enumerate(rates, 1):
+        issued += rate * step
+        made.add(
+            Reading(1000.0 + n * step, n * step, True, issued, issued, issued * processed_share)
+        )
+    return made
+
+
+def told(made: Course, total: float, **fields):
+    return forecast(made, Work(total, made.points[-1].issued, start=1000.0, **fields))
+
+
+def test_a_steady_scan_ends_when_its_bytes_run_out():
+    found = told(course([10 * MIB] * 100), 2000 * MIB)
+    assert found.estimate.eta == pytest.approx(100, rel=0.05)
+    assert found.rate == pytest.approx(10 * MIB, rel=0.01)
+
+
+def test_rates_below_what_zpool_answers_for_are_estimated_too():
+    found = told(course([0.5 * MIB] * 100), 100 * MIB)
+    assert found.estimate.eta == pytest.approx(100, rel=0.05)
+
+
+def test_a_change_of_speed_is_followed_within_a_minute():
+    found = told(course([4 * MIB] * 300 + [16 * MIB] * 60), 1200 * MIB + 3200 * MIB)
+    assert found.estimate.eta == pytest.approx(140, rel=0.25)
+
+
+def test_a_steady_eta_falls_a_second_a_second():
+    rates = [20 * MIB] * 200
+    etas = [told(course(rates[:n]), 6000 * MIB).estimate.eta for n in range(20, 200)]
+    assert all(a > b for a, b in pairwise(etas))
+
+
+def test_the_repaired_bytes_tell_what_is_queued():
+    made = Course()
+    for n in range(100):
+        done = n * 10 * MIB
+        issued = math.ceil((n + 1) / 13) * 130 * MIB
+        made.add(Reading(1000.0 + n, n, True, issued, issued, done * 0.25))
+    left = 2000 * MIB - 99 * 10 * MIB
+    work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB) + TAIL, rel=0.02)
+
+
+def test_two_roundings_make_no_rate():
+    """At 12.9T a printed digit is 50 GiB: in a minute nothing measurable has happened."""
+    made = Course()
+    for n in range(60):
+        made.add(Reading(1000.0 + n, n, True, 1000 * GIB + (50 * GIB if n > 30 else 0)))
+    work = Work(2000 * GIB, 1050 * GIB, start=0.0, resolution=25 * GIB, average=100 * MIB)
+    found = forecast(made, work)
+    assert found.window is None
+    assert found.rate == 100 * MIB
+    assert "zpool averages 100M/s" in found.estimate.reason
+    assert found.estimate.eta == pytest.approx(950 * 1024 / 100, rel=0.01)
+
+
+def test_beyond_the_total_nobody_knows_what_remains():
+    found = told(course([MIB] * 50), 10 * MIB)
+    assert found.estimate.eta is None
+    assert found.estimate.reason == "past 100 %: remaining unknown"
+
+
+def test_one_sample_has_only_zpools_average():
+    single = course([])
+    assert forecast(single, Work(100.0, 10.0)).estimate.reason == "no estimate yet: 1 sample"
+    found = forecast(single, Work(100 * MIB, 0.0, average=MIB))
+    assert found.estimate.eta == pytest.approx(100, abs=5)
+    assert found.estimate.reason.startswith("1 sample: zpool averages")
+
+
+def test_the_metadata_walk_before_the_first_byte_is_no_part_of_the_speed():
+    walked = course([0.0] * 600 + [50 * MIB] * 60)
+    assert told(walked, 6000 * MIB).estimate.eta == pytest.approx(60, rel=0.1)
+
+
+def test_nothing_that_moves_has_no_wild_estimate():
+    still = Course()
+    for n in range(100):
+        still.add(Reading(1000.0 + n, n, True, 5 * MIB))
+    found = forecast(still, Work(100 * MIB, 5 * MIB))
+    assert found.estimate.eta is None
+    assert "nothing moved" in found.estimate.reason
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.floats(0, 5e9), min_size=0, max_size=80),
+    st.floats(1, 1e16),
+    st.floats(0, 2),
+    st.sampled_from([0.5, 1.0, 7.0, 60.0]),
+    st.floats(0, 1e10),
+)
+def test_no_course_gives_a_senseless_estimate(rates, total, share, step, resolution):
+    made = course(rates, share, step)
+    last = made.points[-1]
+    work = Work(total, last.issued, last.processed, start=1000.0, resolution=resolution)
+    found = forecast(made, work)
+    assert found.rate is None or (found.rate > 0 and math.isfinite(found.rate))
+    estimate = found.estimate
+    if estimate.eta is None:
+        assert estimate.low is None
+        assert estimate.high is None
+    else:
+        assert 0 <= estimate.low <= estimate.eta <= estimate.high < math.inf
+    assert estimate.reason
+
+
+def test_made_up_scans_of_every_kind_are_told_better_than_zpool_tells_them():
+    rows = []
+    for plan in plans(seed=3):
+        short = plan.seconds < 400 or plan.kind == "memory"
+        rows += judge(plan.kind, samples(plan, 3)) if short else []
+    assert {row.name for row in rows} >= set(KINDS)
+    text = "\n".join(table(rows))
+    ours = sum(sum(r.ours) / len(r.ours) for r in rows)
+    zpool = sum(sum(r.zpool) / len(r.zpool) for r in rows)
+    assert ours < 0.8 * zpool, text
+    covered = [c for row in rows for c in row.covered]
+    assert sum(covered) / len(covered) >= 0.8, text
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_hours_of_a_large_pool_in_either_form(exact):
+    plan = Plan("steady", 6 * 3600, 400 * MIB, interval=60.0, walk=0.05, exact=exact)
+    (row,) = judge("long", samples(plan, 1))
+    assert sum(row.ours) / len(row.ours) < 0.1
+    assert verdict([row])

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
+from zconsole.rates import RateWindow
+
+MIB = 2**20
+
+
+def io(timestamp: float, count: int) -> IoCounters:
+    return IoCounters(timestamp, count, 2 * count, count * MIB, 2 * count * MIB)
+
+
+def block(count: int, busy: float = 0.0, names: tuple[str, ...] = ("sda",)) -> BlockCounters:
+    return BlockCounters(
+        names, count, count * 4096, count * 0.010, count, count * 8192, count * 0.030, busy, 0
+    )
+
+
+def leaf(**fields) -> Vdev:
+    return Vdev("sda", "disk", **{"path": "/dev/sda1", **fields})
+
+
+def window(*samples: tuple[float, Vdev]) -> RateWindow:
+    made = RateWindow()
+    for clock, vdev in samples:
+        made.add(clock, vdev)
+    return made
+
+
+def test_kernel_counters_are_divided_by_the_kernels_own_clock():
+    found = window((0.0, leaf(io=io(100.0, 0))), (5.0, leaf(io=io(102.0, 10)))).windowed
+    assert (found.read, found.write) == (5 * MIB, 10 * MIB)
+    assert (found.read_ops, found.write_ops) == (5, 10)
+    assert found.busy is None
+
+
+def test_the_window_covers_a_transaction_group_and_the_sparkline_one_interval():
+    made = window(*((float(n), leaf(io=io(float(n), 30 if n >= 8 else 0))) for n in range(9)))
+    assert made.latest.read == 30 * MIB
+    assert made.windowed.read == 6 * MIB
+
+
+def test_ready_made_rates_come_before_diskstats_but_not_before_counters():
+    ready = IoRates(read=7.0, write=8.0)
+    assert window((0.0, leaf(rates=ready))).windowed.read == 7.0
+    both = [(float(n), leaf(rates=ready, block=block(n, n * 0.5))) for n in range(3)]
+    found = window(*both).windowed
+    assert (found.read, found.write, found.busy) == (7.0, 8.0, 0.5)
+
+
+def test_diskstats_alone_give_bytes_wait_and_busy_share():
+    found = window((0.0, leaf(block=block(0, 0.0))), (2.0, leaf(block=block(100, 1.5)))).windowed
+    assert (found.read, found.write) == (204_800, 409_600)
+    assert found.latency == pytest.approx(0.020)
+    assert found.busy == 0.75
+
+
+def test_busy_is_the_mean_over_the_paths_of_a_multipath_leaf():
+    names = ("sda", "sdb")
+    samples = (0.0, leaf(block=block(0, 0.0, names))), (1.0, leaf(block=block(1, 1.0, names)))
+    assert window(*samples).windowed.busy == 0.5
+
+
+def test_latency_histograms_stand_in_where_there_are_no_diskstats():
+    def counted(n: int) -> Vdev:
+        counts = [0] * 37
+        counts[20], counts[22] = n, n
+        return leaf(io=io(float(n), n), histograms={"disk_r": tuple(counts)})
+
+    found = window((0.0, counted(0)), (1.0, counted(10))).windowed
+    assert found.latency == pytest.approx(1.5 * (2**20 + 2**22) / 2 / 1e9)
+
+
+def test_no_request_has_no_latency():
+    assert window((0.0, leaf(block=block(5))), (1.0, leaf(block=block(5)))).windowed.latency is None
+
+
+@pytest.mark.parametrize(
+    "swapped",
+    [
+        leaf(io=io(3.0, 1)),
+        leaf(io=io(0.5, 900)),
+        leaf(io=io(3.0, 10**9)),
+        leaf(io=io(3.0, 900), path="/dev/sdb1"),
+        leaf(io=None),
+    ],
+    ids=["counters fell", "clock fell", "leapt", "another device", "no counters"],
+)
+def test_what_does_not_continue_has_no_rate_for_one_sample(swapped):
+    made = window((0.0, leaf(io=io(0.0, 100))), (1.0, leaf(io=io(1.0, 200))))
+    made.add(2.0, swapped)
+    assert made.windowed == IoRates()
+    assert made.latest == IoRates()
+
+
+def test_rates_come_back_after_a_reset():
+    made = window((0.0, leaf(io=io(50.0, 100))), (1.0, leaf(io=io(1.0, 0))))
+    made.add(2.0, leaf(io=io(2.0, 3)))
+    assert made.windowed.read == 3 * MIB
+
+
+def test_a_suspended_machine_or_an_export_is_no_interval():
+    seconds = [(float(n), leaf(block=block(n))) for n in range(4)]
+    made = window(*seconds, (4000.0, leaf(block=block(8000))))
+    assert made.windowed == IoRates()
+
+
+def test_a_slow_pace_of_sampling_is_no_gap():
+    made = window(*((60.0 * n, leaf(block=block(60 * n))) for n in range(4)))
+    assert made.windowed.read == 4096
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(-10, 1000),
+            st.integers(0, 2**40),
+            st.one_of(st.none(), st.integers(0, 2**40)),
+        ),
+        max_size=30,
+    )
+)
+def test_no_sequence_of_counters_gives_a_negative_rate(samples):
+    made = RateWindow()
+    clock = 0.0
+    for step, count, blocks in samples:
+        clock += step
+        disk = None if blocks is None else block(blocks, blocks / 7)
+        made.add(clock, leaf(io=io(clock, count), block=disk))
+        for rates in (made.windowed, made.latest):
+            values = (rates.read, rates.write, rates.read_ops, rates.write_ops, rates.latency)
+            assert all(v is None or v >= 0 for v in values)
+            assert rates.busy is None or 0 <= rates.busy <= 1

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.model import Activity, Scan, Vdev
+from zconsole.work import activity_work, issued_bytes, repaired_share, scan_reading, scan_work
+
+TIB = 2**40
+
+
+def disk(name: str, **fields) -> Vdev:
+    return Vdev(name, "disk", **fields)
+
+
+def root(*tops: Vdev) -> Vdev:
+    return Vdev("tank", "root", children=tops)
+
+
+def test_exact_bytes_are_taken_as_they_are():
+    scan = Scan("scrub", "running", total_bytes=1000, issued_bytes=300, percent=30.1)
+    assert issued_bytes(scan) == (300.0, 0.0)
+
+
+def test_the_percentage_is_finer_than_rounded_bytes_of_a_large_pool():
+    scan = Scan(
+        "scrub",
+        "running",
+        total_bytes=10 * TIB,
+        issued_bytes=TIB,
+        percent=10.42,
+        resolution=0.005 * TIB,
+    )
+    done, step = issued_bytes(scan)
+    assert done == pytest.approx(1.042 * TIB)
+    assert step == pytest.approx(0.00005 * 10 * TIB)
+
+
+def test_one_stage_dialects_work_as_they_scan():
+    scan = Scan("scrub", "running", total_bytes=1000, scanned_bytes=400, two_stage=False)
+    assert issued_bytes(scan) == (400.0, 0.0)
+    assert scan_work(scan, root()).issued == 400
+
+
+def test_nothing_known_is_no_work():
+    assert scan_work(Scan("scrub", "running"), root()) is None
+    assert scan_reading(1.0, 1.0, Scan("scrub", "running")) is None
+    assert scan_work(Scan("scrub", "running", issued_bytes=5), root()) is None
+
+
+def test_skipped_bytes_are_off_the_total():
+    scan = Scan("resilver", "running", total_bytes=1000, skipped_bytes=400, issued_bytes=5)
+    assert scan_work(scan, root()).total == 600
+
+
+def test_repaired_bytes_too_coarse_to_follow_are_left_out():
+    fine = Scan("resilver", "running", total_bytes=2**40, issued_bytes=2**38, processed_bytes=2**36)
+    assert scan_work(fine, root()).processed == 2**36
+    coarse = Scan(
+        "resilver",
+        "running",
+        total_bytes=100 * TIB,
+        issued_bytes=10 * TIB,
+        processed_bytes=int(1.31 * TIB),
+        percent=10.0,
+        resolution=0.05 * TIB,
+    )
+    assert scan_work(coarse, root()).processed == 0
+
+
+RAIDZ = Vdev(
+    "raidz2-0",
+    "raidz2",
+    children=(
+        disk("a"),
+        disk("b"),
+        disk("c"),
+        Vdev("replacing-3", "replacing", children=(disk("d"), disk("e", resilvering=True))),
+        disk("f"),
+    ),
+)
+
+
+def test_the_share_of_issued_bytes_that_is_repaired():
+    scan = Scan("resilver", "running")
+    mirror = Vdev("mirror-0", "mirror", children=(disk("a"), disk("b", resilvering=True)))
+    assert repaired_share(scan, root(RAIDZ)) == 0.2
+    assert repaired_share(scan, root(mirror, Vdev("mirror-1", "mirror"))) == 1.0
+    assert repaired_share(scan, root(RAIDZ, mirror)) is None
+    assert repaired_share(scan, root(disk("a"))) is None
+
+
+def test_a_rebuild_counts_data_without_parity():
+    draid = Vdev("draid2-0", "draid2", nparity=2, data_disks=6)
+    assert repaired_share(Scan("rebuild", vdev="draid2-0"), root(draid)) == 0.75
+    assert repaired_share(Scan("rebuild", vdev="m"), root(Vdev("m", "mirror"))) == 1.0
+    assert repaired_share(Scan("rebuild", vdev="gone"), root()) is None
+    assert repaired_share(Scan("rebuild", vdev="d"), root(Vdev("d", "draid1"))) is None
+
+
+def test_an_activity_needs_its_total():
+    assert activity_work(Activity("removal", "running", done_bytes=5)) is None
+    assert activity_work(Activity("removal", "running", done_bytes=5, total_bytes=9)).total == 9
