@@ -16,6 +16,7 @@ from typing import Any
 
 from zconsole import state
 from zconsole.course import MAX_POINTS, SANE, Course, Point, Reading
+from zconsole.eta import Estimate, Forecast
 from zconsole.history import PoolHistory
 from zconsole.model import Scan
 from zconsole.scantrack import MAX_NOTES, ScanTrack
@@ -29,7 +30,7 @@ MOST_DEVICES = 64
 SAVE_SECONDS = 30.0
 DIGITS = 4
 
-_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 """What reading a damaged file can run into."""
 
 
@@ -53,7 +54,7 @@ class HistoryStore:
                 continue
             except StateError as error:
                 return f"history not read: {error}"
-            except (*_DAMAGE, RecursionError) as error:
+            except (*DAMAGE, RecursionError) as error:
                 return f"history not read: {path} is damaged ({type(error).__name__})"
             return None
         return None
@@ -131,6 +132,7 @@ def _track(track: ScanTrack) -> dict[str, Any]:
         "points": [[round(n, 2) for n in point] for point in track.course.points],
         "last": last and [last.t, last.running, last.issued, last.scanned, last.processed],
         "pass": last and [last.pass_start, last.paused],
+        "low": track.told.estimate.low,
     }
 
 
@@ -147,27 +149,52 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
 
 def _restored(entry: Mapping[str, Any]) -> ScanTrack:
     points = [Point(*(_number(n) for n in row)) for row in entry["points"][:MAX_POINTS]]
-    if any(a.x >= b.x for a, b in pairwise(points)):
+    if not points or any(a.x >= b.x for a, b in pairwise(points)):
         raise ValueError("points out of order")
+    track = ScanTrack(_scan(entry), Course(points, _last(entry)), notes=_notes(entry))
+    track.restarts = None if entry["restarts"] is None else int(_number(entry["restarts"]))
+    low = _maybe(entry["low"])
+    track.told = Forecast(Estimate(low, low, low, "remembered"))
+    return track
+
+
+def _last(entry: Mapping[str, Any]) -> Reading:
     t, running, *counters = entry["last"]
-    pass_start, paused = entry["pass"]
     issued, scanned, processed = (_number(n) for n in counters)
-    last = Reading(
-        _number(t), 0.0, bool(running), issued, scanned, processed, pass_start, _number(paused)
+    started, paused = entry["pass"]
+    return Reading(
+        _number(t),
+        0.0,
+        running is True,
+        issued,
+        scanned,
+        processed,
+        _maybe(started),
+        _number(paused),
     )
-    scan = Scan(
+
+
+def _scan(entry: Mapping[str, Any]) -> Scan:
+    total, skipped = _maybe(entry["total"]), _maybe(entry["skipped"])
+    *_, issued, scanned, _ = entry["last"]
+    return Scan(
         function=str(entry["function"]),
         state=str(entry["state"]),
-        vdev=entry["vdev"],
-        start=entry["start"],
-        total_bytes=entry["total"],
-        skipped_bytes=entry["skipped"],
-        issued_bytes=int(issued),
-        scanned_bytes=int(scanned),
+        vdev=None if entry["vdev"] is None else str(entry["vdev"]),
+        start=_maybe(entry["start"]),
+        total_bytes=None if total is None else int(total),
+        skipped_bytes=None if skipped is None else int(skipped),
+        issued_bytes=int(_number(issued)),
+        scanned_bytes=int(_number(scanned)),
     )
-    restarts = entry["restarts"]
-    notes = [str(note) for note in entry["notes"][:MAX_NOTES]]
-    return ScanTrack(scan, Course(points, last), None if restarts is None else int(restarts), notes)
+
+
+def _notes(entry: Mapping[str, Any]) -> list[str]:
+    return [str(note) for note in entry["notes"][:MAX_NOTES]]
+
+
+def _maybe(value: Any) -> float | None:
+    return None if value is None else _number(value)
 
 
 def _columns(key: str, rows: Sequence[Sequence[float | None]]) -> list[list[float | None]]:
