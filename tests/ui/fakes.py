@@ -62,6 +62,7 @@ def console(
     theme: str = "dark",
     clock: Clock | None = None,
     writable: bool = True,
+    ansi_color: bool | None = None,
     **options: object,
 ) -> Console:
     """A console over the shipped themes, in UTC."""
@@ -72,6 +73,7 @@ def console(
         Look(ASCII if plain else UNICODE, zone=UTC),
         themes,
         writable=lambda: writable,
+        ansi_color=ansi_color,
     )
     made.theme = theme
     return made

@@ -65,6 +65,11 @@ class Board(Vertical):
         """The device list."""
         return self.query_one("#devices", DeviceView)
 
+    @property
+    def _alive(self) -> bool:
+        """Whether every part is there; on the way out a last frame may come to a bare board."""
+        return {view.id for view in self.query(LinesView)} >= {"header", "tabs", "footer", *PANES}
+
     def dress(self, palette: Palette) -> None:
         """Paint with these styles from now on."""
         for view in self.query(LinesView):
@@ -77,6 +82,8 @@ class Board(Vertical):
 
     def paint(self, scene: Scene) -> None:
         """Show a scene; only what differs from the last one reaches the terminal."""
+        if not self._alive:
+            return
         self._scene = scene
         width, height = self.app.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
@@ -105,7 +112,7 @@ class Board(Vertical):
     def paint_header(self, scene: Scene) -> None:
         """Show only the header of a scene: its age and flags move while the rest stands."""
         width, height = self.app.size
-        if width < SMALLEST[0] or height < SMALLEST[1]:
+        if not self._alive or width < SMALLEST[0] or height < SMALLEST[1]:
             return
         header = self._header(scene)
         view = self._view("header")

@@ -17,7 +17,6 @@ from zconsole.ui.look import Look
 from zconsole.ui.names import short_names
 from zconsole.ui.tree import Arrangement, Item, items
 
-
 _NOTHING = Item("", 0, title="nothing matches")
 
 
@@ -48,11 +47,11 @@ class DeviceView(LinesView):
         if self._frame is None:
             return
         at = self.current
-        self._panel = self._make_panel(self._frame)
         self._details = self._make_details(self._frame)
         found = items(self._frame.rows, self.arrangement)
         self._items = self._with_details(found or (_NOTHING,))
         self._follow(at)
+        self._panel = self._make_panel(self._frame)
         self.update_lines()
 
     @property
@@ -136,7 +135,9 @@ class DeviceView(LinesView):
         return Panel(frame, self._look, columns, self._short(frame, columns[0].width), top)
 
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
-        longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8)
+        mark = 5 if self.arrangement.folded else 0
+        longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
+        longest = max(longest, len("NAME  ") + len(self._position()))
         return arrange(max(1, self._width - 2), longest, self._look.number)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
@@ -195,11 +196,10 @@ class DeviceView(LinesView):
     def _position(self) -> str:
         parts = []
         if self.arrangement.filter:
-            hits = sum(1 for item in self._items if item.detail is None)
-            parts.append(f"/{self._look.text(self.arrangement.filter)} {hits} rows")
+            parts.append(f"/{self._look.text(self.arrangement.filter)}")
         if len(self._items) > self.size.height - 1:
             parts.append(f"{self._cursor + 1}/{len(self._items)}")
-        return "  ".join(parts)
+        return " ".join(parts)
 
 
 def _over(line: Line, mark: str) -> Line:
@@ -207,7 +207,7 @@ def _over(line: Line, mark: str) -> Line:
     text = line[0].text
     head = text.rstrip().split("  ")[0]
     room = len(text) - len(head) - len(text[len(head) :].lstrip())
-    if len(mark) + 3 > room:
+    if len(mark) + 2 > room:
         return line
-    shown = f"{head}  {mark}"
+    shown = f"{head} {mark}"
     return (Span(shown + text[len(shown) :], line[0].role), *line[1:])

@@ -67,4 +67,4 @@ def _doing(frame: Frame, look: Look) -> Line:
     done = "-" if scan.percent is None else f"{scan.percent:.1f} %"
     eta = scan.estimate.eta
     left = "" if eta is None else f"  ETA {units.duration(eta)}"
-    return (Span(f"{scan.scan.function} {done}{left}"),)
+    return (Span(f"{look.text(scan.scan.function)} {done}{left}"),)

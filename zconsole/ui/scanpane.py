@@ -74,8 +74,8 @@ def _has_first_stage(scan: Scan) -> bool:
 def _progress(view: ScanView, ink: _Ink) -> Line:
     """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
-    word = f"{scan.function} of {ink.look.text(scan.vdev)}" if scan.vdev else scan.function
-    stage = "PAUSED" if scan.state == "paused" else _stage(view)
+    word = ink.look.text(f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function)
+    stage = "PAUSED" if scan.state == "paused" else ink.look.text(_stage(view))
     head: Line = (
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
         Span(f"{stage:<9}", "notice" if scan.state == "paused" else ""),
@@ -151,8 +151,8 @@ def _facts(view: ScanView, ink: _Ink) -> list[Line]:
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
     if scan.processed_bytes is not None:
-        word = "repaired" if scan.function in ("scrub", "errorscrub") else "resilvered"
-        parts.append((Span(f"{word} ", "dim"), Span(look.size(scan.processed_bytes))))
+        said = _repaired_word(scan)
+        parts.append((Span(f"{said} ", "dim"), Span(look.size(scan.processed_bytes))))
     if scan.skipped_bytes:
         parts.append((Span("skipped ", "dim"), Span(look.size(scan.skipped_bytes))))
     if scan.errors is not None:
@@ -164,6 +164,10 @@ def _facts(view: ScanView, ink: _Ink) -> list[Line]:
     if scan.start is not None and not ink.compact:
         parts.append((Span("since ", "dim"), Span(look.when(scan.start, ink.now))))
     return parts
+
+
+def _repaired_word(scan: Scan) -> str:
+    return {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
 
 
 def _rates(view: ScanView, look: Look) -> list[Line]:
@@ -209,10 +213,10 @@ def _notes(view: ScanView, ink: _Ink) -> list[Line]:
 def _activity(view: ActivityView, ink: _Ink) -> list[Line]:
     """One line for a removal, an expansion, a checkpoint, trim or initialize."""
     activity, look = view.activity, ink.look
-    name = f" of {look.text(activity.vdev)}" if activity.vdev else ""
+    name = f"{activity.kind} of {activity.vdev}" if activity.vdev else activity.kind
     head: Line = (
-        Span(f" {activity.kind}{name} ", "bold"),
-        Span(f"{activity.state} ", "" if activity.state == "running" else "notice"),
+        Span(f" {look.text(name)} ", "bold"),
+        Span(f"{look.text(activity.state)} ", "" if activity.state == "running" else "notice"),
     )
     if activity.state not in ("running", "paused"):
         return _ended(head, view, ink)
@@ -249,15 +253,15 @@ def _ended(head: Line, view: ActivityView, ink: _Ink) -> list[Line]:
 def _past(view: ScanView, ink: _Ink) -> list[Line]:
     """``scrub finished Sun 03:12 after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
-    name = f" of {look.text(scan.vdev)}" if scan.vdev else ""
-    facts = [scan.state]
+    name = f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function
+    facts = [look.text(scan.state)]
     if scan.end is not None:
         facts[0] += f" {look.when(scan.end, ink.now)}"
     if (took := _took(scan)) is not None:
         facts.append(f"after {units.duration(took)}")
     if scan.processed_bytes is not None:
-        facts.append(f"repaired {look.size(scan.processed_bytes)}")
-    spans = [Span(f" {scan.function}{name} ", "bold"), Span(", ".join(facts))]
+        facts.append(f"{_repaired_word(scan)} {look.size(scan.processed_bytes)}")
+    spans = [Span(f" {look.text(name)} ", "bold"), Span(", ".join(facts))]
     if scan.errors is not None:
         spans += [Span(", "), Span(f"errors {scan.errors}", "error" if scan.errors else "")]
     return [tuple(spans), *_notes(view, ink)]

@@ -7,7 +7,7 @@ from functools import partial
 
 from rich.color import Color
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from zconsole.themes import ThemeFile
 from zconsole.ui.draw import ROLES
@@ -50,6 +50,7 @@ def textual_theme(theme: ThemeFile) -> Theme:
         boost=colors["title-background"],
         dark=theme.dark,
         ansi=theme.ansi,
+        variables=BUILTIN_THEMES["ansi-dark"].variables if theme.ansi else {},
     )
 
 

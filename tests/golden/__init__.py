@@ -1,0 +1,82 @@
+"""Screens kept to compare with: text at several sizes, and a few pictures of the same program.
+
+``python -m tests.golden`` draws them all anew; what changed shows in the diff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, console, screen_text
+
+HERE = Path(__file__).parent
+_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+_FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One screen: which frames, how large, after which keys."""
+
+    name: str
+    scenes: tuple[str, ...]
+    size: tuple[int, int] = (80, 24)
+    keys: tuple[str, ...] = ()
+    plain: bool = False
+    theme: str = "dark"
+    picture: bool = False
+
+    @property
+    def path(self) -> Path:
+        return HERE / f"{self.name}.{'svg' if self.picture else 'txt'}"
+
+
+SIZES = ((60, 15), (80, 24), (120, 40), (200, 50))
+TEXTS = (
+    *(Shot(f"resilver-{w}x{h}", ("resilver",), (w, h)) for w, h in SIZES),
+    *(Shot(f"{name}-80x24", (name,)) for name in
+      ("healthy", "imbalance", "swap", "suspended", "rebuilds", "unrestored", "odd_names")),
+    Shot("suspended-60x15", ("suspended",), (60, 15)),
+    Shot("resilver-ascii", ("resilver",), plain=True),
+    Shot("odd-ascii", ("odd_names",), plain=True),
+    Shot("several-pools", ("resilver", "healthy", "imbalance")),
+    Shot("overview", ("resilver", "healthy", "imbalance"), keys=("o",)),
+    Shot("detail", ("resilver",), (100, 40), ("j",) * 6 + ("enter",)),
+    Shot("help", ("resilver",), (80, 60), ("question_mark",)),
+    Shot("thousand", ("many",), keys=("G",)),
+    Shot("too-small", ("resilver",), (40, 8)),
+)
+PICTURES = (
+    Shot("console", ("resilver",), (100, 30), ("j",) * 6, picture=True),
+    Shot("wide", ("resilver",), (160, 44), ("j",) * 6 + ("enter",), picture=True),
+    Shot("balance", ("imbalance",), theme="light", picture=True),
+    Shot("suspended", ("suspended",), theme="colorblind", picture=True),
+)
+
+
+async def draw(shot: Shot) -> str:
+    """The screen of a shot, as text or SVG."""
+    made = tuple(frames.ALL[name]() for name in shot.scenes)
+    app = console(FakeFeed(made), plain=shot.plain, theme=shot.theme)
+    async with app.run_test(size=shot.size) as pilot:
+        await pilot.pause()
+        for key in shot.keys:
+            await pilot.press(key)
+        await pilot.pause()
+        return _portable(app.export_screenshot(simplify=True)) if shot.picture else (
+            screen_text(app))
+
+
+def _portable(svg: str) -> str:
+    """The picture without fonts from the network."""
+    return _FACES.sub("", svg).replace("Fira Code", _FONT)
+
+
+def write_all() -> None:
+    """Draw every screen anew."""
+    for shot in (*TEXTS, *PICTURES):
+        shot.path.write_text(asyncio.run(draw(shot)), encoding="utf-8")

@@ -1,0 +1,5 @@
+"""Draw every golden screen anew."""
+
+from tests.golden import write_all
+
+write_all()

@@ -1,0 +1,482 @@
+"""Every key, on the console over a feed that gives what the test puts in."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from tests.ui import frames
+from tests.ui.fakes import Clock, FakeFeed, console, screen_text
+from zconsole.errors import ExitCode, NotFoundError
+from zconsole.ui.keys import TABLE
+from zconsole.ui.screens import PickScreen, TextScreen
+
+
+@asynccontextmanager
+async def showing(*made, size=(80, 24), feed=None, **options):
+    """A console with these frames on its screen; yields it, its pilot and a way to read it."""
+    feed = feed or FakeFeed(tuple(made))
+    app = console(feed, **options)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield app, pilot, lambda: screen_text(app)
+
+
+def cursor_name(app):
+    item = app.devices.current
+    return item.row.vdev.name if item.row else item.title
+
+
+async def test_before_the_first_frame_it_says_what_it_waits_for():
+    async with showing(feed=FakeFeed()) as (_, _, screen):
+        assert "waiting for the first sample" in screen()
+
+
+async def test_a_frame_is_shown_when_it_comes():
+    feed = FakeFeed()
+    async with showing(feed=feed) as (_, pilot, screen):
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert " DEGRADED  tank" in screen()
+
+
+async def test_q_quits_with_0():
+    async with showing(frames.healthy()) as (app, pilot, _):
+        await pilot.press("q")
+    assert app.return_code == ExitCode.OK
+
+
+async def test_control_c_quits_with_130():
+    async with showing(frames.healthy()) as (app, pilot, _):
+        await pilot.press("ctrl+c")
+    assert app.return_code == ExitCode.INTERRUPTED
+
+
+async def test_escape_never_quits():
+    async with showing(frames.healthy()) as (app, pilot, screen):
+        await pilot.press("escape", "escape", "escape")
+        assert app.is_running
+        assert "OK  backup" in screen()
+
+
+async def test_help_lists_every_key_and_q_closes_it():
+    async with showing(frames.healthy(), size=(100, 70)) as (app, pilot, screen):
+        await pilot.press("question_mark")
+        said = screen()
+        for key in TABLE:
+            assert key.text in said
+        await pilot.press("q")
+        assert app.is_running
+        assert not isinstance(app.screen, TextScreen)
+        await pilot.press("f1", "escape")
+        assert "OK  backup" in screen()
+
+
+async def test_help_scrolls():
+    async with showing(frames.healthy()) as (_, pilot, screen):
+        await pilot.press("question_mark", "G")
+        assert "Columns" in screen()
+        await pilot.press("g")
+        assert "Move" in screen()
+
+
+@pytest.mark.parametrize(("down", "up"), [("down", "up"), ("j", "k")])
+async def test_arrows_and_vi_keys_move_the_cursor(down, up):
+    async with showing(frames.healthy()) as (app, pilot, _):
+        await pilot.press(down, down)
+        assert cursor_name(app) == "sda"
+        await pilot.press(up)
+        assert cursor_name(app) == "mirror-0"
+
+
+@pytest.mark.parametrize(("end", "home"), [("G", "g"), ("end", "home")])
+async def test_to_the_end_and_back(end, home):
+    async with showing(frames.many(200)) as (app, pilot, screen):
+        await pilot.press(end)
+        assert cursor_name(app) == "slot0199"
+        assert "slot0199" in screen()
+        await pilot.press(home)
+        assert cursor_name(app) == "huge"
+
+
+@pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+f", "ctrl+b")])
+async def test_pages(down, up):
+    async with showing(frames.many(200)) as (app, pilot, _):
+        await pilot.press(down)
+        assert cursor_name(app) != "huge"
+        await pilot.press(up)
+        assert cursor_name(app) == "huge"
+
+
+async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
+    feed = FakeFeed((frames.healthy(),))
+    async with showing(feed=feed) as (app, pilot, _):
+        await pilot.press("down", "down", "down", "down")
+        assert cursor_name(app) == "mirror-1"
+        feed.put(replace(frames.healthy(), rows=frames.healthy().rows[:1]
+                         + frames.healthy().rows[4:]))
+        await pilot.pause()
+        assert cursor_name(app) == "mirror-1"
+
+
+async def test_enter_opens_the_detail_and_asks_the_feed():
+    feed = FakeFeed((frames.resilver(),))
+    async with showing(feed=feed, size=(100, 40)) as (app, pilot, screen):
+        await pilot.press(*"jjj", "enter")
+        await pilot.pause()
+        said = screen()
+        assert "path       /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF" in said
+        assert "serial     WD-\\x1b[1m123" in said
+        assert feed.asked == [("tank", app.devices.current.key)]
+        await pilot.press("enter")
+        assert "serial" not in screen()
+
+
+async def test_escape_closes_details():
+    async with showing(frames.resilver(), size=(100, 40)) as (_, pilot, screen):
+        await pilot.press(*"jjj", "enter", "escape")
+        assert "path  " not in screen()
+
+
+async def test_space_folds_and_counts():
+    async with showing(frames.imbalance()) as (_, pilot, screen):
+        await pilot.press("j", "space")
+        assert "raidz1-0 ▸4" in screen()
+        assert " sda " not in screen()
+        await pilot.press("space")
+        assert " sda " in screen()
+
+
+@pytest.mark.parametrize(("close", "open_"), [("left", "right"), ("h", "l")])
+async def test_left_folds_then_goes_up_and_right_unfolds(close, open_):
+    async with showing(frames.imbalance()) as (app, pilot, screen):
+        await pilot.press("j", "j", close)
+        assert cursor_name(app) == "raidz1-0"
+        await pilot.press(close)
+        assert " sda " not in screen()
+        await pilot.press(open_)
+        assert " sda " in screen()
+
+
+async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
+    async with showing(frames.healthy(), size=(100, 40)) as (app, pilot, screen):
+        await pilot.press("slash", *"sdc")
+        assert "mirror-1" in screen()
+        assert "mirror-0" not in screen().split("BALANCE")[0]
+        await pilot.press("enter")
+        assert "/sdc" in screen()
+        assert "? help" in screen()
+        await pilot.press("escape")
+        assert "nvme2n1" in screen()
+        assert app.devices.arrangement.filter == ""
+
+
+async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drops_it():
+    async with showing(frames.healthy()) as (_, pilot, screen):
+        await pilot.press("slash", *"zzz")
+        assert "nothing matches" in screen()
+        await pilot.press("escape")
+        assert "mirror-0" in screen()
+        assert "? help" in screen()
+
+
+async def test_sort_goes_through_its_orders():
+    async with showing(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
+        await pilot.press("s")
+        assert "LAT▾" in screen()
+        assert "resilvering" in screen().split("LAT▾")[1].splitlines()[1]
+        for _ in range(5):
+            await pilot.press("s")
+        assert app.devices.arrangement.sort == "tree"
+
+
+async def test_pause_freezes_the_body_and_not_the_header():
+    feed = FakeFeed((frames.healthy(),))
+    async with showing(feed=feed) as (_, pilot, screen):
+        await pilot.press("p")
+        assert "PAUSED" in screen()
+        feed.put(replace(frames.imbalance(), pool="backup"))
+        await pilot.pause()
+        assert "mirror-0" in screen()
+        feed.put(replace(frames.resilver(), pool="backup"))
+        await pilot.pause()
+        assert screen().startswith(" DEGRADED  backup")
+        assert "raidz2-0   " not in screen()
+        await pilot.press("p")
+        assert "PAUSED" not in screen()
+        assert "replacing-0" in screen()
+
+
+async def test_panes_are_shown_and_hidden_by_number():
+    async with showing(frames.resilver()) as (_, pilot, screen):
+        for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
+            assert sign in screen()
+            await pilot.press(key)
+            assert sign not in screen()
+            await pilot.press(key)
+            assert sign in screen()
+
+
+async def test_zoom_and_back():
+    async with showing(frames.resilver()) as (_, pilot, screen):
+        await pilot.press("z")
+        assert "BALANCE" not in screen()
+        assert "metadata" not in screen()
+        assert "STATE" in screen()
+        await pilot.press("escape")
+        assert "BALANCE" in screen()
+
+
+async def test_tab_goes_round_the_panes():
+    async with showing(frames.resilver()) as (app, pilot, _):
+        seen = [app.focused.id]
+        for _ in range(4):
+            await pilot.press("tab")
+            seen.append(app.focused.id)
+        assert seen == ["devices", "balance", "events", "scan", "devices"]
+        await pilot.press("shift+tab")
+        assert app.focused.id == "scan"
+
+
+async def test_zoom_of_another_pane():
+    async with showing(frames.resilver()) as (_, pilot, screen):
+        await pilot.press("tab", "z")
+        assert "STATE" not in screen()
+        assert "BALANCE" in screen()
+
+
+async def test_units():
+    async with showing(frames.resilver()) as (_, pilot, screen):
+        assert "4.93T of 12.9T" in screen()
+        await pilot.press("u")
+        assert "5.42T of 14.2T" in screen()
+        await pilot.press("u")
+        assert str(frames.resilver().scans[0].scan.issued_bytes) in screen()
+        await pilot.press("u")
+        assert "4.93T of 12.9T" in screen()
+
+
+@pytest.mark.parametrize(("more", "less"), [("plus", "minus"), ("equals_sign", "minus")])
+async def test_interval(more, less):
+    feed = FakeFeed((frames.healthy(),), interval=1.0)
+    async with showing(feed=feed) as (_, pilot, screen):
+        await pilot.press(more)
+        assert feed.interval == 2.0
+        assert "every 2s" in screen()
+        await pilot.press(less, less)
+        assert feed.interval == 0.5
+
+
+async def test_a_recording_keeps_its_own_pace():
+    feed = FakeFeed((frames.healthy(),), interval=0.0)
+    async with showing(feed=feed) as (_, pilot, _):
+        await pilot.press("plus")
+        assert feed.interval == 0.0
+
+
+async def test_themes_are_put_on_as_the_cursor_passes_and_escape_puts_back():
+    async with showing(frames.healthy()) as (app, pilot, _):
+        await pilot.press("t")
+        await pilot.press("down")
+        assert app.theme == "high-contrast"
+        await pilot.press("escape")
+        assert app.theme == "dark"
+        await pilot.press("t", "down", "down", "enter")
+        assert app.theme == "light"
+
+
+async def test_pools_by_bracket_and_from_the_overview():
+    made = (frames.resilver(), frames.healthy(), frames.imbalance())
+    async with showing(*made) as (app, pilot, screen):
+        await pilot.press("right_square_bracket")
+        assert " OK  backup" in screen()
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        assert " OK  media" in screen()
+        await pilot.press("o")
+        assert isinstance(app.screen, PickScreen)
+        await pilot.press("g", "enter")
+        await pilot.pause()
+        assert " DEGRADED  tank" in screen()
+
+
+async def test_the_overview_goes_on_living():
+    feed = FakeFeed((frames.resilver(), frames.healthy()))
+    async with showing(feed=feed) as (_, pilot, screen):
+        await pilot.press("o")
+        assert "OK" in screen()
+        feed.put(frames.resilver(), replace(frames.suspended(), pool="backup"))
+        await pilot.pause()
+        assert "SUSPENDED" in screen()
+
+
+async def test_the_palette_opens_and_offers_the_keys():
+    async with showing(frames.healthy()) as (app, pilot, screen):
+        offered = {command.title: command for command in app.get_system_commands(app.screen)}
+        offered["Pause or resume the display"].callback()
+        await pilot.pause()
+        assert "PAUSED" in screen()
+        assert len(offered) > 15
+        await pilot.press("ctrl+p")
+        assert app.screen.id == "--command-palette"
+        await pilot.press("escape")
+
+
+_LEAVING = {"ctrl+z", "ctrl+c", "q"}
+
+
+@pytest.mark.parametrize("before", [(), ("question_mark",), ("t",), ("o",), ("slash",), ("2",)])
+async def test_no_key_fails_anywhere(before):
+    """Every key of the table, on every screen, over names nobody should give a disk."""
+    feed = FakeFeed((frames.odd_names(), frames.healthy()))
+    async with showing(feed=feed) as (app, pilot, screen):
+        for key in [k for key in TABLE for k in key.keys if k not in _LEAVING]:
+            await pilot.press(*before, key)
+            assert app.is_running
+        screen()
+
+
+async def test_no_key_fails_before_the_first_frame():
+    async with showing(feed=FakeFeed()) as (app, pilot, _):
+        for key in [k for key in TABLE for k in key.keys if k not in _LEAVING]:
+            await pilot.press(key)
+            assert app.is_running
+
+
+async def test_the_age_ticks_while_no_sample_comes():
+    clock = Clock()
+    async with showing(frames.healthy(), clock=clock) as (app, pilot, screen):
+        assert "age <2s" in screen()
+        clock.now += 12
+        app._tick()
+        await pilot.pause()
+        assert "age 12s" in screen()
+
+
+async def test_an_ended_recording_says_so_and_stays():
+    feed = FakeFeed((frames.resilver(),))
+    async with showing(feed=feed) as (_, pilot, screen):
+        feed.end()
+        await pilot.pause()
+        assert "ENDED" in screen()
+        assert "raidz2-0" in screen()
+
+
+async def test_a_feed_that_cannot_begin_ends_the_console_with_its_reason():
+    class Broken(FakeFeed):
+        async def next(self):
+            raise NotFoundError("no pool nope")
+
+    async with showing(feed=Broken()) as (app, _, _):
+        pass
+    assert app.return_code == ExitCode.NOT_FOUND
+    assert str(app.failure) == "no pool nope"
+
+
+async def test_nothing_is_marked_dirty_when_nothing_changed():
+    feed = FakeFeed((frames.resilver(),))
+    async with showing(feed=feed) as (app, pilot, _):
+        await pilot.pause()
+        marked = []
+        for view in app.query("LinesView"):
+            view.refresh = lambda *regions, view=view, **_: marked.append(view.id)
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert marked == []
+
+
+async def test_only_the_lines_that_changed_are_marked():
+    feed = FakeFeed((frames.resilver(),))
+    async with showing(feed=feed) as (app, pilot, _):
+        await pilot.pause()
+        marked = {}
+        for view in app.query("LinesView"):
+            view.refresh = lambda *regions, view=view, **_: marked.update({view.id: len(regions)})
+        base = frames.resilver()
+        row = replace(base.rows[-1], rates=replace(base.rows[-1].rates, busy=0.99))
+        feed.put(replace(base, rows=(*base.rows[:-1], row)))
+        await pilot.pause()
+        assert marked == {"devices": 1}
+
+
+async def test_nothing_is_painted_while_the_terminal_is_behind_and_keys_still_work():
+    feed = FakeFeed((frames.resilver(),))
+    ready = []
+    app = console(feed)
+    app._writable = lambda: bool(ready)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "waiting for the first sample" in screen_text(app)
+        ready.append(True)
+        app._tick()
+        await pilot.pause()
+        assert "tank" in screen_text(app)
+        ready.clear()
+        await pilot.press("q")
+    assert app.return_code == ExitCode.OK
+
+
+async def test_frames_are_painted_once_a_second_at_most():
+    clock = Clock()
+    feed = FakeFeed((frames.resilver(),), interval=1.0)
+    async with showing(feed=feed, clock=clock) as (app, pilot, screen):
+        assert "tank" in screen()
+        painted = []
+        app.board.paint = lambda scene: painted.append(scene)
+        for _ in range(5):
+            clock.now += 0.01
+            feed.put(frames.resilver())
+            await pilot.pause()
+        assert painted == []
+        clock.now += 1.0
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert len(painted) == 1
+
+
+async def test_resizing_lays_out_anew():
+    async with showing(frames.resilver()) as (_, pilot, screen):
+        for size in ((200, 50), (60, 15), (30, 5), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert "DEGRADED" in screen()
+
+
+async def test_a_terminal_too_small_has_the_essential_numbers():
+    async with showing(frames.resilver(), size=(40, 5)) as (_, _, screen):
+        assert screen().startswith(" DEGRADED  tank 38.2 % 17h52m")
+
+
+async def test_without_color_no_cell_has_one(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = console(FakeFeed((frames.suspended(),)), ansi_color=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("j")
+        for strip in app.screen._compositor.render_strips():
+            for segment in strip:
+                if segment.style is not None:
+                    for color in (segment.style.color, segment.style.bgcolor):
+                        assert color is None or color.is_default
+        assert "x REMOVED" in screen_text(app)
+
+
+async def test_outside_text_never_reaches_the_terminal_raw():
+    async with showing(frames.odd_names(), size=(120, 40)) as (_, pilot, screen):
+        await pilot.press("j", "j", "enter")
+        await pilot.pause()
+        said = screen()
+        assert not any(ord(c) < 32 and c != "\n" or 0x7F <= ord(c) < 0xA0 for c in said)
+        assert "[bold]no[/bold]" in said
+
+
+async def test_read_only_is_shown():
+    async with showing(frames.healthy(), read_only=True) as (_, _, screen):
+        assert "READ-ONLY" in screen()
+
+
+async def test_a_click_puts_the_cursor_there():
+    async with showing(frames.healthy()) as (app, pilot, _):
+        await pilot.click("#devices", offset=(5, 3))
+        assert cursor_name(app) == "sda"

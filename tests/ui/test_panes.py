@@ -1,0 +1,189 @@
+"""What the panes say about a frame."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC
+
+from tests.ui import frames
+from zconsole.eta import Estimate
+from zconsole.ui.balancepane import balance_lines, balance_title
+from zconsole.ui.detail import detail_lines
+from zconsole.ui.draw import plain
+from zconsole.ui.eventspane import event_lines
+from zconsole.ui.header import Status, header_lines
+from zconsole.ui.look import Look
+from zconsole.ui.overview import overview_lines, tab_line
+from zconsole.ui.scanpane import scan_lines
+
+LOOK = Look(zone=UTC)
+STATUS = Status("nas1", (), 1.0, 0.4, frames.NOW)
+
+
+def text(lines):
+    return "\n".join(map(plain, lines))
+
+
+def header(frame, status=STATUS, width=80):
+    return [plain(line) for line in header_lines(frame, status, LOOK, width)]
+
+
+def roles(lines, needle):
+    return {span.role for line in lines for span in line if needle in span.text}
+
+
+class TestHeader:
+    def test_the_first_word_says_how_it_is(self):
+        assert header(frames.healthy())[0].startswith(" OK  backup on nas1")
+        assert header(frames.resilver())[0].startswith(" DEGRADED  tank on nas1")
+
+    def test_a_healthy_pool_is_not_colored(self):
+        lines = header_lines(frames.healthy(), STATUS, LOOK, 80)
+        assert {span.role for line in lines for span in line} <= {"", "bold", "dim"}
+
+    def test_finished_is_not_safe(self):
+        lines = header(frames.unrestored())
+        assert lines[0].startswith(" NOT RESTORED  tank")
+        assert "replacing-0 still there" in "\n".join(lines)
+
+    def test_age_interval_flags_and_clock(self):
+        status = Status("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
+        first = header(frames.resilver(), status)[0]
+        assert "PAUSED" in first
+        assert "age 2m11s  every 5s  12:41" in first
+
+    def test_a_late_sample_stands_out(self):
+        late = header_lines(frames.resilver(), replace(STATUS, age=9.0), LOOK, 80)
+        assert roles(late, "age") == {"warning"}
+        assert roles(header_lines(frames.resilver(), STATUS, LOOK, 80), "age") == {"dim"}
+
+    def test_the_age_is_the_last_to_go_when_narrow(self):
+        first = header(frames.resilver(), STATUS, 30)[0]
+        assert "age" in first
+        assert "every" not in first
+
+    def test_redundancy_left(self):
+        assert "Redundancy left: raidz2-0 can lose 1 more" in header(frames.resilver())[-1]
+        assert "every vdev can lose 1 more" in header(frames.healthy())[-1]
+
+    def test_at_none_left_it_says_what_not_to_touch(self):
+        lines = header(frames.swap())
+        said = " ".join(lines[2:])
+        assert "raidz2-0 NONE, do not touch" in said
+        for index in range(6):
+            assert f"c0t{index}d0" in said
+
+    def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
+        said = "\n".join(header(frames.suspended()))
+        assert "no answer from ZFS within 5s" in said
+        assert "kernel says SUSPENDED" in said
+
+
+class TestScan:
+    def test_running_resilver(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 80))
+        for wanted in ("resilver  issuing    38.2 %", "4.93T of 12.9T", "metadata  100.0 %",
+                       "ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)", "zpool says 12h41m",
+                       "rate 124M/s (5 min)", "resilvered 1.12T", "errors 0", "restarts 1",
+                       "restarted 12:03"):
+            assert wanted in said
+
+    def test_compact_leaves_out_the_finished_stage(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 60, compact=True))
+        assert "metadata" not in said
+        assert "ETA 17h52m" in said
+
+    def test_scanning_has_two_bars_and_a_reason_for_no_eta(self):
+        said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
+        assert "scanning    3.1 %" in said
+        assert "metadata   25.0 %" in said
+        assert "ETA none: still scanning metadata" in said
+        assert "full redundancy 1d01h" in said
+
+    def test_what_the_eta_rests_on_is_said_where_there_is_room(self):
+        assert "issuing at 124M/s over" in text(scan_lines(frames.resilver(), LOOK, 120))
+
+    def test_several_rebuilds_and_activities(self):
+        said = text(scan_lines(frames.rebuilds(), LOOK, 100))
+        assert "rebuild of draid2:4d:11c:1s-0" in said
+        assert "rebuild of mirror-1" in said
+        assert "removal of mirror-2 running" in said
+        assert "ETA 43m20s" in said
+        assert "checkpoint exists since yesterday" in said
+
+    def test_a_past_scrub_is_one_line(self):
+        lines = scan_lines(frames.healthy(), LOOK, 80)
+        assert text(lines) == " scrub finished Mon 12:41, after 4h12m, repaired 0, errors 0"
+
+    def test_paused_and_stalled_are_said(self):
+        base = frames.resilver()
+        view = base.scans[0]
+        paused = replace(view, scan=replace(view.scan, state="paused", paused_since=frames.NOW))
+        assert "PAUSED" in text(scan_lines(replace(base, scans=(paused,)), LOOK, 80))
+        stalled = replace(base, scans=(replace(view, stalled=600.0),))
+        assert "STALLED: no progress for 10m00s" in text(scan_lines(stalled, LOOK, 80))
+
+    def test_beyond_a_hundred_percent_is_shown_as_printed(self):
+        base = frames.resilver()
+        view = replace(base.scans[0], percent=134.0,
+                       estimate=Estimate(None, None, None, "beyond 100 %"))
+        said = text(scan_lines(replace(base, scans=(view,)), LOOK, 80))
+        assert "134.0 %" in said
+        assert "none: beyond 100 %" in said
+
+
+class TestBalance:
+    def test_spread_and_shares(self):
+        frame = frames.imbalance()
+        title = plain(balance_title(frame.balance, LOOK, 80))
+        assert "spread 93.1 %" in title
+        assert "to even out 24.8T" in title
+        lines = balance_lines(frame.balance, LOOK, 80)
+        assert "93.3 %" in plain(lines[0])
+        assert "84 %" in plain(lines[1])
+
+    def test_wide_has_fragmentation(self):
+        assert "41 %" in text(balance_lines(frames.imbalance().balance, LOOK, 120))
+
+    def test_only_a_full_vdev_is_colored(self):
+        lines = balance_lines(frames.imbalance().balance, LOOK, 80)
+        assert {s.role for s in lines[0]} >= {"warning"}
+        assert {s.role for s in lines[1]} <= {"", "bar", "track"}
+
+
+class TestDetail:
+    def test_everything_known_about_a_device(self):
+        frame = frames.resilver()
+        row = next(r for r in frame.rows if r.slow_sibling)
+        said = text(detail_lines(row, frame, (("serial", "WD-1"),), LOOK, 100))
+        for wanted in (row.vdev.name, "/dev/disk/by-id/", "12399887766554433221", "ashift 9",
+                       "prefers 4096", "read 3", "scrub 31+3", "serial     WD-1", "read wait",
+                       "half within"):
+            assert wanted in said
+
+    def test_empty_queues_are_said_to_be_empty(self):
+        frame = frames.resilver()
+        row = frame.rows[-1]
+        row = replace(row, vdev=replace(row.vdev, queues={"sync_r": (0, 0)}))
+        assert "all empty" in text(detail_lines(row, frame, (), LOOK, 100))
+
+
+class TestEvents:
+    def test_newest_first_with_who_saw_it(self):
+        frame = frames.resilver()
+        lines = [plain(line) for line in event_lines(frame.events, frame.t, LOOK, 90)]
+        assert "ONLINE again" in lines[0]
+        assert lines[1].endswith("seen by the console")
+        assert "x WCC7K0F34DA went REMOVED" in lines[1]
+
+
+class TestSeveralPools:
+    def test_the_current_tab_stays_in_sight(self):
+        many = [replace(frames.healthy(), pool=f"pool-{i:02}") for i in range(30)]
+        assert "pool-29" in plain(tab_line(many, 29, LOOK, 80))
+        assert "pool-00" in plain(tab_line(many, 0, LOOK, 80))
+
+    def test_overview_says_what_runs(self):
+        lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
+        assert "resilver 38.2 %  ETA 17h52m" in plain(lines[0])
+        assert "OK" in plain(lines[1])

@@ -1,0 +1,95 @@
+"""What the environment and the options make of the console."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC
+
+import pytest
+
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, screen_text
+from zconsole.ui.app import make_console
+from zconsole.ui.environment import ascii_only, prepare
+from zconsole.ui.feed import ConsoleOptions
+
+UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "plain"),
+    [
+        ({"LANG": "en_US.UTF-8"}, False),
+        ({"LANG": "C.utf8"}, False),
+        ({"LANG": "C"}, True),
+        ({}, True),
+        ({"LANG": "en_US.UTF-8", "LC_ALL": "C"}, True),
+        ({"LANG": "C", "LC_CTYPE": "de_DE.UTF-8"}, False),
+        ({"LANG": "en_US.UTF-8", "TERM": "linux"}, True),
+        ({"LANG": "ja_JP.eucJP"}, True),
+    ],
+)
+def test_ascii_by_locale_and_terminal(environ, plain):
+    assert ascii_only(environ) is plain
+
+
+def test_the_operators_settings_win():
+    environ = {"TEXTUAL_ANIMATIONS": "full"}
+    prepare(environ)
+    assert environ["TEXTUAL_ANIMATIONS"] == "full"
+    assert environ["TEXTUAL_SMOOTH_SCROLL"] == "0"
+
+
+def test_starting_up_imports_no_textual_before_it_is_wanted():
+    code = ("import sys, zconsole.ui.app, zconsole.ui.feed, zconsole.themes, zconsole.ui.keys;"
+            "sys.exit(any(m.split('.')[0] in ('textual', 'rich') for m in sys.modules))")
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def made(environ, **options):
+    return make_console(FakeFeed((frames.resilver(),)), ConsoleOptions(zone=UTC, **options),
+                        environ)
+
+
+async def read(app, size=(80, 24)):
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        return screen_text(app)
+
+
+async def test_ascii_on_request():
+    assert (await read(made(UTF8, ascii=True))).isascii()
+
+
+async def test_ascii_where_the_locale_is_not_utf8():
+    assert (await read(made(UTF8 | {"LANG": "C"}))).isascii()
+
+
+async def test_unicode_otherwise():
+    assert "█" in await read(made(UTF8))
+
+
+async def test_a_theme_asked_for():
+    assert made(UTF8, theme="light").theme == "light"
+
+
+async def test_a_theme_that_is_not_there_is_one_notice_and_the_default():
+    app = made(UTF8, theme="nope")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.pause()
+        assert [n.message for n in app._notifications] == [
+            "no theme nope; there are ansi16, colorblind, dark, high-contrast, light"]
+        assert app.theme != "nope"
+
+
+async def test_a_theme_by_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[colors]\nbackground="#000000"\nforeground="#ffffff"\nwarning="#ffff00"\n'
+                    'error="#ff0000"\n')
+    assert made(UTF8, theme=str(path)).theme == "mine"
+
+
+def test_no_color_takes_the_terminals_own(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "")
+    assert made(UTF8 | {"NO_COLOR": ""}).native_ansi_color
