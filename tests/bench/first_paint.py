@@ -27,8 +27,13 @@ def first_paint(command: Sequence[str], sign: bytes = SIGN) -> float:
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
-        environ = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor",
-                                "LANG": "C.UTF-8", "COLUMNS": "80", "LINES": "24"}
+        environ = os.environ | {
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LANG": "C.UTF-8",
+            "COLUMNS": "80",
+            "LINES": "24",
+        }
         os.execvpe(command[0], list(command), environ)
     seen = b""
     try:

@@ -43,8 +43,11 @@ def watch(command: Sequence[str], columns: int, lines: int, seconds: float) -> W
     """Run ``command`` on a terminal of that size and count what it writes once started."""
     pid, terminal = pty.fork()
     if pid == 0:
-        environ = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor",
-                                "LANG": "C.UTF-8"}
+        environ = os.environ | {
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LANG": "C.UTF-8",
+        }
         os.execvpe(command[0], list(command), environ)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     try:
@@ -90,9 +93,11 @@ def main() -> int:
     columns, lines = map(int, args.size.split("x"))
     command = args.command or [sys.executable, "-m", "zconsole", "demo"]
     written = watch(command, columns, lines, args.seconds)
-    print(f"{args.size}: {len(written.bursts)} refreshes in {written.seconds:.1f} s, "
-          f"mean {written.mean:.0f} B, largest {max(written.bursts, default=0)} B, "
-          f"budget {BUDGET} B at 80x24")
+    print(
+        f"{args.size}: {len(written.bursts)} refreshes in {written.seconds:.1f} s, "
+        f"mean {written.mean:.0f} B, largest {max(written.bursts, default=0)} B, "
+        f"budget {BUDGET} B at 80x24"
+    )
     return int(args.size == "80x24" and written.mean > BUDGET)
 
 

@@ -38,8 +38,18 @@ class Shot:
 SIZES = ((60, 15), (80, 24), (120, 40), (200, 50))
 TEXTS = (
     *(Shot(f"resilver-{w}x{h}", ("resilver",), (w, h)) for w, h in SIZES),
-    *(Shot(f"{name}-80x24", (name,)) for name in
-      ("healthy", "imbalance", "swap", "suspended", "rebuilds", "unrestored", "odd_names")),
+    *(
+        Shot(f"{name}-80x24", (name,))
+        for name in (
+            "healthy",
+            "imbalance",
+            "swap",
+            "suspended",
+            "rebuilds",
+            "unrestored",
+            "odd_names",
+        )
+    ),
     Shot("suspended-60x15", ("suspended",), (60, 15)),
     Shot("resilver-ascii", ("resilver",), plain=True),
     Shot("odd-ascii", ("odd_names",), plain=True),
@@ -67,8 +77,9 @@ async def draw(shot: Shot) -> str:
         for key in shot.keys:
             await pilot.press(key)
         await pilot.pause()
-        return _portable(app.export_screenshot(simplify=True)) if shot.picture else (
-            screen_text(app))
+        return (
+            _portable(app.export_screenshot(simplify=True)) if shot.picture else (screen_text(app))
+        )
 
 
 def _portable(svg: str) -> str:

@@ -14,9 +14,16 @@ def used(heights):
 
 
 @given(
-    st.integers(10, 250), st.integers(3, 100),
-    st.builds(Wanted, st.integers(1, 5), st.integers(0, 30), st.integers(1, 1500),
-              st.integers(0, 200), st.integers(0, 200)),
+    st.integers(10, 250),
+    st.integers(3, 100),
+    st.builds(
+        Wanted,
+        st.integers(1, 5),
+        st.integers(0, 30),
+        st.integers(1, 1500),
+        st.integers(0, 200),
+        st.integers(0, 200),
+    ),
     st.dictionaries(st.sampled_from(PANES), st.booleans()),
     st.sampled_from([None, *PANES]),
 )

@@ -115,8 +115,9 @@ async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
     async with showing(feed=feed) as (app, pilot, _):
         await pilot.press("down", "down", "down", "down")
         assert cursor_name(app) == "mirror-1"
-        feed.put(replace(frames.healthy(), rows=frames.healthy().rows[:1]
-                         + frames.healthy().rows[4:]))
+        feed.put(
+            replace(frames.healthy(), rows=frames.healthy().rows[:1] + frames.healthy().rows[4:])
+        )
         await pilot.pause()
         assert cursor_name(app) == "mirror-1"
 
@@ -324,6 +325,7 @@ async def test_the_palette_opens_and_offers_the_keys():
 
 
 _LEAVING = {"ctrl+z", "ctrl+c", "q"}
+_STAYING = [name for key in TABLE for name in key.keys if name not in _LEAVING]
 
 
 @pytest.mark.parametrize("before", [(), ("question_mark",), ("t",), ("o",), ("slash",), ("2",)])
@@ -331,7 +333,7 @@ async def test_no_key_fails_anywhere(before):
     """Every key of the table, on every screen, over names nobody should give a disk."""
     feed = FakeFeed((frames.odd_names(), frames.healthy()))
     async with showing(feed=feed) as (app, pilot, screen):
-        for key in [k for key in TABLE for k in key.keys if k not in _LEAVING]:
+        for key in _STAYING:
             await pilot.press(*before, key)
             assert app.is_running
         screen()
@@ -339,7 +341,7 @@ async def test_no_key_fails_anywhere(before):
 
 async def test_no_key_fails_before_the_first_frame():
     async with showing(feed=FakeFeed()) as (app, pilot, _):
-        for key in [k for key in TABLE for k in key.keys if k not in _LEAVING]:
+        for key in _STAYING:
             await pilot.press(key)
             assert app.is_running
 
@@ -423,7 +425,7 @@ async def test_frames_are_painted_once_a_second_at_most():
     async with showing(feed=feed, clock=clock) as (app, pilot, screen):
         assert "tank" in screen()
         painted = []
-        app.board.paint = lambda scene: painted.append(scene)
+        app.board.paint = painted.append
         for _ in range(5):
             clock.now += 0.01
             feed.put(frames.resilver())
@@ -467,7 +469,7 @@ async def test_outside_text_never_reaches_the_terminal_raw():
         await pilot.press("j", "j", "enter")
         await pilot.pause()
         said = screen()
-        assert not any(ord(c) < 32 and c != "\n" or 0x7F <= ord(c) < 0xA0 for c in said)
+        assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in said)
         assert "[bold]no[/bold]" in said
 
 

@@ -56,8 +56,17 @@ def test_joined_wraps_between_parts_only():
 
 @pytest.mark.parametrize(
     ("share", "drawn"),
-    [(0.0, "····"), (0.001, "▏···"), (0.5, "██··"), (0.99, "███▉"), (1.0, "████"),
-     (1.4, "████"), (-1.0, "····"), (None, "····"), (float("nan"), "····")],
+    [
+        (0.0, "····"),
+        (0.001, "▏···"),
+        (0.5, "██··"),
+        (0.99, "███▉"),
+        (1.0, "████"),
+        (1.4, "████"),
+        (-1.0, "····"),
+        (None, "····"),
+        (float("nan"), "····"),
+    ],
 )
 def test_bar(share, drawn):
     assert plain(bar(share, 4, UNICODE)) == drawn
@@ -92,8 +101,14 @@ def test_the_smallest_rate_can_be_seen_and_idle_is_blank():
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0, "12:41"), (18 * 3600, "tomorrow 06:41"), (-86400, "yesterday 12:41"),
-     (3 * 86400, "Mon 12:41"), (30 * 86400, "20 Dec 12:41"), (60 * 86400, "2027-01-19 12:41")],
+    [
+        (0, "12:41"),
+        (18 * 3600, "tomorrow 06:41"),
+        (-86400, "yesterday 12:41"),
+        (3 * 86400, "Mon 12:41"),
+        (30 * 86400, "20 Dec 12:41"),
+        (60 * 86400, "2027-01-19 12:41"),
+    ],
 )
 def test_times_as_people_say_them(seconds, said):
     assert Look(zone=UTC).when(NOW + seconds, NOW) == said

@@ -38,8 +38,13 @@ def test_middle_keeps_both_ends():
     assert middle("draid2:11d:22c:2s-0", 12) == "dra…22c:2s-0"
 
 
-@given(st.sets(st.text(st.characters(codec="utf-8", exclude_categories=["C", "M"]), max_size=40),
-               max_size=12), st.integers(6, 30))
+@given(
+    st.sets(
+        st.text(st.characters(codec="utf-8", exclude_categories=["C", "M"]), max_size=40),
+        max_size=12,
+    ),
+    st.integers(6, 30),
+)
 def test_different_names_stay_different_and_fit(names, width):
     short = short_names(sorted(names), width)
     assert set(short) == names

@@ -82,10 +82,18 @@ class TestHeader:
 class TestScan:
     def test_running_resilver(self):
         said = text(scan_lines(frames.resilver(), LOOK, 80))
-        for wanted in ("resilver  issuing    38.2 %", "4.93T of 12.9T", "metadata  100.0 %",
-                       "ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)", "zpool says 12h41m",
-                       "rate 124M/s (5 min)", "resilvered 1.12T", "errors 0", "restarts 1",
-                       "restarted 12:03"):
+        for wanted in (
+            "resilver  issuing    38.2 %",
+            "4.93T of 12.9T",
+            "metadata  100.0 %",
+            "ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)",
+            "zpool says 12h41m",
+            "rate 124M/s (5 min)",
+            "resilvered 1.12T",
+            "errors 0",
+            "restarts 1",
+            "restarted 12:03",
+        ):
             assert wanted in said
 
     def test_compact_leaves_out_the_finished_stage(self):
@@ -125,8 +133,9 @@ class TestScan:
 
     def test_beyond_a_hundred_percent_is_shown_as_printed(self):
         base = frames.resilver()
-        view = replace(base.scans[0], percent=134.0,
-                       estimate=Estimate(None, None, None, "beyond 100 %"))
+        view = replace(
+            base.scans[0], percent=134.0, estimate=Estimate(None, None, None, "beyond 100 %")
+        )
         said = text(scan_lines(replace(base, scans=(view,)), LOOK, 80))
         assert "134.0 %" in said
         assert "none: beyond 100 %" in said
@@ -156,9 +165,18 @@ class TestDetail:
         frame = frames.resilver()
         row = next(r for r in frame.rows if r.slow_sibling)
         said = text(detail_lines(row, frame, (("serial", "WD-1"),), LOOK, 100))
-        for wanted in (row.vdev.name, "/dev/disk/by-id/", "12399887766554433221", "ashift 9",
-                       "prefers 4096", "read 3", "scrub 31+3", "serial     WD-1", "read wait",
-                       "half within"):
+        for wanted in (
+            row.vdev.name,
+            "/dev/disk/by-id/",
+            "12399887766554433221",
+            "ashift 9",
+            "prefers 4096",
+            "read 3",
+            "scrub 31+3",
+            "serial     WD-1",
+            "read wait",
+            "half within",
+        ):
             assert wanted in said
 
     def test_empty_queues_are_said_to_be_empty(self):

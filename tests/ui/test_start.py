@@ -42,14 +42,17 @@ def test_the_operators_settings_win():
 
 
 def test_starting_up_imports_no_textual_before_it_is_wanted():
-    code = ("import sys, zconsole.ui.app, zconsole.ui.feed, zconsole.themes, zconsole.ui.keys;"
-            "sys.exit(any(m.split('.')[0] in ('textual', 'rich') for m in sys.modules))")
+    code = (
+        "import sys, zconsole.ui.app, zconsole.ui.feed, zconsole.themes, zconsole.ui.keys;"
+        "sys.exit(any(m.split('.')[0] in ('textual', 'rich') for m in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def made(environ, **options):
-    return make_console(FakeFeed((frames.resilver(),)), ConsoleOptions(zone=UTC, **options),
-                        environ)
+    return make_console(
+        FakeFeed((frames.resilver(),)), ConsoleOptions(zone=UTC, **options), environ
+    )
 
 
 async def read(app, size=(80, 24)):
@@ -79,14 +82,16 @@ async def test_a_theme_that_is_not_there_is_one_notice_and_the_default():
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
         assert [n.message for n in app._notifications] == [
-            "no theme nope; there are ansi16, colorblind, dark, high-contrast, light"]
+            "no theme nope; there are ansi16, colorblind, dark, high-contrast, light"
+        ]
         assert app.theme != "nope"
 
 
 async def test_a_theme_by_path(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text('[colors]\nbackground="#000000"\nforeground="#ffffff"\nwarning="#ffff00"\n'
-                    'error="#ff0000"\n')
+    path.write_text(
+        '[colors]\nbackground="#000000"\nforeground="#ffffff"\nwarning="#ffff00"\nerror="#ff0000"\n'
+    )
     assert made(UTF8, theme=str(path)).theme == "mine"
 
 

@@ -45,8 +45,7 @@ def search(tmp_path):
 def luminance(color):
     value = color.lstrip("#")
     parts = (int(value[i : i + 2], 16) / 255 for i in (0, 2, 4))
-    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4
-                        for p in parts)
+    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -59,7 +58,8 @@ def test_shipped_themes():
     assert set(SHIPPED) == {"dark", "light", "ansi16", "high-contrast", "colorblind"}
     assert not find_themes(NOWHERE).failed
     assert {path.name for path in packaged_directory().glob("*.toml")} >= {
-        f"{name}.toml" for name in SHIPPED}
+        f"{name}.toml" for name in SHIPPED
+    }
 
 
 WRITTEN = ("foreground", "dim", "notice", "warning", "error", "accent", "spark", "bar")

@@ -23,7 +23,11 @@ def test_a_filter_keeps_the_way_to_what_it_finds():
 
 def test_a_filter_finds_states_and_keeps_siblings_out():
     assert names(frames.rebuilds(), filter="unavail") == [
-        "lab", "draid2:4d:11c:1s-0", "spare-3", "d03"]
+        "lab",
+        "draid2:4d:11c:1s-0",
+        "spare-3",
+        "d03",
+    ]
 
 
 def test_a_folded_row_hides_and_counts_what_is_below():
@@ -31,7 +35,14 @@ def test_a_folded_row_hides_and_counts_what_is_below():
     key = next(row.key for row in frame.rows if row.vdev.name == "raidz1-0")
     found = items(frame.rows, Arrangement(folded=frozenset({key})))
     assert [i.row.vdev.name for i in found] == [
-        "media", "raidz1-0", "raidz1-1", "sde", "sdf", "sdg", "sdh"]
+        "media",
+        "raidz1-0",
+        "raidz1-1",
+        "sde",
+        "sdf",
+        "sdg",
+        "sdh",
+    ]
     assert found[1].folded == 4
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 from asyncio import get_running_loop
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
@@ -14,18 +15,21 @@ from zconsole.ui.environment import ascii_only, prepare
 from zconsole.ui.feed import ConsoleOptions, Feed
 
 if TYPE_CHECKING:
+    from zconsole.actions.kit import Kit
     from zconsole.ui.console import Console
 
 _GRACE = 2
 
 
-def run_console(feed: Feed, options: ConsoleOptions) -> int:
+def run_console(feed: Feed, options: ConsoleOptions, kit: Kit | None = None) -> int:
     """Run the console on the terminal until the operator quits; returns the exit code.
+
+    Without a ``kit`` it only watches.
 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
     prepare(os.environ)
-    console = make_console(feed, options, os.environ)
+    console = make_console(feed, options, os.environ, kit)
     console.call_later(_catch_signals, console)
     console.run(mouse=options.mouse)
     if console.failure is not None:
@@ -33,8 +37,11 @@ def run_console(feed: Feed, options: ConsoleOptions) -> int:
     return console.return_code or ExitCode.OK
 
 
-def make_console(feed: Feed, options: ConsoleOptions, environ: Mapping[str, str]) -> Console:
+def make_console(
+    feed: Feed, options: ConsoleOptions, environ: Mapping[str, str], kit: Kit | None = None
+) -> Console:
     """The console as these options and this environment want it; not yet running."""
+    from zconsole.ui.actions.console import ActingConsole
     from zconsole.ui.console import Console
     from zconsole.ui.glyphs import ASCII, UNICODE
     from zconsole.ui.look import Look
@@ -42,7 +49,8 @@ def make_console(feed: Feed, options: ConsoleOptions, environ: Mapping[str, str]
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)
     theme, trouble = pick_theme(options.theme, themes)
-    console = Console(
+    make = Console if kit is None else partial(ActingConsole, kit=kit)
+    console = make(
         feed,
         options,
         Look(ASCII if plain else UNICODE, zone=options.zone),

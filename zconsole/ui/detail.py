@@ -8,7 +8,7 @@ from zconsole import units
 from zconsole.frame import Frame, Row
 from zconsole.model import Vdev
 from zconsole.ui.cells import note_words
-from zconsole.ui.draw import Line, Span, fit, joined
+from zconsole.ui.draw import Line, Span, crop, fit, joined
 from zconsole.ui.look import Look, percent
 
 Facts = Sequence[tuple[str, str]]
@@ -26,7 +26,8 @@ def detail_lines(row: Row, frame: Frame, facts: Facts, look: Look, width: int) -
     if row.vdev.queues:
         lines.extend(_queues(row.vdev.queues, room))
     lines.extend(_histograms(row.vdev, look, room))
-    return tuple((Span(" " * indent), *line) for line in lines)
+    made = ((Span(" " * indent), *line) for line in lines)
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
 
 
 def _pair(label: str, value: str, room: int, look: Look) -> Line:

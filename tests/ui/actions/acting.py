@@ -1,0 +1,124 @@
+"""An acting console over a simulated pool whose time passes when a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC
+
+from tests.ui.fakes import Clock, screen_text
+from zconsole.actions.kit import Kit
+from zconsole.actions.simulated import simulated_kit
+from zconsole.session import Session
+from zconsole.sim.source import World
+from zconsole.sources.base import Capabilities
+from zconsole.themes import find_themes
+from zconsole.ui.actions.console import ActingConsole
+from zconsole.ui.feed import ConsoleOptions, Update
+from zconsole.ui.glyphs import UNICODE
+from zconsole.ui.look import Look
+
+
+class SteppedFeed:
+    """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
+
+    def __init__(self, world: World, capabilities: Capabilities | None = None) -> None:
+        self.world = world
+        self.elapsed = 0.0
+        self.session = Session()
+        self.interval = 1.0
+        self.capabilities = capabilities or Capabilities("demo", may_act=True, flags=("DEMO",))
+        self.queue: asyncio.Queue[Update] = asyncio.Queue()
+
+    def step(self, seconds: float = 1.0) -> None:
+        """Let simulated time pass, and give a round."""
+        self.elapsed += seconds
+        self.world.advance(self.elapsed)
+        frames = self.session.advance(self.world.raws())
+        self.queue.put_nowait(Update(frames, self.capabilities))
+
+    def set_interval(self, seconds: float) -> None:
+        """A flow is in a hurry: two rounds are what it waits for."""
+        if seconds < self.interval:
+            self.step()
+            self.step()
+        self.interval = seconds
+
+    async def next(self) -> Update | None:
+        return await self.queue.get()
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    async def aclose(self) -> None:
+        return None
+
+
+class Acting:
+    """The console, its pilot, its simulated world and what it was asked to do."""
+
+    def __init__(self, app: ActingConsole, pilot, feed: SteppedFeed, kit: Kit) -> None:
+        self.app, self.pilot, self.feed, self.kit = app, pilot, feed, kit
+
+    async def press(self, *keys: str) -> str:
+        await self.pilot.press(*keys)
+        return await self.settle()
+
+    async def settle(self) -> str:
+        """Let flows and paints come to rest; the screen's text."""
+        for _ in range(6):
+            await self.pilot.pause()
+        return self.screen
+
+    async def pass_time(self, seconds: float, step: float = 60.0) -> str:
+        for _ in range(int(seconds / step)):
+            self.feed.step(step)
+            await self.pilot.pause()
+        return await self.settle()
+
+    async def to(self, name: str) -> None:
+        """Move the cursor to a device."""
+        self.app.devices.focus()
+        await self.pilot.press("g")
+        for _ in range(60):
+            item = self.app.devices.current
+            if item is not None and item.row is not None and name in item.row.vdev.name:
+                return
+            await self.pilot.press("j")
+        raise AssertionError(f"no {name} on the screen")
+
+    @property
+    def screen(self) -> str:
+        return screen_text(self.app)
+
+    @property
+    def log(self) -> list[dict]:
+        return self.kit.log.records  # type: ignore[attr-defined]
+
+
+@asynccontextmanager
+async def acting(
+    scenario: str = "resilver",
+    size: tuple[int, int] = (100, 40),
+    capabilities: Capabilities | None = None,
+    **options: object,
+) -> AsyncIterator[Acting]:
+    """An acting console over a scenario, its first frame shown."""
+    world = World(scenario, 1)
+    feed, kit = SteppedFeed(world, capabilities), simulated_kit(world)
+    themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
+    app = ActingConsole(
+        feed,
+        ConsoleOptions(host="nas1", zone=UTC, clock=Clock(), **options),  # type: ignore[arg-type]
+        Look(UNICODE, zone=UTC),
+        themes,
+        writable=lambda: True,
+        kit=kit,
+    )
+    app.theme = "dark"
+    feed.step(0.0)
+    async with app.run_test(size=size) as pilot:
+        made = Acting(app, pilot, feed, kit)
+        await made.settle()
+        yield made
