@@ -28,6 +28,14 @@ SLACK = 2.0
 """Seconds either way that a transaction group may take longer or shorter."""
 PHASE_SECONDS = 20.0
 """Issued bytes advance in bursts a transaction group long; their level is the line over this."""
+WALKED_SECONDS = 30.0
+"""Seconds watched after the metadata walk from which what was before is left out."""
+SKIPPED_FACTOR = 1.3
+UNBLURRED = 2.0**29
+"""Bytes next to which what is queued is little."""
+PAST = "past 100 %: remaining unknown"
+PAST_SHARE = 0.01
+"""Writes during a scan carry its bytes a little past the total without anything wrong."""
 UNDONE_TAIL = 2.0
 """Seconds the devices still work when the last byte has been issued, where nothing shows that."""
 
@@ -56,6 +64,8 @@ class Work:
     """Bytes repaired for each byte issued, where the topology tells."""
     start: float | None = None
     """Epoch seconds."""
+    walked: bool = False
+    """Whether the metadata walk that comes before the issuing is complete."""
     tail: float = 0.5
     """Seconds from the last byte done to the end: the transaction group that notices."""
     resolution: float = 0.0
@@ -83,32 +93,39 @@ def nothing(reason: str) -> Estimate:
 
 def forecast(course: Course, work: Work) -> Forecast:
     """When the work is done, judging by its course; with the reason when nobody can tell."""
-    if work.total < work.issued:
-        return Forecast(nothing("past 100 %: remaining unknown"))
-    points = _issuing(course.points, work.start)
+    points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         return _by_average(work, _few(len(course.points)))
     done, queued = _meter(points, work)
     slopes = Slopes([p.x for p in points], done)
     undone = _ahead(slopes, done[-1]) if queued is None else queued
-    left = max(0.0, work.total - work.issued + undone)
-    speed = expected(slopes, left, 2 * work.resolution)
+    left = work.total - work.issued + undone
+    if left < -PAST_SHARE * work.total:
+        return Forecast(nothing(PAST))
+    speed = expected(slopes, max(0.0, left), 2 * work.resolution)
     if speed is None:
         return _by_average(work, f"nothing moved for {units.duration(course.idle)}")
     tail = work.tail + (UNDONE_TAIL if queued is None else 0.0)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
-    estimate = ranged(left / speed.rate + tail, spread, _reason(work, speed))
+    estimate = ranged(max(0.0, left) / speed.rate + tail, spread, _reason(work, speed))
     return Forecast(estimate, speed.rate, speed.seconds)
 
 
-def _issuing(points: Sequence[Point], start: float | None) -> Sequence[Point]:
-    """The points since bytes were first issued and the queues filled, if that leaves enough."""
+def _issuing(points: Sequence[Point], work: Work) -> Sequence[Point]:
+    """The points since bytes were first issued and the queues filled, if that leaves enough.
+
+    While it walks the metadata a scan issues nothing, or (before 2.2) counts what it skips as
+    issued; so once the walk is done, only what came after it tells the speed.
+    """
     idle = points[0].issued if points else 0.0
     first = next((i for i, p in enumerate(points) if p.issued > idle), 0)
     points = points[max(0, first - 1) :]
-    if start is None:
+    if work.walked and points:
+        done = next(i for i, p in enumerate(points) if p.scanned == points[-1].scanned)
+        points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
+    if work.start is None:
         return points
-    warm = [p for p in points if p.t - start >= WARM_UP]
+    warm = [p for p in points if p.t - work.start >= WARM_UP]
     return warm if len(warm) >= MIN_POINTS else points
 
 
@@ -117,14 +134,16 @@ def _meter(points: Sequence[Point], work: Work) -> tuple[list[float], float | No
 
     Issued bytes run ahead of the devices by what is queued (tens of MB, and a whole metaslab in a
     rebuild), in bursts. Repaired bytes count what has come back; they are a fixed share of the
-    issued ones, known from the topology or from where the queues ran lowest.
+    issued ones, known from the topology or from where the queues ran lowest. Where issued bytes
+    include skipped ones (before 2.2), the share of all is not the share of the further ones.
     """
-    issued = [p.issued for p in points]
     share = _share(points, work)
     if share is None:
-        return issued, None
-    flight = max(0.0, work.issued - work.processed / share)
-    return [p.processed / share for p in points], flight
+        return [p.issued for p in points], None
+    further = _further_share(points, work)
+    if further is not None and further > SKIPPED_FACTOR * share:
+        return [p.processed / further for p in points], None
+    return [p.processed / share for p in points], max(0.0, work.issued - work.processed / share)
 
 
 def _share(points: Sequence[Point], work: Work) -> float | None:
@@ -133,9 +152,19 @@ def _share(points: Sequence[Point], work: Work) -> float | None:
     if work.processed <= 0 or not seen or max(seen) <= 0:
         return None
     best = max(seen)
-    if work.share is not None and 0.85 * work.share <= best <= 1.05 * work.share:
-        return work.share
-    return best
+    if work.share is None or best > 1.05 * work.share:
+        return best
+    if best < 0.5 * work.share:
+        return None
+    return work.share if best >= 0.85 * work.share else best
+
+
+def _further_share(points: Sequence[Point], work: Work) -> float | None:
+    """Repaired for each byte issued since the first point; None while queues blur that."""
+    issued = points[-1].issued - points[0].issued
+    if issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
+        return None
+    return (points[-1].processed - points[0].processed) / issued
 
 
 def _ahead(slopes: Slopes, issued: float) -> float:
@@ -163,8 +192,11 @@ def _few(samples: int) -> str:
 
 def _by_average(work: Work, why: str) -> Forecast:
     """From zpool's average when there is one; that is all a single sample has."""
+    left = work.total - work.issued
+    if left < -PAST_SHARE * work.total:
+        return Forecast(nothing(PAST))
     if not work.average or work.average <= 0:
         return Forecast(nothing(f"no estimate yet: {why}"))
-    eta = (work.total - work.issued) / work.average + work.tail
     reason = f"{why}: zpool averages {units.rate(work.average)} over this pass"
+    eta = max(0.0, left) / work.average + work.tail
     return Forecast(ranged(eta, MAX_SPREAD, reason), work.average)

@@ -56,11 +56,12 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
     processed = _processed(scan, done)
     rebuild = scan.function == "rebuild"
     return Work(
-        total=float(total),
+        total=_rebuild_total(scan, float(total)) if rebuild else float(total),
         issued=done[0],
         processed=processed,
         share=repaired_share(scan, root) if processed else None,
         start=scan.start,
+        walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
         tail=REBUILD_TAIL if rebuild else TAIL,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
@@ -83,18 +84,25 @@ def _processed(scan: Scan, done: tuple[float, float]) -> float:
     return float(scan.processed_bytes) if in_issued <= max(PROCESSED_SLACK, done[1]) else 0.0
 
 
+def _rebuild_total(scan: Scan, total: float) -> float:
+    """Bytes a rebuild has to issue: what it skips (dRAID groups without the device) counts as
+    scanned only, and 2.1 does not say how much that is."""
+    if not scan.scanned_bytes or scan.issued_bytes is None:
+        return total
+    ahead = total - scan.scanned_bytes
+    return scan.issued_bytes + ahead * min(1.0, scan.issued_bytes / scan.scanned_bytes)
+
+
 def repaired_share(scan: Scan, root: Vdev) -> float | None:
     """Bytes repaired for each byte issued, from the one top-level vdev the scan works on.
 
-    Issued bytes count allocated bytes, parity and all copies (dsl_scan.c, ``count_block``), once
-    for a mirror; repaired bytes count what was written to each leaf. A rebuild counts the bytes it
-    read: without parity on dRAID, once for a mirror (vdev_rebuild.c, ``vdev_rebuild_range``).
-    None when several top-level vdevs are worked on, or none is known.
+    Issued bytes count allocated bytes with parity (dsl_scan.c, ``count_block``), once for all
+    sides of a mirror; repaired bytes count what was written to each leaf (vdev.c,
+    ``vdev_stat_update``). None when several top-level vdevs are worked on, or for other kinds.
     """
-    if scan.function == "rebuild":
-        top = next((v for v in root.children if v.name == scan.vdev), None)
-        return None if top is None else _rebuilt_share(top)
     tops = [(v, sum(x.resilvering for x in v.leaves())) for v in root.children]
+    if scan.function == "rebuild":
+        tops = [(v, max(1, filling)) for v, filling in tops if v.name == scan.vdev]
     tops = [(v, filling) for v, filling in tops if filling]
     if len(tops) != 1:
         return None
@@ -102,14 +110,6 @@ def repaired_share(scan: Scan, root: Vdev) -> float | None:
     if top.kind.startswith("raidz"):
         return filling / len(top.children)
     return float(filling) if top.kind in ("mirror", "replacing", "spare") else None
-
-
-def _rebuilt_share(top: Vdev) -> float | None:
-    if not top.kind.startswith("draid"):
-        return 1.0
-    if top.data_disks is None or top.nparity is None:
-        return None
-    return top.data_disks / (top.data_disks + top.nparity)
 
 
 def activity_reading(t: float, clock: float, activity: Activity) -> Reading | None:

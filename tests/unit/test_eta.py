@@ -150,3 +150,22 @@ def test_hours_of_a_large_pool_in_either_form(exact):
     (row,) = judge("long", samples(plan, 1))
     assert sum(row.ours) / len(row.ours) < 0.1
     assert verdict([row])
+
+
+def test_bytes_skipped_during_the_walk_are_no_speed():
+    """Before 2.2 a resilver of one vdev of four counts what the others hold as issued at once."""
+    made = Course()
+    for n in range(200):
+        issued = 0.0 if n < 5 else 7500 * MIB + (n - 5) * 5 * MIB
+        repaired = max(0, n - 5) * 1.25 * MIB
+        made.add(Reading(1000.0 + n, n, True, issued, min(n, 6) * 2000 * MIB, repaired))
+    last = made.points[-1]
+    left = (10_000 * MIB - last.issued) / (5 * MIB)
+    for share in (0.25, None):
+        work = Work(10_000 * MIB, last.issued, last.processed, share, start=1000.0, walked=True)
+        assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.05)
+
+
+def test_a_little_past_the_total_it_is_about_to_end():
+    found = told(course([10 * MIB] * 100), 998 * MIB)
+    assert found.estimate.eta == pytest.approx(0, abs=5)

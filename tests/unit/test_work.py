@@ -89,12 +89,19 @@ def test_the_share_of_issued_bytes_that_is_repaired():
     assert repaired_share(scan, root(disk("a"))) is None
 
 
-def test_a_rebuild_counts_data_without_parity():
-    draid = Vdev("draid2-0", "draid2", nparity=2, data_disks=6)
-    assert repaired_share(Scan("rebuild", vdev="draid2-0"), root(draid)) == 0.75
-    assert repaired_share(Scan("rebuild", vdev="m"), root(Vdev("m", "mirror"))) == 1.0
-    assert repaired_share(Scan("rebuild", vdev="gone"), root()) is None
+def test_the_share_of_a_rebuild_is_that_of_its_own_vdev():
+    mirror = Vdev("mirror-1", "mirror", children=(disk("a"), disk("b")))
+    scan = Scan("rebuild", vdev="mirror-1")
+    assert repaired_share(scan, root(RAIDZ, mirror)) == 1.0
+    assert repaired_share(Scan("rebuild", vdev="gone"), root(mirror)) is None
     assert repaired_share(Scan("rebuild", vdev="d"), root(Vdev("d", "draid1"))) is None
+
+
+def test_what_a_rebuild_skips_it_need_not_issue():
+    scan = Scan("rebuild", total_bytes=1000, scanned_bytes=500, issued_bytes=400)
+    assert scan_work(scan, root()).total == 800
+    begun = Scan("rebuild", total_bytes=1000, scanned_bytes=0, issued_bytes=0)
+    assert scan_work(begun, root()).total == 1000
 
 
 def test_an_activity_needs_its_total():
