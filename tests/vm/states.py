@@ -140,7 +140,7 @@ def rebuild_running(pool: PoolFactory) -> None:
     filled_mirror(pool)
     pool.slow(2, bps=SLOW_BPS)
     pool.zpool("replace", "-s", "tank", "d1", "d2")
-    pool.wait_status("rebuild in progress|resilver \\(draid1|resilver in progress")
+    pool.wait_status("resilver \\(mirror-0\\) in progress")
 
 
 def rebuild_finished(pool: PoolFactory) -> None:
@@ -155,7 +155,7 @@ def draid_spare_running(pool: PoolFactory) -> None:
     pool.fill(2 * FILL_MB)
     pool.zpool("offline", "tank", "d0")
     pool.slow(1, 2, 3, 4, 5, bps=SLOW_BPS // 2)
-    pool.zpool("replace", "tank", "d0", "draid1-0-0")
+    pool.zpool("replace", "-s", "tank", "d0", "draid1-0-0")
     pool.wait_status("resilver \\(draid1:2d:6c:1s-0\\) in progress")
 
 

@@ -118,7 +118,7 @@ def rebuild_onto_draid_spare(pool: PoolFactory) -> None:
     pool.fill(400)
     pool.zpool("offline", "tank", "d0")
     pool.slow(1, 2, 3, 4, 5, bps=3 * MIB)
-    pool.zpool("replace", "tank", "d0", "draid1-0-0")
+    pool.zpool("replace", "-s", "tank", "d0", "draid1-0-0")
 
 
 def slow_scrub(pool: PoolFactory) -> None:
