@@ -10,14 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from zconsole.sources.runner import Process, Spawner
 
 COMMAND = ("zpool", "events", "-Hvf")
 KEPT = 200
-"""Events kept for a pool that nobody has fetched yet."""
+"""Different events kept for a pool nobody asks about, the newest."""
+
+BURST = 50
+"""Events of one class that are read between two samples."""
 
 SEVERITIES = {
     "statechange": "warning",
@@ -126,14 +131,19 @@ def _number(word: str) -> int | None:
 
 
 class EventFollower:
-    """Follows ``zpool events`` from ``since`` (epoch seconds) on."""
+    """Follows ``zpool events`` from ``since`` (epoch seconds) on.
+
+    A failing device reports hundreds of errors a second: what repeats is told once with a count,
+    and beyond BURST of a class between two calls of ``take`` it is not even read.
+    """
 
     def __init__(self, spawner: Spawner, since: float) -> None:
         self._spawner = spawner
         self._since = since
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
-        self._waiting: dict[str, list[dict[str, Any]]] = {}
+        self._waiting: dict[str, dict[tuple[str, str | None], _Repeated]] = {}
+        self._read: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Begin to follow; a command that is not there or not permitted gives no events."""
@@ -143,7 +153,8 @@ class EventFollower:
 
     def take(self, pool: str) -> list[dict[str, Any]]:
         """The pool's events since the last call, oldest first."""
-        return self._waiting.pop(pool, [])
+        self._read.clear()
+        return [each.told() for each in self._waiting.pop(pool, {}).values()]
 
     def close(self) -> None:
         """Stop following without waiting."""
@@ -154,16 +165,41 @@ class EventFollower:
 
     async def _follow(self, process: Process) -> None:
         lines: list[str] = []
+        wanted = False
         while (line := await process.readline()) is not None:
-            if line.strip():
+            if line[:1].strip():
+                wanted = self._wants(line.rpartition("\t")[2])
+            elif wanted and line:
                 lines.append(line)
-            else:
+            elif lines:
                 self._keep(parse_event(lines))
                 lines.clear()
 
+    def _wants(self, name: str) -> bool:
+        self._read[name] += 1
+        return self._read[name] <= BURST
+
     def _keep(self, payload: Mapping[str, str]) -> None:
         event = describe_event(payload)
-        if event is not None and event["t"] >= self._since:
-            waiting = self._waiting.setdefault(payload.get("pool", ""), [])
-            waiting.append(event)
-            del waiting[:-KEPT]
+        if event is None or event["t"] < self._since:
+            return
+        waiting = self._waiting.setdefault(payload.get("pool", ""), {})
+        key = (event["text"], event["vdev"])
+        waiting.setdefault(key, _Repeated(event)).count += 1
+        if len(waiting) > KEPT:
+            del waiting[next(iter(waiting))]
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """An event and how often it came."""
+
+    event: dict[str, Any]
+    count: int = 0
+
+    def told(self) -> dict[str, Any]:
+        """The event, with its count where it came more than once."""
+        if self.count == 1:
+            return self.event
+        times = f"{self.count} times" if self.count < BURST else f"{self.count} times or more"
+        return {**self.event, "text": f"{self.event['text']} ({times})"}

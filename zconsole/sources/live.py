@@ -20,6 +20,7 @@ from zconsole.sources.host import Clocks, FileThread, LoadMeter, boot_id, is_roo
 from zconsole.sources.kstat import HANGING_STATES, ROOT, module_version, pool_states
 from zconsole.sources.libzfs.client import LibzfsReader
 from zconsole.sources.message import MessageKeeper
+from zconsole.sources.parameters import ScanParameters
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import (
     DeadlineError,
@@ -36,6 +37,9 @@ DEADLINE = 5.0
 
 PATIENCE = 1.0
 """Seconds a later sample waits for a slow pool before the others are shown without it."""
+
+CLOSE_DEADLINE = 0.5
+"""Seconds that tasks are given to end when the source is closed."""
 
 FILES_DEADLINE = 1.0
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
@@ -74,6 +78,8 @@ class LiveSource:
         self._system = system or this_system()
         self._files = FileThread()
         self._load = LoadMeter(self._system.root)
+        self._parameters = ScanParameters(self._system.root)
+        self._tunables: Mapping[str, int] = {}
         self._watches: dict[str, PoolWatch] = {}
         self._probe: PoolWatch | None = None
         self._states: Mapping[str, str] = {}
@@ -99,7 +105,7 @@ class LiveSource:
         first = self._chain is None
         chain = self._chain or await self._open()
         names = await self._list(first)
-        patience = self._system.deadline + 0.1 if first else max(PATIENCE, self._interval)
+        patience = None if first else max(PATIENCE, self._interval)
         watches = [self._watch(name, chain) for name in names]
         await self._read(watches, patience)
         readings = {watch.name: watch.take() for watch in watches}
@@ -108,12 +114,14 @@ class LiveSource:
 
     async def aclose(self) -> None:
         """See Source.aclose."""
-        for watch in (*self._watches.values(), *filter(None, (self._probe,))):
-            watch.close()
+        watches = (*self._watches.values(), *filter(None, (self._probe,)))
+        ending = [task for watch in watches for task in watch.close()]
         if self._events is not None:
             self._events.close()
         if self._chain is not None:
             await self._chain.aclose()
+        if ending:
+            await asyncio.wait(ending, timeout=CLOSE_DEADLINE)
 
     async def _open(self) -> ReaderChain:
         """Find out what this machine offers. Raises UnavailableError."""
@@ -182,8 +190,11 @@ class LiveSource:
             self._watches[name] = watch
         return self._watches[name]
 
-    async def _read(self, watches: Sequence[PoolWatch], patience: float) -> None:
-        """Wait until every pool that may be asked has answered, at most ``patience`` seconds."""
+    async def _read(self, watches: Sequence[PoolWatch], patience: float | None) -> None:
+        """Wait until every pool that may be asked has answered, at most ``patience`` seconds.
+
+        The first sample waits as long as a read may take: each has its own deadline.
+        """
         tasks = [task for watch in watches if (task := self._begin(watch)) is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=patience)
@@ -207,6 +218,7 @@ class LiveSource:
             rows = diskstats_rows(root)
             for watch in watches:
                 watch.resolve(readings[watch.name], rows, root)
+            self._tunables = self._parameters.read(self._system.clocks.steady())
             return rows, self._load.read()
 
         try:
@@ -228,6 +240,7 @@ class LiveSource:
             "version": self._version,
             "kstat": self._states.get(watch.name),
             "host": host,
+            "tunables": self._tunables,
             "devices": watch.devices,
             "diskstats": [rows[name].split() for name in names if name in rows],
             "events": self._events.take(watch.name) if self._events else None,

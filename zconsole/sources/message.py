@@ -53,21 +53,22 @@ class MessageKeeper:
         self._json = has_json(version)
         self._deadline = deadline
         self._message: Mapping[str, Any] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The command in flight, or the last."""
         self._hung: DeadlineError | None = None
         self._condition: tuple[Any, ...] | None = None
         self._asked = float("-inf")
 
     async def first(self, patience: float) -> None:
         """Ask for the first message and wait for it, at most ``patience`` seconds."""
-        if self._task is None:
+        if self.task is None:
             await asyncio.wait((self._start(),), timeout=patience)
 
     def newest(self, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The message known now; starts to ask for another when ``config`` calls for it."""
         seen = condition(config)
         wait = AT_LEAST_EVERY if seen == self._condition else AT_MOST_EVERY
-        idle = self._task is None or self._task.done()
+        idle = self.task is None or self.task.done()
         hanging = self._hung is not None and self._hung.alive()
         if asyncio.get_running_loop().time() - self._asked >= wait and idle and not hanging:
             self._condition = seen
@@ -76,15 +77,10 @@ class MessageKeeper:
             self._condition = seen
         return self._message
 
-    def close(self) -> None:
-        """Stop asking."""
-        if self._task is not None:
-            self._task.cancel()
-
     def _start(self) -> asyncio.Task[None]:
         self._asked = asyncio.get_running_loop().time()
-        self._task = asyncio.create_task(self._ask())
-        return self._task
+        self.task = asyncio.create_task(self._ask())
+        return self.task
 
     async def _ask(self) -> None:
         commands = Commands(self._runner, self._deadline)

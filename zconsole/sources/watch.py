@@ -108,11 +108,12 @@ class PoolWatch:
             self.devices = {path: each for path, each in found.items() if each}
             self._paths, self._resolved_at = paths, reading.clock
 
-    def close(self) -> None:
-        """Stop whatever is in flight."""
-        self._message.close()
-        if self._task is not None:
-            self._task.cancel()
+    def close(self) -> tuple[asyncio.Task[Any], ...]:
+        """Cancel whatever is in flight; returns the tasks that are now ending."""
+        tasks = tuple(task for task in (self._task, self._message.task) if task is not None)
+        for task in tasks:
+            task.cancel()
+        return tasks
 
     async def _read(self) -> Reading | None:
         self._problem = ""

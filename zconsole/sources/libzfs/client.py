@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,8 @@ DEVICE = Path("/dev/zfs")
 """Without it ``libzfs_init`` would try to load the module, and wait for ten seconds."""
 
 CRASHES_ALLOWED = 2
+START_DEADLINE = 30.0
+"""Seconds to load Python and libzfs, which touches no pool: a busy machine may need many."""
 
 
 class LibzfsReader:
@@ -29,11 +30,16 @@ class LibzfsReader:
     name = "libzfs"
 
     def __init__(
-        self, spawner: Spawner, command: Sequence[str] = COMMAND, device: Path = DEVICE
+        self,
+        spawner: Spawner,
+        command: Sequence[str] = COMMAND,
+        device: Path = DEVICE,
+        start_deadline: float = START_DEADLINE,
     ) -> None:
         self._spawner = spawner
         self._command = tuple(command)
         self._device = device
+        self._start_deadline = start_deadline
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
         self._crashes = 0
@@ -44,38 +50,47 @@ class LibzfsReader:
         return self._helper.soname if self._helper else None
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See Reader.read."""
+        """See Reader.read; ``deadline`` begins once the helper has started."""
+        while True:
+            try:
+                helper = await self._running()
+                return _unpacked(await self._ask(helper, pool, deadline))
+            except _HelperReplacedError:
+                continue
+            except _HelperEndedError as error:
+                self._crashes += 1
+                if self._crashes > CRASHES_ALLOWED:
+                    raise ReaderUnusableError(f"the libzfs helper keeps ending: {error}") from None
+                raise ReadFailedError(f"the libzfs helper ended: {error}") from None
+
+    async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
+        """The helper's answer; lets go of a helper that gives none in time."""
         try:
             async with asyncio.timeout(deadline):
-                return _unpacked(await self._ask(pool))
+                return await helper.ask(pool)
         except TimeoutError:
-            helper = self._helper
             self._replace(helper)
             text = f"libzfs gave no answer in {deadline:g} s"
-            raise DeadlineError(text, helper.alive if helper else bool) from None
-        except _HelperEndedError as error:
-            self._crashes += 1
-            if self._crashes > CRASHES_ALLOWED:
-                raise ReaderUnusableError(f"the libzfs helper keeps ending: {error}") from None
-            raise ReadFailedError(f"the libzfs helper ended: {error}") from None
-
-    async def _ask(self, pool: str) -> Mapping[str, Any]:
-        """The helper's answer; asks its successor when it was replaced meanwhile."""
-        while True:
-            with contextlib.suppress(_HelperReplacedError):
-                helper = await self._running()
-                return await helper.ask(pool)
+            raise DeadlineError(text, helper.alive) from None
 
     async def aclose(self) -> None:
         """See Reader.aclose."""
         self._replace(self._helper)
+        await asyncio.sleep(0)  # one turn of the loop, in which the pipes close
 
     async def _running(self) -> _Helper:
+        """The helper, started when there is none. Raises ReaderUnusableError when it cannot."""
         async with self._starting:
             if self._helper is None or not self._helper.usable:
                 self._helper = _Helper(await self._spawn())
-            await self._helper.ready()
-            return self._helper
+            helper = self._helper
+            try:
+                async with asyncio.timeout(self._start_deadline):
+                    await helper.ready()
+            except TimeoutError:
+                self._replace(helper)
+                raise ReaderUnusableError("the libzfs helper does not start") from None
+            return helper
 
     async def _spawn(self) -> Process:
         if not self._device.exists():
@@ -118,7 +133,12 @@ class _Helper:
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self._hello: asyncio.Future[Mapping[str, Any]] = _future()
         self._listener = asyncio.create_task(self._listen())
-        self.usable = True
+        self._ended: Exception | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can still be asked."""
+        return self._ended is None
 
     @property
     def soname(self) -> str | None:
@@ -138,6 +158,8 @@ class _Helper:
 
     async def ask(self, pool: str) -> Mapping[str, Any]:
         """Its answer about one pool."""
+        if self._ended is not None:
+            raise self._ended
         answer = self._waiting[pool] = _future()
         self._process.write(json.dumps({"pool": pool}))
         return await answer
@@ -168,7 +190,7 @@ class _Helper:
             waiting.set_result(answer)
 
     def _end(self, why: Exception) -> None:
-        self.usable = False
+        self._ended = why
         for future in (self._hello, *self._waiting.values()):
             if not future.done():
                 future.set_exception(why)

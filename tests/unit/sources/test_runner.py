@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from zconsole.sources.runner import DeadlineError, ProcessRunner, find_command, zfs_environment
+
+
+async def test_a_command_gives_its_output_and_status():
+    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    done = await ProcessRunner().run((sys.executable, "-c", code), 30)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+
+
+async def test_bytes_that_are_no_utf8_survive():
+    code = "import os; os.write(1, b'\\xff')"
+    done = await ProcessRunner().run((sys.executable, "-c", code), 30)
+    assert done.stdout.encode("utf-8", "surrogateescape") == b"\xff"
+
+
+async def test_a_missing_command_is_an_oserror():
+    with pytest.raises(FileNotFoundError):
+        await ProcessRunner().run(("no-such-command-anywhere",), 30)
+
+
+async def test_a_command_that_does_not_end_is_killed_and_watched_until_it_is_gone():
+    with pytest.raises(DeadlineError) as caught:
+        await ProcessRunner().run((sys.executable, "-c", "input()"), 0.01)
+    async with asyncio.timeout(30):
+        while caught.value.alive():
+            await asyncio.sleep(0)
+
+
+async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
+    code = "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)"
+    process = await ProcessRunner().spawn((sys.executable, "-c", code))
+    process.write("one")
+    process.write("two")
+    assert [await process.readline(), await process.readline()] == ["got one", "got two"]
+    process.abandon()
+    await asyncio.sleep(0)
+    assert await process.readline() is None
+    assert await process.readline() is None
+
+
+async def test_the_last_words_of_a_process_are_kept():
+    code = "import sys; print('why', file=sys.stderr)"
+    process = await ProcessRunner().spawn((sys.executable, "-c", code))
+    assert await process.readline() is None
+    async with asyncio.timeout(30):
+        while process.alive or not process.stderr:
+            await asyncio.sleep(0)
+    assert process.stderr == "why\n"
+    process.abandon()
+    await asyncio.sleep(0)
+
+
+def test_the_environment_makes_zpool_plain_and_findable():
+    environment = zfs_environment({"ZFS_COLOR": "1", "ZPOOL_VDEV_NAME_GUID": "1", "PATH": "/bin"})
+    assert environment["LC_ALL"] == "C.UTF-8"
+    assert environment["PATH"].split(":") == ["/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"]
+    assert not {"ZFS_COLOR", "ZPOOL_VDEV_NAME_GUID"} & environment.keys()
+
+
+def test_a_command_in_the_system_directories_is_found(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_command("no-such-command-anywhere") is None
