@@ -16,7 +16,7 @@ from tests.vm.cache import exclusive, half_done, remove_tree, subdirectory
 from tests.vm.chroot import Chroot, debootstrap
 from tests.vm.errors import NotAvailableError, VmError
 from tests.vm.progress import Progress
-from tests.vm.releases import BASE_PACKAGES, GUEST_FILES, RELEASES, ZFS_PACKAGES, Release
+from tests.vm.releases import BASE_PACKAGES, GUEST, RELEASES, ZFS_PACKAGES, Release
 
 HOST_PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -192,9 +192,9 @@ def _make_venv(chroot: Chroot, python: str) -> None:
 
 def _configure_guest(chroot: Chroot, output: Path, kernel: str) -> None:
     """Install init, sshd's settings and key, and take kernel and initramfs out of the tree."""
-    chroot.write("sbin/zcvm-init", (GUEST_FILES / "init").read_text(), 0o755)
-    chroot.write("usr/local/bin/zconsole", (GUEST_FILES / "zconsole").read_text(), 0o755)
-    sshd = (GUEST_FILES / "sshd.conf").read_text()
+    chroot.write("sbin/zcvm-init", (GUEST / "init").read_text(), 0o755)
+    chroot.write("usr/local/bin/zconsole", (GUEST / "zconsole").read_text(), 0o755)
+    sshd = (GUEST / "sshd.conf").read_text()
     chroot.write("etc/ssh/sshd_config.d/vm.conf", sshd)
     key = str(output / "id_ed25519")
     chroot.progress.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "vm", "-f", key])

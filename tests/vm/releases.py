@@ -12,7 +12,9 @@ from tests.vm.wheels import requirements
 RECIPE = 1
 """Raised when the build steps change what an image holds."""
 
-GUEST_FILES = Path(__file__).parent / "guest"
+GUEST = Path(__file__).parent / "guest"
+GUEST_FILES = ("init", "sshd.conf", "zconsole")
+"""What an image holds of ours."""
 
 BASE_PACKAGES = (
     "acl",
@@ -58,7 +60,7 @@ class Release:
             "recipe": RECIPE,
             "packages": [*BASE_PACKAGES, *ZFS_PACKAGES],
             "python": requirements(),
-            "files": {path.name: path.read_text() for path in sorted(GUEST_FILES.iterdir())},
+            "files": {name: (GUEST / name).read_text() for name in GUEST_FILES},
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
