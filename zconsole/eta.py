@@ -20,7 +20,7 @@ MIN_POINTS = 3
 MIN_SECONDS = 2.0
 WARM_UP = 4.0
 """Seconds after its start in which a scan only fills the devices' queues."""
-BASE_SPREAD = 0.3
+BASE_SPREAD = 0.34
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
 SPREAD_FACTOR = 1.3
 MAX_SPREAD = 1.0
