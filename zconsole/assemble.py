@@ -44,6 +44,8 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
         version=sample.version,
         comment=pool.comment,
         flags=flags,
+        limit=history.limits.verdict,
+        ceiling=history.limits.ceiling,
     )
 
 

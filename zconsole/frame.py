@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from zconsole.eta import Estimate
+from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Activity, Event, HostLoad, IoRates, Scan, Vdev
 
 
@@ -142,6 +143,10 @@ class Frame:
     comment: str | None = None
     flags: tuple[str, ...] = field(default=())
     """REPLAY, DEMO, as the source says."""
+    limit: Verdict | None = None
+    """What the running scan waits for; None when none runs."""
+    ceiling: Ceiling | None = None
+    """The fastest the running scan could go; None while nothing was seen to tell."""
 
     @property
     def scan(self) -> ScanView | None:

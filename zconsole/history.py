@@ -14,6 +14,7 @@ from datetime import UTC, tzinfo
 from zconsole.activitybook import ActivityBook
 from zconsole.changes import device_changes, pool_change
 from zconsole.frame import ActivityView, ScanView
+from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
 from zconsole.rates import NONE, RateWindow
 from zconsole.scanbook import ScanBook
@@ -32,6 +33,7 @@ class PoolHistory:
         self.series = RateSeries()
         self.scans = ScanBook(tz)
         self.activities = ActivityBook()
+        self.limits = LimitBook()
         self._windows: dict[str, RateWindow] = {}
         self._rates: dict[str, IoRates] = {}
         self._tree: dict[str, Placed] = {}
@@ -49,7 +51,9 @@ class PoolHistory:
         self._measure(sample.clock, tree)
         self._events.extend(self.scans.push(sample, tree, self._events))
         self.activities.push(sample, tree)
-        for view in self.scans.views(sample):
+        views = self.scans.views(sample)
+        self.limits.push(sample, tree, self._rates, views)
+        for view in views:
             self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
         self._tree, self._last = tree, sample
 

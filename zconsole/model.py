@@ -297,6 +297,8 @@ class Sample:
     version: str | None = None
     """OpenZFS version of the machine sampled, where known: ``2.3.9``."""
     events: tuple[Event, ...] = ()
+    tunables: Mapping[str, int] = field(default_factory=dict)
+    """Module parameters of scans, where the source could read them."""
 
 
 @dataclass(frozen=True, slots=True)

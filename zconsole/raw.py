@@ -56,6 +56,8 @@ class Raw(TypedDict, total=False):
     """OpenZFS version of the sampled machine (``2.3.9``)."""
     host: Mapping[str, Any]
     """``cpu`` (share), ``memory_total``, ``memory_available``, ``arc_bytes``."""
+    tunables: Mapping[str, int]
+    """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
     problem: str

@@ -97,6 +97,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
         host=_host(raw),
         version=word(raw.get("version")),
         events=_events(raw),
+        tunables=_tunables(raw),
     )
 
 
@@ -122,6 +123,11 @@ def _host(raw: Raw) -> HostLoad | None:
         memory_available=number(host.get("memory_available")),
         arc_bytes=number(host.get("arc_bytes")),
     )
+
+
+def _tunables(raw: Raw) -> Mapping[str, int]:
+    found: Mapping[str, Any] = mapping(raw.get("tunables"), "tunables")
+    return {str(name): int(value) for name, value in found.items()}
 
 
 def _share(value: object) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zconsole.frame import Balance, Frame, Row, ScanView
+from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Scan
 
 VERSION = 1
@@ -24,6 +25,8 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     Bytes, seconds and epoch seconds as numbers, shares 0…1, unknown as None.
     """
     scans = [scan_object(view) for view in frame.scans]
+    if scans:
+        scans[0] |= {"limit": _limit(frame.limit), "ceiling": _ceiling(frame.ceiling)}
     return {
         "version": VERSION,
         "t": frame.t,
@@ -45,6 +48,22 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "topology": _tree(frame.rows),
         "balance": balance_object(frame.balance),
     }
+
+
+def _limit(found: Verdict | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "cause": found.cause,
+        "text": found.text,
+        "sure": found.sure,
+        "figures": dict(found.figures),
+        "advice": found.advice,
+    }
+
+
+def _ceiling(found: Ceiling | None) -> dict[str, Any] | None:
+    return found and {"rate": found.rate, "share": found.share, "text": found.text}
 
 
 def scan_object(view: ScanView) -> dict[str, Any]:
@@ -94,6 +113,8 @@ def _no_scan() -> dict[str, Any]:
         "eta_high_seconds",
         "zpool_eta_seconds",
         "restarts",
+        "limit",
+        "ceiling",
     )
     return _scan_counters(Scan()) | dict.fromkeys(nothing) | {"eta_reason": "nothing runs"}
 

@@ -20,6 +20,7 @@ def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
     parts: list[str] = [*_heading(frame)]
     for view in frame.scans:
         parts.extend(_scan(view, frame.t, zone))
+    parts.extend(limit_lines(frame))
     parts.extend(_activity(activity) for activity in frame.activities)
     if frame.rows:
         parts.extend(("", *_table(frame.rows)))
@@ -62,6 +63,19 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
     if frame.message:
         yield f"  zpool says: {frame.message}"
+
+
+def limit_lines(frame: Frame) -> Iterator[str]:
+    """What the running scan waits for, how sure that is, what could be done, and the ceiling."""
+    limit, ceiling = frame.limit, frame.ceiling
+    if limit is None:
+        return
+    sure = f" ({limit.sure:.0%} sure)" if limit.sure else ""
+    yield f"  limited by {limit.text}{sure}" if limit.sure else f"  limit: {limit.text}"
+    if limit.advice:
+        yield f"    {limit.advice}"
+    if ceiling is not None and ceiling.share is not None:
+        yield f"  at {ceiling.share:.0%} of the ceiling, {rate(ceiling.rate)}: {ceiling.text}"
 
 
 def _left(entry: Redundancy) -> str:

@@ -72,6 +72,7 @@ def _place(pool: PoolState, zero: float) -> None:
         current.start += zero
         current.pass_start += zero
         current.end += zero if current.end else 0.0
+        current.paused_since += zero if current.paused_since else 0.0
     for top in pool.tops:
         if top.rebuild is not None:
             top.rebuild.start += zero
@@ -98,6 +99,7 @@ def raw(pool: PoolState) -> Raw:
         "diskstats": blockdev.rows(leaves),
         "devices": blockdev.devices(leaves),
         "events": _events(pool),
+        "tunables": pool.tunables.live(),
     }
     if pool.suspended:
         found["kstat"] = "SUSPENDED"

@@ -1,0 +1,81 @@
+"""The verdict on every cause of the simulated pool, in seeded variations."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.limits.watching import watched
+
+SEEDS = range(1, 11)
+NEEDED = 9
+CAUSES = {
+    "new-disk": "new-disk",
+    "nvme": "new-disk",
+    "sequential": "new-disk",
+    "straggler": "slow-disk",
+    "resilver": "slow-disk",
+    "random": "random",
+    "six-disk-swap": "random",
+    "foreground": "foreground",
+    "scrub-delay": "throttle",
+    "few-requests": "throttle",
+    "memory-limited": "memory",
+    "cpu": "cpu",
+    "shared-bus": "bus",
+    "shingled": "smr",
+    "mirror-scrub": "disks",
+}
+COLLAPSES_LATER = {"shingled": (600.0, 10.0)}
+
+
+@pytest.mark.parametrize(("scenario", "cause"), CAUSES.items())
+def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
+    seconds, step = COLLAPSES_LATER.get(scenario, (24.0, 2.0))
+    found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
+    right = [verdict for verdict in found if verdict is not None and verdict.cause == cause]
+    assert len(right) >= NEEDED, [verdict and verdict.text for verdict in found]
+    assert all(verdict.figures and verdict.sure > 0.5 for verdict in right)
+    assert all("\n" not in verdict.text for verdict in right)
+
+
+@pytest.mark.parametrize("scenario", ["paused", "healthy", "removal", "damaged"])
+def test_a_pool_without_a_running_scan_has_no_limit(scenario):
+    frame = watched(scenario, 1, 10.0)
+    assert frame.limit is None
+    assert frame.ceiling is None
+
+
+def test_before_a_transaction_group_was_seen_nothing_is_clear():
+    limit = watched("new-disk", 1, 2.0).limit
+    assert limit is not None
+    assert limit.cause == "unclear"
+    assert limit.sure == 0
+
+
+def test_the_first_report_seeks_on_old_fragmented_disks():
+    limit = watched("six-disk-swap", 3).limit
+    assert limit is not None
+    assert limit.figures["request_bytes"] < 262144
+    assert "seek" in limit.text
+
+
+def test_the_second_report_waits_for_its_one_new_disk():
+    """``limited by roughly the performance of one of the five drives``: 85 % busy, others 20 %."""
+    limit = watched("new-disk", 3).limit
+    assert limit is not None
+    assert limit.figures["busy"] > 0.85
+    assert limit.figures["others_busy"] < 0.6
+    assert "HDN724020ALE640" in limit.text
+
+
+def test_the_third_report_names_the_tunable_that_held_its_scrub():
+    limit = watched("scrub-delay", 3).limit
+    assert limit is not None
+    assert "zfs_scrub_delay" in limit.text
+    assert "zfs_scrub_delay=0" in limit.advice
+
+
+def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
+    limit = watched("nvme", 3).limit
+    assert limit is not None
+    assert limit.figures["write_rate"] == pytest.approx(1.86e9, rel=0.1)
