@@ -69,8 +69,14 @@ def evidence(pool: Pool) -> dict[str, Any]:
         "error_count": pool.error_count,
         "errors": None if pool.errors is None else list(pool.errors),
         "vdevs": [
-            {"name": v.name, "guid": v.guid, "path": v.path, "state": v.state, "note": v.note,
-             **asdict(v.errors)}
+            {
+                "name": v.name,
+                "guid": v.guid,
+                "path": v.path,
+                "state": v.state,
+                "note": v.note,
+                **asdict(v.errors),
+            }
             for v in pool.root.walk()
         ],
     }
@@ -78,4 +84,4 @@ def evidence(pool: Pool) -> dict[str, Any]:
 
 def _write_all(handle: int, data: bytes) -> None:
     while data:
-        data = data[os.write(handle, data):]
+        data = data[os.write(handle, data) :]

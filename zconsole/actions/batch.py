@@ -39,9 +39,7 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
         consequences=_batch_consequences(s, found, sequential),
         not_undone=("what is on the new devices is overwritten",),
         warnings=tuple(
-            f"{t.name}: {text}"
-            for t, swap in pairs
-            for text in warnings_of(s, t, swap.new)
+            f"{t.name}: {text}" for t, swap in pairs for text in warnings_of(s, t, swap.new)
         ),
         preconditions=(
             must.same_scans(s),
@@ -86,9 +84,13 @@ def _batch_consequences(
     s: Situation, targets: tuple[Target, ...], sequential: bool
 ) -> tuple[str, ...]:
     order = ", then ".join(t.name for t in targets)
-    once = "one rebuild a vdev fills them together" if sequential else (
-        "one resilver fills them all: if any has to wait, that resilver is restarted at once,"
-        " while little is lost by it"
+    once = (
+        "one rebuild a vdev fills them together"
+        if sequential
+        else (
+            "one resilver fills them all: if any has to wait, that resilver is restarted at once,"
+            " while little is lost by it"
+        )
     )
     disturbances = dict.fromkeys(text for t in targets for text in disturbed(s, t, sequential))
     return (

@@ -50,17 +50,15 @@ def least_bytes(target: Target) -> int | None:
     """Bytes that a device in this place must have at least; None when that is not known.
 
     ``vdev_get_min_asize`` (vdev.c): a raidz member carries the top-level's size over its width,
-    a mirror member all of it. dRAID: the smallest of its present disks.
+    a mirror member all of it. Never more than the smallest disk that is there now has.
     """
     top = target.top
-    if top.kind.startswith("draid"):
-        known = [leaf.size_bytes for leaf in top.leaves() if leaf.size_bytes]
-        return min(known) if known else None
-    if not top.size_bytes:
-        return None
-    if top.kind.startswith("raidz"):
-        return top.size_bytes // max(1, len(members(top))) + LABELS
-    return top.size_bytes + LABELS
+    present = min((leaf.size_bytes for leaf in top.leaves() if leaf.size_bytes), default=None)
+    if not top.size_bytes or top.kind.startswith("draid"):
+        return present
+    width = len(members(top)) if top.kind.startswith("raidz") else 1
+    least = top.size_bytes // max(1, width) + LABELS
+    return least if present is None else min(least, present)
 
 
 def ashift_of(target: Target) -> int | None:
@@ -91,16 +89,16 @@ def _sectors(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str
     if ashift is None:
         return (), ()
     if device.logical and device.logical > 1 << ashift:
-        return (f"its sectors are {device.logical} bytes, {target.top.name} is laid out for"
-                f" {1 << ashift} (ashift {ashift}); only a new vdev can use it",), ()
+        return (
+            f"its sectors are {device.logical} bytes, {target.top.name} is laid out for"
+            f" {1 << ashift} (ashift {ashift}); only a new vdev can use it",
+        ), ()
     if device.physical and device.physical > 1 << ashift:
         return (), (f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}",)
     return (), ()
 
 
-def _in_use(
-    pool: Pool, target: Target, device: Device
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _in_use(pool: Pool, target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
     problems: list[str] = []
     member = find_path(pool, (device.path, device.node, *device.aliases))
     if member is not None and not _same_place(member, target):
@@ -115,12 +113,17 @@ def _in_use(
 
 def _contents(pool: Pool, device: Device) -> list[str]:
     """What zpool would refuse to overwrite without being forced, which is never done here."""
-    said = [f"holds {name}; zpool does not overwrite that unless forced: wipe it first if it is"
-            " of no use (wipefs)" for name in device.signatures]
+    said = [
+        f"holds {name}; zpool does not overwrite that unless forced: wipe it first if it is"
+        " of no use (wipefs)"
+        for name in device.signatures
+    ]
     if device.zfs_pool is not None:
         whose = (
-            "this pool" if device.zfs_pool == pool.name else f"pool {device.zfs_pool}"
-        ) if device.zfs_pool else "a pool"
+            ("this pool" if device.zfs_pool == pool.name else f"pool {device.zfs_pool}")
+            if device.zfs_pool
+            else "a pool"
+        )
         said.append(f"carries a label of {whose}; only if that is of no use: zpool labelclear")
     return said
 
@@ -130,6 +133,10 @@ def _same_place(member: Target, target: Target) -> bool:
     return member.key == target.key and member.vdev.state != "ONLINE"
 
 
-def spares(pool: Pool) -> tuple[Vdev, ...]:
-    """The pool's hot spares that are free to be used."""
-    return tuple(v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")
+def spares(pool: Pool) -> dict[str, Vdev]:
+    """The pool's hot spares that are free to be used, by the name to give to zpool.
+
+    That is the whole disk's path, or the name of a distributed spare.
+    """
+    free = (v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")
+    return {(v.path or v.name).removesuffix("-part1"): v for v in free}

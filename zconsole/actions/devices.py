@@ -50,8 +50,11 @@ def plan_online(s: Situation, key: str) -> Plan:
         steps=(Step(argv, "put it online"),),
         consequences=("what it missed is resilvered onto it", *disturbed(s, target, False)),
         preconditions=(
-            must.answering(), must.present(target), must.same_scans(s),
-            must.nothing_runs("rebuild"), _not_online(target),
+            must.answering(),
+            must.present(target),
+            must.same_scans(s),
+            must.nothing_runs("rebuild"),
+            _not_online(target),
         ),
         follow=leaf_is(key, lambda t: is_complete(t.vdev), f"{target.name} is online and complete"),
     )
@@ -72,7 +75,10 @@ def plan_detach(s: Situation, key: str) -> Plan:
         consequences=(_detach_effect(target),),
         not_undone=("the copy on it is dropped: it has to be filled anew to come back",),
         preconditions=(
-            must.answering(), must.present(target), must.no_checkpoint(), _detachable(target)
+            must.answering(),
+            must.present(target),
+            must.no_checkpoint(),
+            _detachable(target),
         ),
         needs_typed=target.vdev.name,
         follow=gone(key, f"{target.name} is detached"),
@@ -160,6 +166,8 @@ def _detachable(target: Target) -> Precondition:
 def _incomplete_newcomer(target: Target) -> bool:
     """A device still being filled in a group: detaching it backs the replace or spare out."""
     group = target.group
-    return group is not None and group.children[0] is not target.vdev and (
-        not is_complete(target.vdev)
+    return (
+        group is not None
+        and group.children[0] is not target.vdev
+        and (not is_complete(target.vdev))
     )

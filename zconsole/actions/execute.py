@@ -100,8 +100,13 @@ class Executor:
     def ended(self, plan: Plan, outcome: Outcome) -> None:
         """Write down how a followed action ended. Raises as ``Log.write`` does."""
         self._log.write(
-            self._clock(), "ended", action=plan.action, title=plan.title, pool=plan.pool,
-            ok=outcome.ok, text=outcome.text,
+            self._clock(),
+            "ended",
+            action=plan.action,
+            title=plan.title,
+            pool=plan.pool,
+            ok=outcome.ok,
+            text=outcome.text,
         )
 
     def _barred(self, plan: Plan, typed: str | None) -> str | None:
@@ -142,16 +147,21 @@ class Executor:
             results.append({"argv": list(step.argv), "error": str(error)})
             yield Event("failed", str(error), step, _unanswered(error))
             return
-        results.append({
-            "argv": list(step.argv), "status": completed.returncode,
-            "stdout": completed.stdout, "stderr": completed.stderr,
-        })
+        results.append(
+            {
+                "argv": list(step.argv),
+                "status": completed.returncode,
+                "stdout": completed.stdout,
+                "stderr": completed.stderr,
+            }
+        )
         text = (completed.stderr + completed.stdout).strip()
         for line in text.splitlines():
             yield Event("output", line, step)
         if completed.returncode != 0:
-            yield Event("failed", text or f"exit status {completed.returncode}", step,
-                        explain(text))
+            yield Event(
+                "failed", text or f"exit status {completed.returncode}", step, explain(text)
+            )
         elif meaning := explain(completed.stdout):
             yield Event("warning", completed.stdout.strip(), step, meaning)
 
@@ -162,13 +172,16 @@ class Executor:
         await asyncio.to_thread(Path(path).write_text, text)
         return Completed(step.argv, 0, "", "")
 
-    def _record(
-        self, plan: Plan, results: list[dict[str, Any]], result: str
-    ) -> Event | None:
+    def _record(self, plan: Plan, results: list[dict[str, Any]], result: str) -> Event | None:
         try:
             self._log.write(
-                self._clock(), "action", action=plan.action, title=plan.title, pool=plan.pool,
-                steps=results, result=result,
+                self._clock(),
+                "action",
+                action=plan.action,
+                title=plan.title,
+                pool=plan.pool,
+                steps=results,
+                result=result,
             )
         except (OSError, ZconsoleError) as error:
             return Event("warning", f"the audit log could not be written: {error}")

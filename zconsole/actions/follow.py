@@ -10,7 +10,6 @@ from zconsole.actions.target import Target, find, find_path
 from zconsole.model import Scan
 from zconsole.redundancy import is_complete
 
-
 SETTLE = 60.0
 """Seconds after a resilver's end within which the kernel takes the old device out by itself
 (spa_vdev_resilver_done, an asynchronous task some transaction groups later)."""
@@ -50,7 +49,8 @@ def scan_ended(s: Situation, function: str) -> Follow:
     def follow(now: Situation) -> Outcome | None:
         ended = next(
             (
-                scan for scan in now.pool.scans
+                scan
+                for scan in now.pool.scans
                 if scan.function == function and not scan.active and scan.key not in before
             ),
             None,

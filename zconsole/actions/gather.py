@@ -39,11 +39,13 @@ async def gather(
         version=version_of(_read(module / "version")),
         features={
             name.removeprefix("feature@"): value
-            for name, value in properties.items() if name.startswith("feature@")
+            for name, value in properties.items()
+            if name.startswith("feature@")
         },
         properties=properties,
         parameters={
-            name: int(text) for name in DECIDING
+            name: int(text)
+            for name in DECIDING
             if (text := _read(module / "parameters" / name)).isdigit()
         },
         devices=(*devices, *files),

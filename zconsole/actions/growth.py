@@ -38,8 +38,9 @@ def plan_expand(s: Situation, key: str) -> Plan:
         pool=s.pool.name,
         steps=steps,
         consequences=(
-            f"{top.name} gains about {size(gain)}" if gain else
-            "the space gained could not be told beforehand",
+            f"{top.name} gains about {size(gain)}"
+            if gain
+            else "the space gained could not be told beforehand",
         ),
         not_undone=(
             "a vdev never shrinks: devices smaller than the new size cannot replace any of its"
@@ -86,9 +87,15 @@ def plan_attach(s: Situation, key: str, new: str) -> Plan:
         not_undone=("what is on the new device is overwritten", *_one_way(target)),
         warnings=_attach_doubts(s, target, new),
         preconditions=(
-            must.answering(), must.present(target), must.same_scans(s), must.no_checkpoint(),
-            must.no_activity("removal", "device removal"), must.nothing_runs("rebuild"),
-            _attachable(target), _fits(target, new), *(_raidz_needs() if raidz else ()),
+            must.answering(),
+            must.present(target),
+            must.same_scans(s),
+            must.no_checkpoint(),
+            must.no_activity("removal", "device removal"),
+            must.nothing_runs("rebuild"),
+            _attachable(target),
+            _fits(target, new),
+            *(_raidz_needs() if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,
         follow=when(_arrived(new, target), f"{new} is part of {target.vdev.name} and complete"),
@@ -190,9 +197,11 @@ def plan_autoexpand(s: Situation, on: bool) -> Plan:
     value = "on" if on else "off"
 
     def check(now: Situation) -> str | None:
-        return f"autoexpand is {value} already" if (
-            now.facts.properties.get("autoexpand") == value
-        ) else None
+        return (
+            f"autoexpand is {value} already"
+            if (now.facts.properties.get("autoexpand") == value)
+            else None
+        )
 
     plan = Plan(
         action="autoexpand",
@@ -200,8 +209,9 @@ def plan_autoexpand(s: Situation, on: bool) -> Plan:
         pool=s.pool.name,
         steps=(Step(zpool("set", f"autoexpand={value}", operands=(s.pool.name,)), "switch it"),),
         consequences=(
-            "when all disks of a vdev are larger, it grows by itself" if on else
-            "vdevs grow only when told to (online -e)",
+            "when all disks of a vdev are larger, it grows by itself"
+            if on
+            else "vdevs grow only when told to (online -e)",
         ),
         not_undone=("a vdev that has grown never shrinks",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", check)),

@@ -42,10 +42,16 @@ def situation_of(frame: Frame, facts: Facts) -> Situation:
     if root is None:
         raise UnavailableError(f"{frame.pool}: {frame.problem or 'nothing is known of it yet'}")
     pool = Pool(
-        name=frame.pool, state=frame.state, root=root, guid=frame.guid, message=frame.message,
+        name=frame.pool,
+        state=frame.state,
+        root=root,
+        guid=frame.guid,
+        message=frame.message,
         scans=tuple(view.scan for view in frame.scans),
         activities=tuple(view.activity for view in frame.activities),
-        error_count=frame.error_count, errors=frame.errors, comment=frame.comment,
+        error_count=frame.error_count,
+        errors=frame.errors,
+        comment=frame.comment,
     )
     return Situation(pool, facts, frame.t, SUSPENDED in (frame.state, frame.kstat))
 
@@ -89,9 +95,9 @@ FreshFrame = Callable[[str], Awaitable[Frame]]
 """The next frame of a pool that is sampled from now on."""
 
 
-def frame_look(fresh: FreshFrame, ask: Asker, paths: tuple[str, ...] = ()) -> Callable[
-    [str], Awaitable[Situation]
-]:
+def frame_look(
+    fresh: FreshFrame, ask: Asker, paths: tuple[str, ...] = ()
+) -> Callable[[str], Awaitable[Situation]]:
     """Looks through the console's own feed: the next frame, with facts asked for anew."""
 
     async def look(name: str) -> Situation:

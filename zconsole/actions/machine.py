@@ -62,17 +62,17 @@ def file_device(path: str) -> Device | None:
     found, unread = signature_of(Path(path))
     pool = "" if "zfs_member" in found else None
     rest = tuple(name for name in found if name != "zfs_member")
-    return Device(path, kind="file", size=status.st_size, signatures=rest, zfs_pool=pool,
-                  unread=unread)
+    return Device(
+        path, kind="file", size=status.st_size, signatures=rest, zfs_pool=pool, unread=unread
+    )
 
 
-def _disk(
-    machine: Machine, entry: Path, users: _Users, links: dict[str, list[str]]
-) -> Device:
+def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[str]]) -> Device:
     name = entry.name
     parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
-    udev = {part: _udev(machine, entry if part == name else entry / part)
-            for part in (name, *parts)}
+    udev = {
+        part: _udev(machine, entry if part == name else entry / part) for part in (name, *parts)
+    }
     nodes = {part: str(machine.dev / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
@@ -123,6 +123,7 @@ def _contents(
 
 def _best(links: list[str], node: str) -> str:
     """The link to give to zpool: by-vdev, then a by-id that tells the model, then the rest."""
+
     def rank(link: str) -> tuple[int, str]:
         name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
         if "/by-vdev/" in link:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import ashift_of, judge
+from zconsole.actions.candidates import ashift_of, judge, spares
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
@@ -59,7 +59,9 @@ def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> St
     """The command for one replace, with what must hold just before it runs."""
     options = ("-s",) if sequential else ()
     argv = zpool(
-        "replace", *options, *_ashift_option(s, target),
+        "replace",
+        *options,
+        *_ashift_option(s, target),
         operands=(s.pool.name, target.argument, new),
     )
     requires = [must.present(target), _takes(target, new)]
@@ -91,8 +93,16 @@ def sequential_possible(target: Target) -> Precondition:
 
     def check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
-        if now is None or now.top.kind.startswith(SEQUENTIAL_KINDS) or now.top.kind in (
-            "disk", "file", "replacing", "spare",
+        if (
+            now is None
+            or now.top.kind.startswith(SEQUENTIAL_KINDS)
+            or now.top.kind
+            in (
+                "disk",
+                "file",
+                "replacing",
+                "spare",
+            )
         ):
             return None
         return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
@@ -115,7 +125,7 @@ def _takes(target: Target, new: str) -> Precondition:
     def check(s: Situation) -> str | None:
         device = s.facts.device(new)
         now = find(s.pool, target.key)
-        if new in _free_spares(s):
+        if new in spares(s.pool):
             return None
         if device is None or now is None:
             return None if not s.facts.devices else f"{new} is not a device of this machine"
@@ -123,12 +133,6 @@ def _takes(target: Target, new: str) -> Precondition:
         return f"{new}: {problems[0]}" if problems else None
 
     return Precondition(f"{new} is there, free and fits", check)
-
-
-def _free_spares(s: Situation) -> set[str]:
-    """Every way to name a spare of the pool that is available."""
-    free = [v for v in s.pool.root.children if v.vclass == "spare" and v.state == "AVAIL"]
-    return {name for v in free for name in (v.guid, v.path, v.name) if name}
 
 
 def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
@@ -155,9 +159,7 @@ def _healing_or_sequential(target: Target, sequential: bool) -> tuple[str, ...]:
 
 def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """How many more devices may fail while it runs, one sentence a vdev it touches."""
-    left = dict(zip(
-        (id(v) for v in data_vdevs(s.pool.root)), redundancy(s.pool.root), strict=True
-    ))
+    left = dict(zip((id(v) for v in data_vdevs(s.pool.root)), redundancy(s.pool.root), strict=True))
     said: list[str] = []
     for top in {id(t.top): t.top for t in targets}.values():
         entry = left.get(id(top))
@@ -173,9 +175,9 @@ def warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     """What an operator should look at twice before this replace."""
     said: list[str] = []
     device = s.facts.device(new)
-    if device is not None:
+    if device is not None and new not in spares(s.pool):
         said += judge(s.pool, target, device, s.facts).cautions
-    elif new not in _free_spares(s):
+    elif new not in spares(s.pool):
         said.append(f"{new} was not examined: nothing is known of its size or what is on it")
     if is_complete(target.vdev):
         said.append("the old device is ONLINE and complete: leave it plugged in until the end")
@@ -200,5 +202,3 @@ def leftover(vdev: Vdev) -> str | None:
             " failed device to make the spare permanent."
         )
     return None
-
-

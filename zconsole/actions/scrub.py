@@ -98,8 +98,10 @@ def plan_resilver(s: Situation) -> Plan:
     scan = s.active("resilver")
     waiting = [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
     lost = (f"the running resilver restarts from 0: {progress(scan)} is lost",) if scan else ()
-    gain = (f"waiting now, included then: {', '.join(waiting)}",) if waiting else (
-        "no device waits for a resilver: this would gain nothing",
+    gain = (
+        (f"waiting now, included then: {', '.join(waiting)}",)
+        if waiting
+        else ("no device waits for a resilver: this would gain nothing",)
     )
     return decide(
         Plan(

@@ -20,14 +20,18 @@ def plan_keep_spare(s: Situation, key: str) -> Plan:
     spare = _stand_in(failed)
     if spare is not None and spare.kind == "dspare":
         return refuse(
-            "spare", title, s.pool.name,
+            "spare",
+            title,
+            s.pool.name,
             f"{spare.name} is distributed over the disks of {failed.top.name}: it can only be"
             " given back",
             "replace the failed device",
         )
     plan = plan_detach(s, failed.key)
     return dataclasses.replace(
-        plan, action="spare", title=f"{title}: {spare.name if spare else ''} for {failed.name}",
+        plan,
+        action="spare",
+        title=f"{title}: {spare.name if spare else ''} for {failed.name}",
         not_undone=(*plan.not_undone, "the pool has one spare less; add a new one"),
     )
 
@@ -42,7 +46,9 @@ def plan_give_back(s: Situation, key: str, new: str, sequential: bool = False) -
     spare = _stand_in(failed)
     name = spare.name if spare else "the spare"
     return dataclasses.replace(
-        plan, action="spare", title=f"{title}: replace {failed.name} by {new}",
+        plan,
+        action="spare",
+        title=f"{title}: replace {failed.name} by {new}",
         consequences=(*plan.consequences, f"when it is done, {name} is available again"),
     )
 

@@ -22,8 +22,10 @@ class Target:
     @property
     def name(self) -> str:
         """The name ``zpool status`` prints, with where it was when that is a GUID."""
-        return f"{self.vdev.name} ({self.vdev.note})" if self.vdev.note.startswith("was ") else (
-            self.vdev.name
+        return (
+            f"{self.vdev.name} ({self.vdev.note})"
+            if self.vdev.note.startswith("was ")
+            else (self.vdev.name)
         )
 
     @property

@@ -26,11 +26,14 @@ class _Work:
 
 
 _TRIM = _Work(
-    "trim", "trimming", "tells the device which blocks are free; that slows other I/O meanwhile",
+    "trim",
+    "trimming",
+    "tells the device which blocks are free; that slows other I/O meanwhile",
     lambda vdev: vdev.trim,
 )
 _INITIALIZE = _Work(
-    "initialize", "initializing",
+    "initialize",
+    "initializing",
     "writes a pattern to all free space, so that it is allocated below and read once",
     lambda vdev: vdev.initialize,
 )
@@ -57,13 +60,19 @@ def plan_locate(s: Situation, key: str, on: bool) -> Plan:
     device = s.facts.device(target.vdev.path or "")
     if device is None or device.locate is None:
         return refuse(
-            "locate", title, s.pool.name, f"{target.name} is in no bay with an LED",
+            "locate",
+            title,
+            s.pool.name,
+            f"{target.name} is in no bay with an LED",
             "the serial number tells which disk it is",
         )
     value = "1" if on else "0"
     step = Step(("tee", device.locate), f"write {value} to it", write=(device.locate, value))
     return Plan(
-        "locate", f"{title}: {target.name}", s.pool.name, (step,),
+        "locate",
+        f"{title}: {target.name}",
+        s.pool.name,
+        (step,),
         consequences=(f"the light of the bay {'goes on' if on else 'goes off'}; nothing else",),
     )
 
@@ -99,8 +108,10 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> Plan:
     if target is None or change not in CHANGES:
         return refuse(work.verb, f"{work.verb} a device", s.pool.name, NOT_THERE)
     argv = zpool(work.verb, *CHANGES[change], operands=(s.pool.name, target.argument))
-    verb = work.verb.capitalize() if change == "start" else (
-        f"{change.capitalize()} the {work.verb} of"
+    verb = (
+        work.verb.capitalize()
+        if change == "start"
+        else (f"{change.capitalize()} the {work.verb} of")
     )
     done = {"start": ("complete",), "suspend": ("suspended",), "cancel": ("canceled",)}[change]
     plan = Plan(
@@ -108,9 +119,9 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> Plan:
         title=f"{verb} {target.name}",
         pool=s.pool.name,
         steps=(Step(argv, f"{change} it"),),
-        consequences=(work.effect,) if change == "start" else (
-            ("it keeps its place",) if change == "suspend" else ("its progress is lost",)
-        ),
+        consequences=(work.effect,)
+        if change == "start"
+        else (("it keeps its place",) if change == "suspend" else ("its progress is lost",)),
         preconditions=(must.answering(), must.present(target), _work_is(target, change, work)),
         follow=leaf_is(key, lambda t: _state(t.vdev, work) in done, f"{work.verb} {done[0]}"),
     )
@@ -156,9 +167,7 @@ def _clear_effects(s: Situation) -> tuple[str, ...]:
 def _suspended_warnings(s: Situation) -> tuple[str, ...]:
     if not s.suspended:
         return ()
-    return (
-        "a reboot or forced export instead loses what was not written yet (the last seconds)",
-    )
+    return ("a reboot or forced export instead loses what was not written yet (the last seconds)",)
 
 
 def _devices_back() -> Precondition:

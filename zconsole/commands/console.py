@@ -8,6 +8,7 @@ import socket
 import sys
 from datetime import tzinfo
 
+from zconsole.actions.kit import Kit, live_kit
 from zconsole.commands import common, status
 from zconsole.details import machine_details
 from zconsole.feed import SessionFeed
@@ -30,7 +31,11 @@ def has_terminal() -> bool:
 
 
 def open_console(
-    args: argparse.Namespace, feed: Feed, zone: tzinfo | None, host: str | None = None
+    args: argparse.Namespace,
+    feed: Feed,
+    zone: tzinfo | None,
+    host: str | None = None,
+    kit: Kit | None = None,
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code."""
     options = ConsoleOptions(
@@ -41,11 +46,11 @@ def open_console(
         read_only=args.read_only,
         zone=zone,
     )
-    return run_console(feed, options)
+    return run_console(feed, options, kit)
 
 
 def _live(args: argparse.Namespace) -> int:
     feed = SessionFeed(
         LiveSource(args.pools), common.live_session(), args.interval, machine_details
     )
-    return open_console(args, feed, None)
+    return open_console(args, feed, None, kit=live_kit(args.read_only))

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from zconsole.actions.simulated import simulated_kit
 from zconsole.commands import common, status
 from zconsole.commands.console import has_terminal, open_console
 from zconsole.errors import ExitCode, UsageError
@@ -53,4 +54,4 @@ def _console(args: argparse.Namespace) -> int:
     )
     session = Session(flags=source.capabilities.flags)
     feed = SessionFeed(source, session, args.interval)
-    return open_console(args, feed, None, host="demo")
+    return open_console(args, feed, None, host="demo", kit=simulated_kit(source.world))

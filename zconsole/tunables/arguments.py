@@ -15,18 +15,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " [--limit LIMIT] [--for SECONDS] [--json]"
     )
     parser.add_argument(
-        "action", nargs="?", default="list", choices=("list", "set", "preset", "restore"),
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "set", "preset", "restore"),
         help="list them (default), set some, apply a preset, or put back what was set",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="NAME",
+        "words",
+        nargs="*",
+        metavar="NAME",
         help=f"NAME=VALUE for set; a name of {', '.join(PRESETS)} for preset; names for restore",
     )
     parser.add_argument(
         "--limit", choices=LIMITED_BY, help="what limits the scan, for the faster preset to lift"
     )
     parser.add_argument(
-        "--for", dest="seconds", type=_seconds, default=600.0, metavar="SECONDS",
+        "--for",
+        dest="seconds",
+        type=_seconds,
+        default=600.0,
+        metavar="SECONDS",
         help="how long zfs_scan_suspend_progress may stay set (default: 600)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a tunable and line")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zconsole.errors import UnavailableError, UsageError
 from zconsole.tunables.historical import explain
-from zconsole.tunables.memory import Book, Change, Memory, Remembered, alive
+from zconsole.tunables.memory import Book, Change, Keeper, Remembered, alive
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.registry import BY_NAME, TUNABLES
 from zconsole.tunables.tunable import Tunable
@@ -43,9 +43,7 @@ class Restored:
 class Control:
     """The tunables of one machine, or one simulated kernel."""
 
-    def __init__(
-        self, parameters: Parameters, memory: Memory, owner: str | None = None
-    ) -> None:
+    def __init__(self, parameters: Parameters, memory: Keeper, owner: str | None = None) -> None:
         self._parameters = parameters
         self._memory = memory
         self._owner = owner
@@ -92,8 +90,10 @@ class Control:
         """What a console that is no longer there had set, still in place: offer to put it back."""
         book = self._memory.peek(self._parameters.era)
         return {
-            name: entry for name, entry in book.values.items()
-            if entry.owner is not None and not is_alive(entry.owner)
+            name: entry
+            for name, entry in book.values.items()
+            if entry.owner is not None
+            and not is_alive(entry.owner)
             and self._parameters.read(name) == entry.value
         }
 
@@ -101,6 +101,19 @@ class Control:
         """Names to put back now that this pool's scan has ended."""
         book = self._memory.peek(self._parameters.era)
         return tuple(name for name, entry in book.values.items() if entry.until == pool_guid)
+
+    def until(self, pool_guid: str) -> bool:
+        """Switch whether all we set goes back at the end of this pool's scan; whether it will.
+
+        Raises UsageError when nothing was set from here.
+        """
+        with self._memory.open(self._parameters.era) as book:
+            if not book.values:
+                raise UsageError("nothing was set from here")
+            on = any(entry.until != pool_guid for entry in book.values.values())
+            for name, entry in book.values.items():
+                book.values[name] = replace(entry, until=pool_guid if on else None)
+            return on
 
     def changes(self) -> tuple[Change, ...]:
         """Every change since the module was loaded, oldest first, for the rate timeline."""
@@ -119,8 +132,10 @@ class Control:
 
     def _check(self, name: str, value: int, values: Mapping[str, int], guard: bool) -> None:
         tunable = known(name)
-        problem = f"{name} is not written: {tunable.never}" if tunable.never else (
-            tunable.problem(value) or self._pair_problem(values, name)
+        problem = (
+            f"{name} is not written: {tunable.never}"
+            if tunable.never
+            else (tunable.problem(value) or self._pair_problem(values, name))
         )
         if problem:
             raise UsageError(problem)
@@ -133,8 +148,10 @@ class Control:
 
     def _pair_problem(self, values: Mapping[str, int], name: str) -> str | None:
         """A class's least number of I/Os must not exceed its greatest (zfs(4))."""
-        for low, high in ((name, _partner(name, "_min_active", "_max_active")),
-                          (_partner(name, "_max_active", "_min_active"), name)):
+        for low, high in (
+            (name, _partner(name, "_min_active", "_max_active")),
+            (_partner(name, "_max_active", "_min_active"), name),
+        ):
             if low is None or high is None or low not in BY_NAME or high not in BY_NAME:
                 continue
             least = values.get(low, self._parameters.read(low))

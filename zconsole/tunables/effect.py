@@ -49,9 +49,7 @@ class Effect:
         return self.latency_after / self.latency_before - 1
 
 
-def measure(
-    points: Iterable[Point], changed: float, others: Iterable[float] = ()
-) -> Effect:
+def measure(points: Iterable[Point], changed: float, others: Iterable[float] = ()) -> Effect:
     """The effect of a change at ``changed`` (epoch seconds).
 
     ``others`` are the times of other changes: neither side reaches past one, so that one change
@@ -64,8 +62,10 @@ def measure(
     before = [p for p in kept if first <= p.t < changed]
     after = [p for p in kept if changed + SETTLE <= p.t < last]
     return Effect(
-        _middle(p.issue_rate for p in before), _middle(p.issue_rate for p in after),
-        _middle(p.latency for p in before), _middle(p.latency for p in after),
+        _middle(p.issue_rate for p in before),
+        _middle(p.issue_rate for p in after),
+        _middle(p.latency for p in before),
+        _middle(p.latency for p in after),
     )
 
 

@@ -34,8 +34,13 @@ START = 20.0
 
 
 async def start(
-    runner: Runner, state: Path, name: str, value: int, seconds: float,
-    watch: str | None, module: Path = MODULE,
+    runner: Runner,
+    state: Path,
+    name: str,
+    value: int,
+    seconds: float,
+    watch: str | None,
+    module: Path = MODULE,
 ) -> None:
     """Set a guarded tunable for at most ``seconds``, while the process of ``watch`` lives.
 
@@ -44,8 +49,16 @@ async def start(
     ZconsoleError when the guard could not write the value.
     """
     argv = [
-        sys.executable, "-m", "zconsole.tunables.guard", "--state", str(state),
-        "--module", str(module), "--seconds", str(seconds), *(("--watch", watch) if watch else ()),
+        sys.executable,
+        "-m",
+        "zconsole.tunables.guard",
+        "--state",
+        str(state),
+        "--module",
+        str(module),
+        "--seconds",
+        str(seconds),
+        *(("--watch", watch) if watch else ()),
         f"{name}={value}",
     ]
     done = await runner.run(argv, START)

@@ -11,9 +11,10 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from zconsole.state import StateError, open_private, read_private, write_private
 
@@ -56,6 +57,34 @@ class Book:
     era: str
     values: dict[str, Remembered] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+
+
+class Keeper(Protocol):
+    """Where the book is kept."""
+
+    def open(self, era: str) -> AbstractContextManager[Book]:
+        """The book of this era, to read and change by one at a time."""
+
+    def peek(self, era: str) -> Book:
+        """The book of this era, to look at."""
+
+
+class Volatile:
+    """A book that is forgotten with its console: for simulated kernels."""
+
+    def __init__(self) -> None:
+        self._book = Book("")
+
+    @contextlib.contextmanager
+    def open(self, era: str) -> Iterator[Book]:
+        """See Keeper.open."""
+        yield self.peek(era)
+
+    def peek(self, era: str) -> Book:
+        """See Keeper.peek."""
+        if self._book.era != era:
+            self._book = Book(era)
+        return self._book
 
 
 class Memory:
@@ -114,12 +143,14 @@ def alive(mark: str, proc: Path = Path("/proc")) -> bool:
 
 
 def _dump(book: Book) -> str:
-    return json.dumps({
-        "version": 1,
-        "era": book.era,
-        "values": {name: asdict(entry) for name, entry in book.values.items()},
-        "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
-    })
+    return json.dumps(
+        {
+            "version": 1,
+            "era": book.era,
+            "values": {name: asdict(entry) for name, entry in book.values.items()},
+            "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
+        }
+    )
 
 
 def _load(data: Any, era: str) -> Book:

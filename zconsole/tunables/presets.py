@@ -72,8 +72,7 @@ def preset(name: str, parameters: Parameters, limit: str | None = None) -> Prese
     if name == "faster-resilver":
         values = {n: v for n, v in values.items() if not _is_faster(n, live[n], v)}
     warnings = tuple(
-        text for n, text in _WARNINGS.items()
-        if n in values and name == "faster-resilver"
+        text for n, text in _WARNINGS.items() if n in values and name == "faster-resilver"
     )
     return Preset(name, values, warnings, tuple(n for n in wanted if live[n] is None))
 

@@ -30,10 +30,12 @@ class SteppedFeed:
         self.interval = 1.0
         self.capabilities = capabilities or Capabilities("demo", may_act=True, flags=("DEMO",))
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
+        self.clock = Clock()
 
     def step(self, seconds: float = 1.0) -> None:
         """Let simulated time pass, and give a round."""
         self.elapsed += seconds
+        self.clock.now += seconds
         self.world.advance(self.elapsed)
         frames = self.session.advance(self.world.raws())
         self.queue.put_nowait(Update(frames, self.capabilities))
@@ -110,7 +112,7 @@ async def acting(
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
     app = ActingConsole(
         feed,
-        ConsoleOptions(host="nas1", zone=UTC, clock=Clock(), **options),  # type: ignore[arg-type]
+        ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options),  # type: ignore[arg-type]
         Look(UNICODE, zone=UTC),
         themes,
         writable=lambda: True,

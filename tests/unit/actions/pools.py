@@ -17,24 +17,41 @@ NASTY = ("-f", "a b", "it's", '"', "$(touch x)", "a\nb", "\x1b[2J", "--", "; rm 
 
 MODERN = Facts(
     version=(2, 3, 9),
-    features={"resilver_defer": "enabled", "device_rebuild": "enabled",
-              "raidz_expansion": "enabled", "head_errlog": "active"},
+    features={
+        "resilver_defer": "enabled",
+        "device_rebuild": "enabled",
+        "raidz_expansion": "enabled",
+        "head_errlog": "active",
+    },
     parameters={"zfs_resilver_defer_percent": 10, "zfs_resilver_disable_defer": 0},
 )
 
 
 def disk(name: str, guid: int, state: str = "ONLINE", **fields) -> Vdev:
-    return Vdev(name, "disk", state=state, guid=str(guid), path=f"/dev/disk/by-id/{name}-part1",
-                size_bytes=TIB, **fields)
+    return Vdev(
+        name,
+        "disk",
+        state=state,
+        guid=str(guid),
+        path=f"/dev/disk/by-id/{name}-part1",
+        size_bytes=TIB,
+        **fields,
+    )
 
 
 def top(kind: str, index: int, width: int, *changes: Vdev) -> Vdev:
     """``raidz2-1`` of disks d10, d11…; ``changes`` take the place of its first members."""
     leaves = tuple(disk(f"d{index}{n}", 1000 + 10 * index + n) for n in range(width))
-    children = (*changes, *leaves[len(changes):])
+    children = (*changes, *leaves[len(changes) :])
     size = TIB * width if kind.startswith("raidz") else TIB
-    return Vdev(f"{kind}-{index}", kind, guid=str(100 + index), children=children,
-                size_bytes=size - 64 * (1 << 20), ashift=12)
+    return Vdev(
+        f"{kind}-{index}",
+        kind,
+        guid=str(100 + index),
+        children=children,
+        size_bytes=size - 64 * (1 << 20),
+        ashift=12,
+    )
 
 
 def pool(*tops: Vdev, scans: tuple[Scan, ...] = (), spares: tuple[Vdev, ...] = (), **fields):
@@ -63,8 +80,7 @@ def running(function: str, percent: float = 38.2, **fields) -> Scan:
 CHECKPOINT = Activity("checkpoint", "exists")
 
 _states = st.sampled_from(
-    ("ONLINE", "ONLINE", "ONLINE", "ONLINE", "OFFLINE", "FAULTED", "UNAVAIL", "REMOVED",
-     "DEGRADED")
+    ("ONLINE", "ONLINE", "ONLINE", "ONLINE", "OFFLINE", "FAULTED", "UNAVAIL", "REMOVED", "DEGRADED")
 )
 
 
@@ -100,7 +116,8 @@ def tops(draw, counter, index):
 def scans(draw):
     function = draw(st.sampled_from(("scrub", "resilver", "rebuild", "errorscrub")))
     return Scan(
-        function, draw(st.sampled_from(("running", "paused", "finished", "canceled"))),
+        function,
+        draw(st.sampled_from(("running", "paused", "finished", "canceled"))),
         vdev="mirror-0" if function == "rebuild" else None,
         start=draw(st.sampled_from((100.0, 200.0))),
         percent=draw(st.one_of(st.none(), st.floats(0, 100))),
@@ -125,12 +142,15 @@ def situations(draw):
         scans=tuple(draw(st.lists(scans(), max_size=2, unique_by=_slot))),
         activities=tuple(draw(st.lists(activities, max_size=2))),
     )
-    features = draw(st.dictionaries(
-        st.sampled_from(tuple(MODERN.features)), st.sampled_from(("enabled", "disabled"))
-    ))
+    features = draw(
+        st.dictionaries(
+            st.sampled_from(tuple(MODERN.features)), st.sampled_from(("enabled", "disabled"))
+        )
+    )
     facts = Facts(
         version=draw(st.sampled_from(((), (0, 8, 6), (2, 1, 11), (2, 3, 9), (2, 4, 4)))),
-        features=features, parameters=draw(st.sampled_from(({}, MODERN.parameters))),
+        features=features,
+        parameters=draw(st.sampled_from(({}, MODERN.parameters))),
         devices=draw(st.sampled_from(((), (new_disk(),), (new_disk(mounted=("/srv",)),)))),
     )
     return Situation(found, facts, 1000.0, draw(st.booleans()) and draw(st.booleans()))

@@ -78,8 +78,14 @@ def test_any_replace_throws_a_scrub_away(state):
         (FACTS, 9.9, "restarts from 0 to include it: 9.9 % is lost"),
         (V21, 2.0, "waits (awaiting resilver)"),
         (OLD_FEATURES, 88.0, "restarts from 0 to include it: 88.0 % is lost"),
-        (replace(FACTS, parameters={"zfs_resilver_defer_percent": 10,
-                                    "zfs_resilver_disable_defer": 1}), 38.2, "38.2 % is lost"),
+        (
+            replace(
+                FACTS,
+                parameters={"zfs_resilver_defer_percent": 10, "zfs_resilver_disable_defer": 1},
+            ),
+            38.2,
+            "38.2 % is lost",
+        ),
         (replace(FACTS, features={}), 38.2, "cannot be told"),
     ],
 )
@@ -134,16 +140,19 @@ def test_a_device_of_this_pool_cannot_come_again():
 
 def test_a_new_disk_in_the_old_ones_bay_has_its_path():
     gone = disk("d00", 1000, "UNAVAIL", note="was /dev/disk/by-id/d00-part1")
-    s = raidz2(facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d00"),)),
-               changes=(gone,))
+    s = raidz2(
+        facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d00"),)), changes=(gone,)
+    )
     assert plan_replace(s, Swap("1000", "/dev/disk/by-id/d00")).refused is None
 
 
 def test_an_ashift_property_above_the_vdevs_is_answered():
     s = raidz2(facts=replace(FACTS, properties={"ashift": "13"}))
     assert replaced(s).steps[0].argv[2:4] == ("-o", "ashift=12")
-    assert "-o" not in replaced(raidz2(facts=replace(FACTS, properties={"ashift": "12"}))
-                                ).steps[0].argv
+    assert (
+        "-o"
+        not in replaced(raidz2(facts=replace(FACTS, properties={"ashift": "12"}))).steps[0].argv
+    )
 
 
 def test_redundancy_left_names_the_untouchable():
@@ -222,8 +231,9 @@ def test_giving_a_spare_back_replaces_the_failed_disk():
 
 def test_a_distributed_spare_cannot_stay():
     s = spared()
-    pair = group("spare", disk("d00", 1000, "FAULTED"),
-                 replace(disk("draid1-0-0", 1900), kind="dspare"))
+    pair = group(
+        "spare", disk("d00", 1000, "FAULTED"), replace(disk("draid1-0-0", 1900), kind="dspare")
+    )
     s = replace(s, pool=pool(top("draid1", 0, 6, pair)))
     assert "only be given back" in (plan_keep_spare(s, "50").refused or "")
 
@@ -239,14 +249,20 @@ def test_a_distributed_spare_cannot_stay():
         (plan_resilver(raidz2(running("resilver"))), ("resilver", "tank")),
         (plan_offline(raidz2(), "1000"), ("offline", "tank", "1000")),
         (plan_offline(raidz2(), "1000", temporary=True), ("offline", "-t", "tank", "1000")),
-        (plan_online(raidz2(changes=(disk("d00", 1000, "OFFLINE"),)), "1000"),
-         ("online", "tank", "1000")),
+        (
+            plan_online(raidz2(changes=(disk("d00", 1000, "OFFLINE"),)), "1000"),
+            ("online", "tank", "1000"),
+        ),
         (plan_attach(mirror(), "1000", NEW), ("attach", "tank", "1000", NEW)),
         (plan_attach(raidz2(), "100", NEW), ("attach", "tank", "raidz2-0", NEW)),
         (plan_detach(mirror(), "1000"), ("detach", "tank", "1000")),
         (plan_trim(raidz2(), "1000"), ("trim", "tank", "1000")),
-        (plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000",
-                   "suspend"), ("trim", "-s", "tank", "1000")),
+        (
+            plan_trim(
+                raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000", "suspend"
+            ),
+            ("trim", "-s", "tank", "1000"),
+        ),
         (plan_initialize(raidz2(), "1000"), ("initialize", "tank", "1000")),
         (plan_autoexpand(raidz2(), True), ("set", "autoexpand=on", "tank")),
         (plan_clear(raidz2()), ("clear", "tank")),
@@ -280,12 +296,16 @@ def test_commands(plan, argv):
         (plan_attach(raidz2(facts=V21), "100", NEW), "2.3"),
         (plan_attach(raidz2(activities=(CHECKPOINT,)), "100", NEW), "checkpoint"),
         (plan_expand(raidz2(changes=(disk("d00", 1000, resilvering=True),)), "1000"), "whole"),
-        (plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"),
-         "already"),
+        (
+            plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"),
+            "already",
+        ),
         (plan_trim(raidz2(), "1000", "cancel"), "not trimming"),
         (plan_locate(raidz2(), "1000", on=True), "no bay"),
-        (plan_autoexpand(raidz2(facts=replace(FACTS, properties={"autoexpand": "on"})), True),
-         "already"),
+        (
+            plan_autoexpand(raidz2(facts=replace(FACTS, properties={"autoexpand": "on"})), True),
+            "already",
+        ),
     ],
 )
 def test_refusals(plan, text):
@@ -324,8 +344,12 @@ def test_one_way_plans_need_the_name_typed(plan, typed):
 
 
 def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
-    devices = tuple(new_disk(path=f"/dev/disk/by-id/d0{n}", size=4 * TIB,
-                             aliases=(f"/dev/disk/by-id/d0{n}-part1",)) for n in range(2))
+    devices = tuple(
+        new_disk(
+            path=f"/dev/disk/by-id/d0{n}", size=4 * TIB, aliases=(f"/dev/disk/by-id/d0{n}-part1",)
+        )
+        for n in range(2)
+    )
     plan = plan_expand(mirror(facts=replace(FACTS, devices=devices)), "1000")
     assert plan.needs_typed == "mirror-0"
     assert [s.argv for s in plan.steps] == [
@@ -334,8 +358,9 @@ def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
     assert "gains about 3.00T" in said(plan)
     assert "never shrinks" in said(plan)
     same = tuple(replace(d, size=TIB) for d in devices)
-    assert "gain nothing" in (plan_expand(mirror(facts=replace(FACTS, devices=same)), "1000"
-                                          ).refused or "")
+    assert "gain nothing" in (
+        plan_expand(mirror(facts=replace(FACTS, devices=same)), "1000").refused or ""
+    )
 
 
 def test_clear_saves_the_evidence():
@@ -355,16 +380,15 @@ def test_clear_saves_the_evidence():
     ],
 )
 def test_clear_of_a_suspended_pool_wants_enough_devices_back(labels, text):
-    plan = plan_clear(
-        at(pool(top("mirror", 0, 2)), replace(FACTS, labels=labels), suspended=True)
-    )
+    plan = plan_clear(at(pool(top("mirror", 0, 2)), replace(FACTS, labels=labels), suspended=True))
     assert "reboot" in said(plan)
     assert text is None if plan.refused is None else text in plan.refused
 
 
 def test_locate_writes_the_bays_file():
-    led = new_disk(path="/dev/disk/by-id/d00", aliases=("/dev/disk/by-id/d00-part1",),
-                   locate="/sys/x/locate")
+    led = new_disk(
+        path="/dev/disk/by-id/d00", aliases=("/dev/disk/by-id/d00-part1",), locate="/sys/x/locate"
+    )
     plan = plan_locate(raidz2(facts=replace(FACTS, devices=(led,))), "1000", on=True)
     assert plan.steps[0].write == ("/sys/x/locate", "1")
 

@@ -93,8 +93,10 @@ async def test_a_plan_runs_its_commands_and_leaves_one_line(audit):
         (mirror(activities=(CHECKPOINT,)), "checkpoint"),
         (mirror(running("resilver")), "has changed"),
         (at(pool(top("mirror", 0, 2, disk("other", 7777))), NO_DISKS), "no longer"),
-        (at(pool(top("mirror", 0, 2, group("spare", disk("d00", 1000), disk("sp", 9))))),
-         "in spare-0 now"),
+        (
+            at(pool(top("mirror", 0, 2, group("spare", disk("d00", 1000), disk("sp", 9))))),
+            "in spare-0 now",
+        ),
         (replace(mirror(), suspended=True), "suspended"),
     ],
 )
@@ -158,8 +160,14 @@ async def test_a_refused_plan_never_runs(audit):
 
 
 async def test_clear_writes_the_evidence_of_the_fresh_sample_first(audit):
-    hurt = at(pool(top("mirror", 0, 2, disk("d00", 1000, errors=ErrorCounters(1, 2, 3, 4))),
-                   errors=("/tank/a\nb",), error_count=1), NO_DISKS)
+    hurt = at(
+        pool(
+            top("mirror", 0, 2, disk("d00", 1000, errors=ErrorCounters(1, 2, 3, 4))),
+            errors=("/tank/a\nb",),
+            error_count=1,
+        ),
+        NO_DISKS,
+    )
     await go(plan_clear(mirror()), Canned(), Looks(hurt), audit)
     evidence, action = records(audit)
     assert evidence["event"] == "evidence"
@@ -230,8 +238,9 @@ async def test_names_go_through_as_they_are_and_never_as_options(name, audit):
 async def test_the_led_is_a_write_to_a_file(tmp_path, audit):
     light = tmp_path / "locate"
     light.write_text("0")
-    led = new_disk(path="/dev/disk/by-id/d00", locate=str(light),
-                   aliases=("/dev/disk/by-id/d00-part1",))
+    led = new_disk(
+        path="/dev/disk/by-id/d00", locate=str(light), aliases=("/dev/disk/by-id/d00-part1",)
+    )
     s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=(led,)))
     runner = Canned()
     events = await go(plan_locate(s, "1000", on=True), runner, Looks(s), audit)
@@ -254,9 +263,16 @@ def test_the_command_to_run_by_hand_is_quoted():
 
 
 def replacing(*scans, awaiting=False, state="ONLINE") -> Situation:
-    pair = group("replacing", disk("d00", 1000, "FAULTED"),
-                 replace(disk("n", 1900, state), path="/dev/new", resilvering=bool(scans),
-                         awaiting_resilver=awaiting))
+    pair = group(
+        "replacing",
+        disk("d00", 1000, "FAULTED"),
+        replace(
+            disk("n", 1900, state),
+            path="/dev/new",
+            resilvering=bool(scans),
+            awaiting_resilver=awaiting,
+        ),
+    )
     return at(pool(top("mirror", 0, 2, pair), scans=scans), NO_DISKS)
 
 

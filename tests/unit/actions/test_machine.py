@@ -45,8 +45,14 @@ class Tree:
         self.root = root
         self.minor = 0
 
-    def disk(self, name: str, data: bytes = BLANK, size: int = 2 * TIB, udev: str = "",
-             parts: dict[str, bytes] | None = None) -> None:
+    def disk(
+        self,
+        name: str,
+        data: bytes = BLANK,
+        size: int = 2 * TIB,
+        udev: str = "",
+        parts: dict[str, bytes] | None = None,
+    ) -> None:
         entry = self.root / "sys/block" / name
         for place in ("queue", "device", "holders"):
             (entry / place).mkdir(parents=True)
@@ -143,10 +149,18 @@ def test_a_file_as_device(tmp_path):
 
 @pytest.mark.parametrize(
     ("data", "names"),
-    [(BLANK, ()), (b"", ()), (GPT, ()), (EXT, ("ext2, 3 or 4",)), (ZFS, ("zfs_member",)),
-     (image(_0=b"XFSB"), ("xfs",)), (image(_0=b"LUKS\xba\xbe"), ("crypto_LUKS",)),
-     (image(_536=b"LVM2 001"), ("LVM2_member",)), (image(_4086=b"SWAPSPACE2"), ("swap",)),
-     (MBR, ("an MBR partition table",))],
+    [
+        (BLANK, ()),
+        (b"", ()),
+        (GPT, ()),
+        (EXT, ("ext2, 3 or 4",)),
+        (ZFS, ("zfs_member",)),
+        (image(_0=b"XFSB"), ("xfs",)),
+        (image(_0=b"LUKS\xba\xbe"), ("crypto_LUKS",)),
+        (image(_536=b"LVM2 001"), ("LVM2_member",)),
+        (image(_4086=b"SWAPSPACE2"), ("swap",)),
+        (MBR, ("an MBR partition table",)),
+    ],
 )
 def test_signatures(tmp_path, data, names):
     (tmp_path / "d").write_bytes(data)

@@ -59,7 +59,8 @@ def violation(s: Situation, plan: Plan) -> str | None:
     if s.suspended and verb != "clear":
         return "suspended"
     if verb in ("replace", "attach", "detach") and doing & {
-        ("checkpoint", "exists"), ("checkpoint", "running")
+        ("checkpoint", "exists"),
+        ("checkpoint", "running"),
     }:
         return "checkpoint"
     if verb in ("replace", "attach"):
@@ -81,6 +82,7 @@ def violation(s: Situation, plan: Plan) -> str | None:
 
 def lost(s: Situation, guid: str) -> bool:
     """Whether a vdev that had its data would not have it with this device gone."""
+
     def without(v: Vdev) -> Vdev:
         if v.guid == guid:
             return replace(v, state="OFFLINE")
@@ -96,9 +98,7 @@ def lost(s: Situation, guid: str) -> bool:
         )
 
     tolerance = {"mirror": -1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "disk": 0}
-    for before, after in zip(
-        s.pool.root.children, without(s.pool.root).children, strict=True
-    ):
+    for before, after in zip(s.pool.root.children, without(s.pool.root).children, strict=True):
         limit = tolerance[before.kind]
         limit = len(before.children) - 1 if limit < 0 else limit
         if holes(after) > limit and holes(after) > holes(before):
@@ -121,15 +121,26 @@ def test_no_plan_from_a_situation_that_forbids_it(s, data):
 def test_no_plan_survives_into_a_situation_that_forbids_it(before, after, data):
     """ZED or another operator acts between the plan and the run."""
     key = data.draw(st.sampled_from(keys(before)))
-    now = data.draw(st.sampled_from((after, replace(
-        before, suspended=after.suspended,
-        pool=replace(before.pool, activities=after.pool.activities, scans=after.pool.scans),
-    ))))
+    now = data.draw(
+        st.sampled_from(
+            (
+                after,
+                replace(
+                    before,
+                    suspended=after.suspended,
+                    pool=replace(
+                        before.pool, activities=after.pool.activities, scans=after.pool.scans
+                    ),
+                ),
+            )
+        )
+    )
     for make in PLANS:
         plan = make(before, key)
-        if plan.refused is None and failing(
-            plan.preconditions + plan.steps[0].requires, now
-        ) is None:
+        if (
+            plan.refused is None
+            and failing(plan.preconditions + plan.steps[0].requires, now) is None
+        ):
             assert violation(now, plan) is None, plan.title
 
 

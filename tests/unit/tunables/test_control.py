@@ -98,9 +98,7 @@ def test_refused_before_anything_is_written(kernel, values, text):
 
 
 def test_both_ends_of_a_class_may_be_raised_together(kernel):
-    kernel.console().set(
-        {"zfs_vdev_scrub_min_active": 8, "zfs_vdev_scrub_max_active": 16}, 1.0
-    )
+    kernel.console().set({"zfs_vdev_scrub_min_active": 8, "zfs_vdev_scrub_max_active": 16}, 1.0)
     assert kernel.read("zfs_vdev_scrub_min_active") == 8
 
 
@@ -129,7 +127,8 @@ def test_changes_are_kept_for_the_timeline(kernel):
     console.set({TIME: 5000}, 10.0)
     console.restore(20.0)
     assert [(c.t, c.before, c.after) for c in console.changes()] == [
-        (10.0, 3000, 5000), (20.0, 5000, 3000),
+        (10.0, 3000, 5000),
+        (20.0, 5000, 3000),
     ]
 
 

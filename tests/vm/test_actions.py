@@ -1,0 +1,365 @@
+"""Every action on live pools, as the console plans and runs it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.vm.machine import TREE_IN_GUEST, Machine
+from tests.vm.pools import PoolFactory
+from zconsole.actions.refusals import explain
+
+SLOW = 4 << 20
+"""Bytes/s that make a resilver of some 100 MB last."""
+
+
+@dataclass
+class Run:
+    """What a run of tests.vm.act printed."""
+
+    status: int
+    events: list[dict] = field(default_factory=list)
+
+    @property
+    def plan(self) -> dict:
+        return next(e for e in self.events if e["kind"] == "plan")
+
+    @property
+    def said(self) -> str:
+        return "\n".join(self.plan["said"])
+
+    @property
+    def end(self) -> dict:
+        return next((e for e in self.events if e["kind"] == "end"), {})
+
+    def kinds(self) -> list[str]:
+        return [e["kind"] for e in self.events]
+
+
+@dataclass
+class Actor:
+    """Runs actions in the guest."""
+
+    pool: PoolFactory
+
+    def __call__(self, *words: str, **flags: object) -> Run:
+        """``act("replace", "d0=d4", follow=True)``; disks by their short names."""
+        options = [f"--{name}" for name, value in flags.items() if value is True]
+        options += [w for name, v in flags.items() if v is not True for w in (f"--{name}", str(v))]
+        inner = [self._device(word) for word in words]
+        argv = ["/opt/zc/bin/python", "-m", "tests.vm.act", *options, "tank", *inner]
+        result = self.pool.machine.run(
+            f"cd {TREE_IN_GUEST} && {shlex.join(argv)}", check=False, timeout=300
+        )
+        lines = [json.loads(x) for x in result.stdout.splitlines() if x.startswith("{")]
+        assert lines, result.stderr
+        return Run(result.returncode, lines)
+
+    def _device(self, word: str) -> str:
+        return "=".join(self.pool.device(part) for part in word.split("="))
+
+
+@pytest.fixture
+def act(pool: PoolFactory) -> Actor:
+    pool.machine.run("rm -rf /root/state")
+    return Actor(pool)
+
+
+@pytest.fixture
+def modern(vm: Machine) -> Machine:
+    """The machine, where its OpenZFS is 2.3 or newer."""
+    version = vm.run("cat /sys/module/zfs/version").stdout
+    if tuple(int(x) for x in version.split("-")[0].split(".")[:2]) < (2, 3):
+        pytest.skip(f"OpenZFS {version.strip()}")
+    return vm
+
+
+def members(vm: Machine) -> str:
+    return vm.run("zpool status -P tank").stdout
+
+
+def parameter(vm: Machine, name: str, value: int) -> None:
+    vm.run(f"echo {value} > /sys/module/zfs/parameters/{name}")
+
+
+def test_replace_an_online_device(act, pool, vm):
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(40)
+    run = act("replace", "d0=d4", follow=True)
+    assert run.end["ok"], run.events
+    assert "leave it plugged in" in run.said
+    assert "LABDISK4" in members(vm)
+    log = vm.run("cat /root/state/audit.jsonl").stdout.splitlines()
+    assert [json.loads(line)["event"] for line in log] == ["action", "ended"]
+
+
+def test_replace_an_offline_device_and_a_missing_one_by_guid(act, pool, vm):
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(40)
+    assert act("offline", "d0").status == 0
+    assert act("replace", "d0=d4", follow=True).end["ok"]
+    vm.pull(1)
+    vm.run("zpool status tank; cat /tank/data > /dev/null; zpool sync")
+    guid = vm.run("zpool status -g tank | awk '/UNAVAIL|REMOVED|FAULTED/ {print $1}'")
+    run = act("replace", f"{guid.stdout.split()[0]}=d5", follow=True)
+    assert run.end["ok"], run.events
+    assert "ONLINE" in vm.run("zpool list -H -o health tank").stdout
+
+
+def test_a_batch_of_every_disk_of_a_raidz2_is_one_resilver(act, pool, vm):
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(40)
+    run = act("batch", "d0=d4", "d1=d5", "d2=d6", "d3=d7", follow=True)
+    assert run.end["ok"], run.events
+    status = members(vm)
+    assert all(f"LABDISK{n}" in status for n in range(4, 8))
+    starts = vm.run("zpool events -H tank | grep -c resilver_finish", check=False).stdout
+    assert int(starts) == 1
+
+
+def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, modern):
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(60)
+    parameter(vm, "zfs_resilver_defer_percent", 0)
+    pool.slow(4, bps=SLOW)
+    assert act("replace", "d0=d4").status == 0
+    run = act("replace", "d1=d5")
+    assert "waits (awaiting resilver)" in run.said
+    assert "awaiting resilver" in vm.run("zpool status tank").stdout
+    stop = act("stop", plan=True)
+    assert "no way" in stop.plan["refused"]
+    restart = act("resilver", typed="tank")
+    assert restart.status == 0, restart.events
+    assert "awaiting resilver" not in vm.run("zpool status tank").stdout
+    vm.throttle(4)
+    parameter(vm, "zfs_resilver_defer_percent", 10)
+    pool.wait_status("resilvered .* with 0 errors")
+
+
+@pytest.mark.parametrize("layout", ["mirror d0 d1", "draid1:2d:4c:1s d0 d1 d2 d3"])
+def test_sequential_replace(act, pool, vm, layout):
+    pool.create(layout)
+    pool.fill(40)
+    run = act("replace-s", "d0=d5", follow=True)
+    assert run.end["ok"], run.events
+    assert "checks no checksum" in run.said
+    assert "LABDISK5" in members(vm)
+
+
+def test_a_wrong_replace_is_backed_out(act, pool, vm):
+    pool.create("raidz2 d0 d1 d2 d3")
+    pool.fill(60)
+    pool.slow(4, bps=SLOW)
+    assert act("replace", "d0=d4").status == 0
+    refused = act("detach", "d4")
+    assert refused.kinds()[-1] == "refused"
+    run = act("detach", "d4", typed="virtio-LABDISK4", follow=True)
+    assert run.end["ok"], run.events
+    assert "LABDISK4" not in members(vm)
+    assert "LABDISK0" in members(vm)
+
+
+def spare_in_use(pool: PoolFactory, vm: Machine) -> None:
+    pool.create("raidz1 d0 d1 d2 spare d8")
+    pool.fill(40)
+    pool.zpool("offline", "tank", "d0")
+    pool.zpool("replace", "tank", "d0", "d8")
+    pool.wait_status("resilvered .* with 0 errors")
+
+
+def test_a_spare_is_made_permanent(act, pool, vm):
+    spare_in_use(pool, vm)
+    run = act("keep-spare", "spare-0", typed="virtio-LABDISK0", follow=True)
+    assert run.end["ok"], run.events
+    assert "becomes a permanent part" in run.said
+    assert "spare-0" not in members(vm)
+    assert "LABDISK8" in members(vm)
+
+
+def test_a_spare_is_given_back(act, pool, vm):
+    spare_in_use(pool, vm)
+    run = act("give-back", "spare-0", "d4", follow=True)
+    assert run.end["ok"], run.events
+    pool.wait_status("LABDISK8 .*AVAIL")
+
+
+def test_larger_disks_expand_the_vdev(act, pool, vm):
+    vm.run("rm -f /root/v?; truncate -s 256M /root/v1 /root/v2; truncate -s 1G /root/v3 /root/v4")
+    pool.create("mirror /root/v1 /root/v2")
+    pool.fill(20)
+    early = act("expand", "mirror-0", plan=True)
+    assert "nothing" in early.plan["refused"]
+    run = act("batch", "/root/v1=/root/v3", "/root/v2=/root/v4", follow=True)
+    assert run.end["ok"], run.events
+    plan = act("expand", "mirror-0", plan=True)
+    assert plan.plan["typed"] == "mirror-0"
+    run = act("expand", "mirror-0", typed="mirror-0", follow=True)
+    assert run.end["ok"], run.events
+    assert int(vm.run("zpool list -Hp -o size tank").stdout) > 900 << 20
+    assert act("autoexpand", "on", follow=True).end["ok"]
+
+
+def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm):
+    pool.create("mirror d0 d1")
+    pool.fill(60)
+    pool.slow(0, 1, bps=SLOW)
+    assert "no scrub to pause" in act("pause", plan=True).plan["refused"]
+    assert act("scrub").status == 0
+    assert "beside the scrub" in act("scrub", plan=True).plan["refused"]
+    assert act("pause", follow=True).end["ok"]
+    assert "Resume" in act("scrub", plan=True).plan["title"]
+    assert "paused scrub is thrown away" in act("replace", "d0=d4", plan=True).said
+    assert act("scrub").status == 0
+    assert act("stop", follow=True).end["ok"]
+    assert "canceled" in vm.run("zpool status tank").stdout
+
+
+def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
+    pool.create("d0", options="-O sync=disabled")
+    pool.fill(10)
+    vm.pull(0)
+    vm.run("touch /tank/x; (zpool sync tank &) ; sleep 1", check=False)
+    vm.run("until grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state; do sleep 0.2; done")
+    vm.plug(0)
+    run = act("clear", follow=True)
+    assert "loses what was not written" in run.said
+    assert run.status == 0, run.events
+    assert "ONLINE" in vm.run("cat /proc/spl/kstat/zfs/tank/state").stdout
+    first = json.loads(vm.run("head -1 /root/state/audit.jsonl").stdout)
+    assert first["event"] == "evidence"
+    assert first["vdevs"]
+
+
+def test_clear_keeps_the_counters_in_the_log(act, pool, vm):
+    pool.create("mirror d0 d1")
+    pool.fill(60)
+    vm.corrupt(0, 5 << 20, 60 << 20)
+    pool.zpool("scrub", "-w", "tank")
+    assert act("clear", follow=True).end["ok"]
+    first = json.loads(vm.run("head -1 /root/state/audit.jsonl").stdout)
+    assert max(v["cksum"] for v in first["vdevs"]) > 0
+    assert "0     0     0" in vm.run("zpool status tank | grep LABDISK0").stdout
+
+
+def test_attach_trim_initialize_offline_online(act, pool, vm):
+    pool.create("d0")
+    pool.fill(20)
+    assert act("attach", "d0", "d1", follow=True).end["ok"]
+    assert act("trim", "d0").status == 0
+    assert act("initialize", "d1").status == 0
+    assert act("offline", "d1", follow=True).end["ok"]
+    assert "no valid replicas" in act("offline", "d0", plan=True).plan["refused"]
+    assert act("online", "d1", follow=True).end["ok"]
+    assert act("detach", "d1", typed="virtio-LABDISK1", follow=True).end["ok"]
+
+
+def test_a_raidz_is_widened(act, pool, vm, modern):
+    pool.create("raidz1 d0 d1 d2")
+    pool.fill(20)
+    run = act("attach", "raidz1-0", "d3", typed="raidz1-0", follow=True)
+    assert run.end["ok"], run.events
+    assert "LABDISK3" in members(vm)
+
+
+def test_what_somebody_else_did_meanwhile_stops_it(act, pool, vm):
+    """The plan is made, then another operator takes a checkpoint, then it is confirmed."""
+    pool.create("mirror d0 d1")
+    script = (
+        "import sys, time\n"
+        "import tests.vm.act as act\n"
+        "make = act.ACTIONS['replace']\n"
+        "def plan(s, words):\n"
+        "    import subprocess\n"
+        "    made = make(s, words)\n"
+        "    subprocess.run(['zpool', 'checkpoint', 'tank'], check=True)\n"
+        "    return made\n"
+        "act.ACTIONS['replace'] = plan\n"
+        "args = act.argparse.Namespace(plan=False, wait=False, typed=None, follow=False,\n"
+        "    pool='tank', action='replace', words=sys.argv[1:])\n"
+        "sys.exit(act.asyncio.run(act.main(args)))\n"
+    )
+    swap = f"{pool.device('d0')}={pool.device('d4')}"
+    result = vm.run(
+        f"cd {TREE_IN_GUEST} && /opt/zc/bin/python -c {shlex.quote(script)} {swap}", check=False
+    )
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert (last["kind"], "checkpoint" in last["text"]) == ("refused", True)
+    assert "LABDISK4" not in members(vm)
+
+
+REFUSED = (
+    ("zpool replace ff /root/f1 /root/small", "smaller"),
+    ("zpool replace -s ff /root/f1 /root/f4", "no sequential"),
+    ("zpool replace tank {0} {1}", "in use"),
+    ("zpool replace tank 1234567 {4}", "no longer in the pool"),
+    ("zpool replace tank {0} {5}", "never overwritten by force"),
+    ("zpool replace tank {0} {6}", "never overwritten by force"),
+    ("zpool replace tank {0} /dev/nope", "no such device"),
+    ("zpool replace nopool {0} {4}", "no longer imported"),
+    ("zpool detach ff /root/f1", "sides of mirrors"),
+    ("zpool offline tank {8}", "hot spares"),
+    ("zpool offline tank {1}", "Nothing else holds"),
+    ("zpool detach tank {1}", "Nothing else holds"),
+    ("zpool scrub -s tank", "no scrub"),
+    ("zpool trim -c tank {1}", "not running"),
+    ("zpool initialize -c tank {1}", "not running"),
+)
+
+
+def test_zpools_own_refusals_are_put_in_words(pool, vm):
+    """Met on purpose, past our own preconditions."""
+    vm.run(
+        "rm -f /root/f? /root/small; truncate -s 256M /root/f1 /root/f2 /root/f3 /root/f4;"
+        " truncate -s 70M /root/small"
+    )
+    pool.create("mirror d0 d1 spare d8")
+    pool.create("raidz1 /root/f1 /root/f2 /root/f3", name="ff")
+    pool.zpool("offline", "tank", "d0")
+    vm.run(f"mkfs.ext4 -q -F {pool.device('d5')}")
+    pool.create("d6", name="other")
+    pool.zpool("export", "other")
+    disks = [pool.device(f"d{n}") for n in range(9)]
+    for command, words in REFUSED:
+        result = vm.run(command.format(*disks), check=False)
+        assert result.returncode != 0, command
+        assert words in (explain(result.stderr) or result.stderr), command
+
+
+def test_refusals_beside_a_running_scan(pool, vm):
+    pool.create("mirror d0 d1")
+    pool.fill(40)
+    parameter(vm, "zfs_scan_suspend_progress", 1)
+    try:
+        disks = [pool.device(f"d{n}") for n in range(9)]
+        pool.zpool("scrub", "tank")
+        assert "runs already" in met(vm, "zpool scrub tank")
+        pool.zpool("scrub", "-p", "tank")
+        assert "paused already" in met(vm, "zpool scrub -p tank")
+        pool.zpool("replace", "tank", "d0", "d4")
+        for command in (
+            "zpool scrub tank",
+            "zpool scrub -s tank",
+            "zpool scrub -p tank",
+            f"zpool replace -s tank {disks[1]} {disks[7]}",
+        ):
+            assert "A resilver runs" in met(vm, command)
+        pool.zpool("detach", "tank", "d4")
+    finally:
+        parameter(vm, "zfs_scan_suspend_progress", 0)
+    pool.zpool("wait", "-t", "resilver", "tank")
+    pool.zpool("checkpoint", "tank")
+    for command in (
+        f"zpool replace tank {disks[0]} {disks[4]}",
+        f"zpool detach tank {disks[0]}",
+        f"zpool attach tank {disks[0]} {disks[4]}",
+    ):
+        assert "checkpoint" in met(vm, command)
+
+
+def met(vm: Machine, command: str) -> str:
+    result = vm.run(command, check=False)
+    assert result.returncode != 0, command
+    return explain(result.stderr) or result.stderr

@@ -1,0 +1,109 @@
+"""Acting on the simulated pools: the same plans, with facts and a kernel that are simulated."""
+
+from __future__ import annotations
+
+from zconsole.actions.device import Device
+from zconsole.actions.kit import Kit, MemoryLog
+from zconsole.actions.plan import Facts, version_of
+from zconsole.errors import ZconsoleError
+from zconsole.model import Pool
+from zconsole.sim.disk import Leaf
+from zconsole.sim.pool import PoolState
+from zconsole.sim.runner import SimulatedRunner
+from zconsole.sim.source import World
+from zconsole.tunables.control import Control
+from zconsole.tunables.memory import Volatile
+from zconsole.tunables.tunable import Version
+
+FEATURES = ("resilver_defer", "device_rebuild", "head_errlog")
+"""What a simulated pool from 0.8 on has enabled; it knows no raidz expansion by attach."""
+
+
+class SimulatedParameters:
+    """The module parameters of a simulated world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def era(self) -> str:
+        """See Parameters.era."""
+        return f"demo:{self._world.scenario.name}"
+
+    @property
+    def version(self) -> Version:
+        """See Parameters.version."""
+        return version_of(self._world.pools[0].version)
+
+    def path(self, name: str) -> str:
+        """See Parameters.path."""
+        return f"demo:{name}"
+
+    def read(self, name: str) -> int | None:
+        """See Parameters.read."""
+        return self._world.tunables().get(name)
+
+    def write(self, name: str, value: int) -> None:
+        """See Parameters.write."""
+        if refusal := self._world.set_tunable(name, str(value)):
+            raise ZconsoleError(f"{name}={value}: refused: {refusal}")
+
+
+class SimulatedFacts:
+    """The facts about a simulated machine: its shelf of spare disks is all it has to offer."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
+        """See look.Asker."""
+        state = next((p for p in self._world.pools if p.name == pool.name), self._world.pools[0])
+        enabled = "disabled" if state.one_stage else "enabled"
+        return Facts(
+            version=version_of(state.version),
+            features=dict.fromkeys(FEATURES, enabled) | {"raidz_expansion": "disabled"},
+            properties={"autoexpand": "on" if state.autoexpand else "off"},
+            parameters=self._world.tunables(),
+            devices=tuple(_device(leaf) for leaf in (*state.host.shelf, *state.leaves())),
+            labels=_labels(state) if suspended else {},
+        )
+
+
+def simulated_kit(world: World, denied: str = "") -> Kit:
+    """A kit whose commands, tunables and log reach no further than this process."""
+    parameters = SimulatedParameters(world)
+    control = Control(parameters, Volatile())
+
+    async def freeze(name: str, value: int) -> None:
+        control.set({name: value}, world.pools[0].now, guard=True)
+
+    return Kit(
+        SimulatedRunner(world),
+        SimulatedFacts(world),
+        MemoryLog(),
+        parameters,
+        control,
+        freeze,
+        denied,
+        lambda: world.pools[0].now,
+    )
+
+
+def _device(leaf: Leaf) -> Device:
+    whole = leaf.path.removesuffix("-part1")
+    node = f"/dev/{leaf.device}"
+    return Device(
+        whole,
+        node,
+        (leaf.path, node),
+        size=leaf.model.size,
+        model=leaf.model.name,
+        serial=leaf.devid.rpartition("_")[2],
+        logical=512,
+        physical=4096,
+        rotational=not leaf.model.flash,
+    )
+
+
+def _labels(state: PoolState) -> dict[str, str]:
+    return {str(leaf.guid): str(state.guid) if leaf.present else "" for leaf in state.leaves()}

@@ -1,0 +1,1 @@
+"""Acting from the console: menus, the plan screen, the replace wizard, the tunables."""

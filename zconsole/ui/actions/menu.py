@@ -1,0 +1,144 @@
+"""What can be done with a row: every action with the plan behind it, or why not now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from zconsole.actions.devices import plan_detach, plan_offline, plan_online
+from zconsole.actions.growth import plan_autoexpand, plan_expand
+from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.scrub import (
+    plan_pause,
+    plan_resilver,
+    plan_scrub,
+    plan_stop,
+    plan_stop_resilver,
+)
+from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
+from zconsole.actions.target import Target, find
+from zconsole.actions.upkeep import CHANGES, plan_clear, plan_initialize, plan_locate, plan_trim
+from zconsole.ui.draw import Line, Span, fit
+from zconsole.ui.look import Look
+
+Planner = Callable[[Situation], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the menu: ``ways`` to plan it, or the name of a flow that asks more first."""
+
+    text: str
+    ways: tuple[Planner, ...] = ()
+    flow: str = ""
+    """replace, batch, attach or give_back: what the console asks before there is a plan."""
+    refused: str | None = None
+
+    def judged(self, s: Situation) -> Entry:
+        """The entry with the reason why it cannot be done now, if there is one."""
+        if not self.ways:
+            return self
+        reasons = [plan.refused for plan in (way(s) for way in self.ways)]
+        refused = None if None in reasons else reasons[0]
+        return Entry(self.text, self.ways, self.flow, refused)
+
+
+def scan_entries(s: Situation) -> tuple[Entry, ...]:
+    """What can be done with scrubs and resilvers, those possible now first."""
+    entries = [
+        Entry("Start or resume a scrub", (plan_scrub,)),
+        Entry("Pause the scrub", (plan_pause,)),
+        Entry("Stop the scrub", (plan_stop,)),
+        Entry("Scrub only blocks with known errors", (lambda s: plan_scrub(s, errors_only=True),)),
+        Entry("Restart the resilver, waiting devices included", (plan_resilver,)),
+    ]
+    if s.active("resilver") or s.active("rebuild"):
+        entries.append(Entry("Pause or stop the resilver", (plan_stop_resilver,)))
+    return _sorted(s, entries)
+
+
+def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
+    """What can be done with one vdev and with the pool, those possible now first."""
+    target = find(s.pool, key)
+    of_row = _of_vdev(target) if target is not None else []
+    return _sorted(s, [*of_row, *_of_pool()])
+
+
+def menu_lines(entries: Sequence[Entry], look: Look, width: int) -> tuple[Line, ...]:
+    """The menu; what cannot be done now is grey, with the reason."""
+    longest = max((len(entry.text) for entry in entries), default=0) + 2
+    return tuple(_line(entry, longest, look, width) for entry in entries)
+
+
+def _line(entry: Entry, longest: int, look: Look, width: int) -> Line:
+    if entry.refused is None:
+        return (Span(f"  {entry.text}"),)
+    room = max(8, width - longest - 4)
+    reason = fit(look.text(entry.refused), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    return (Span(f"  {fit(entry.text, longest)}", "dim"), Span(reason, "track"))
+
+
+def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    judged = [entry.judged(s) for entry in entries]
+    return tuple(sorted(judged, key=lambda entry: entry.refused is not None))
+
+
+def _of_vdev(target: Target) -> list[Entry]:
+    key, vdev = target.key, target.vdev
+    group = vdev if vdev.kind == "spare" and vdev.children else target.group
+    entries: list[Entry] = []
+    if not vdev.children and vdev.vclass not in ("spare", "cache"):
+        entries += _of_leaf(key)
+    if group is not None and group.kind == "spare":
+        entries += [
+            Entry("Give the spare back: replace the failed device", flow="give_back"),
+            Entry("Make the spare permanent", (lambda s: plan_keep_spare(s, key),)),
+            Entry(
+                "Give the spare back: the device is well again",
+                (lambda s: plan_drop_spare(s, key),),
+            ),
+        ]
+    return [
+        *entries,
+        Entry(f"Replace several devices of {target.top.name} at once", flow="batch"),
+        Entry("Attach a device", flow="attach"),
+        Entry(
+            f"Expand {target.top.name} to its disks' whole size", (lambda s: plan_expand(s, key),)
+        ),
+    ]
+
+
+def _of_leaf(key: str) -> list[Entry]:
+    return [
+        Entry("Replace this device", flow="replace"),
+        Entry(
+            "Take it offline",
+            (
+                lambda s: plan_offline(s, key),
+                lambda s: plan_offline(s, key, temporary=True),
+            ),
+        ),
+        Entry("Put it online", (lambda s: plan_online(s, key),)),
+        Entry("Detach it", (lambda s: plan_detach(s, key),)),
+        Entry("Clear its errors", (lambda s: plan_clear(s, key),)),
+        Entry("Locate LED on", (lambda s: plan_locate(s, key, on=True),)),
+        Entry("Locate LED off", (lambda s: plan_locate(s, key, on=False),)),
+        *_work("trim", plan_trim, key),
+        *_work("initialize", plan_initialize, key),
+    ]
+
+
+def _work(verb: str, plan: Callable[..., Plan], key: str) -> list[Entry]:
+    return [
+        Entry(f"{change.capitalize()} {verb}", (partial(plan, key=key, change=change),))
+        for change in CHANGES
+    ]
+
+
+def _of_pool() -> list[Entry]:
+    return [
+        Entry("Clear the errors of the pool, or resume it", (plan_clear,)),
+        Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
+        Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
+    ]

@@ -1,0 +1,157 @@
+"""The flow of the tunables pane: list, ask, confirm, set, and round again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from zconsole.errors import ZconsoleError
+from zconsole.tunables.control import Setting
+from zconsole.tunables.limit import likely_limit
+from zconsole.tunables.presets import preset
+from zconsole.ui.actions.ask import AskScreen
+from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
+from zconsole.ui.actions.lines import wrapped
+from zconsole.ui.actions.tunables import TunablesScreen, question_lines, tunable_lines
+from zconsole.ui.draw import Line
+
+if TYPE_CHECKING:
+    from zconsole.ui.actions.console import ActingConsole
+
+Run = Callable[[str | None], AsyncIterator[Said]]
+
+
+async def tunables_flow(console: ActingConsole) -> None:
+    """Show the pane until it is left with Esc."""
+    row = 0
+    while True:
+        settings = tuple(s for s in console.kit.control.list() if s.value is not None)
+        if not settings:
+            raise ZconsoleError("this machine has no ZFS tunables")
+        screen = _screen(console, settings, row)
+        picked = await console.pick(screen)
+        if picked is None:
+            return
+        row = picked
+        try:
+            await _fulfil(console, screen.wish, settings[picked])
+        except ZconsoleError as error:
+            console.notify(str(error), severity="error", markup=False)
+
+
+def _screen(console: ActingConsole, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
+    guid = console.showing.frame.guid if console.showing.frame else None
+    until = frozenset(console.kit.control.due(guid)) if guid else frozenset()
+    look = console.showing.look
+
+    def lines(width: int) -> tuple[Line, ...]:
+        return tunable_lines(settings, until, look, width)
+
+    return TunablesScreen(lines, console.colors, row)
+
+
+async def _fulfil(console: ActingConsole, wish: str, setting: Setting) -> None:
+    if wish == "set":
+        await _ask_value(console, setting)
+    elif wish == "restore":
+        await _restore(console)
+    elif wish == "until":
+        _until_the_end(console)
+    else:
+        await _preset(console, wish)
+
+
+async def _ask_value(console: ActingConsole, setting: Setting) -> None:
+    lines = question_lines(setting, console.showing.look, console.size.width)
+    answer = await console.push_screen_wait(
+        AskScreen(f"SET {setting.tunable.name}", lines, console.colors)
+    )
+    if answer is None:
+        return
+    if not (answer.isascii() and answer.isdigit()):
+        raise ZconsoleError(f"{answer}: not a whole number")
+    name, value = setting.tunable.name, int(answer)
+    if problem := console.kit.control.problem(name, value):
+        raise ZconsoleError(problem)
+    await _confirm_values(console, f"Set {name}", {name: value}, setting.tunable.note)
+
+
+async def _preset(console: ActingConsole, name: str) -> None:
+    frame = console.showing.frame
+    limit = likely_limit(frame) if frame is not None and name == "faster-resilver" else None
+    chosen = preset(name, console.kit.parameters, limit)
+    if not chosen.values:
+        raise ZconsoleError(f"the preset {name} has nothing to change here")
+    aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
+    await _confirm_values(console, f"Preset {name}", chosen.values, aims, *chosen.warnings)
+
+
+async def _confirm_values(
+    console: ActingConsole, title: str, values: Mapping[str, int], *remarks: str
+) -> None:
+    control = console.kit.control
+    said = [
+        Said(f"{name}  {control.setting(name).value} to {value}", "accent")
+        for name, value in values.items()
+    ]
+    said.append(Said("It acts on every pool of this machine, at once."))
+    said.append(Said("The values before are remembered; u puts them back, e at the scan's end."))
+    said += [Said(text, "warning") for text in remarks if text]
+
+    async def run(typed: str | None) -> AsyncIterator[Said]:
+        held = {n: v for n, v in values.items() if control.setting(n).tunable.guarded and v}
+        try:
+            control.set({n: v for n, v in values.items() if n not in held}, console.kit.clock())
+            for name, value in held.items():
+                await console.kit.freeze(name, value)
+        except ZconsoleError as error:
+            yield Said(str(error), "error")
+            return
+        for name in values:
+            yield Said(f"{name} is {control.setting(name).value}", "notice")
+
+    await _show(console, title, said, run)
+
+
+async def _restore(console: ActingConsole) -> None:
+    control = console.kit.control
+    ours = [setting for setting in control.list() if setting.set_by_us is not None]
+    if not ours:
+        raise ZconsoleError("nothing was set from here")
+    said = [
+        Said(f"{s.tunable.name}  {s.value} to {s.original}", "accent")
+        if s.ours
+        else Said(f"{s.tunable.name}  stays {s.value}: somebody else set it", "dim")
+        for s in ours
+    ]
+
+    async def run(typed: str | None) -> AsyncIterator[Said]:
+        for done in control.restore(console.kit.clock()):
+            yield Said(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
+
+    await _show(console, "Put back what was set", said, run)
+
+
+def _until_the_end(console: ActingConsole) -> None:
+    """Have what was set from here go back by itself when the scan of the pool on show ends."""
+    frame = console.showing.frame
+    if frame is None or frame.guid is None:
+        raise ZconsoleError("the pool on show has no GUID to remember this by")
+    if console.denied:
+        raise ZconsoleError(console.denied)
+    goes = console.kit.control.until(frame.guid)
+    console.notify(
+        f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
+        markup=False,
+    )
+
+
+async def _show(console: ActingConsole, title: str, said: Sequence[Said], run: Run) -> None:
+    look = console.showing.look
+    told = [*said, *([Said(console.denied, "error")] if console.denied else [])]
+
+    def body(width: int) -> tuple[Line, ...]:
+        return tuple(line for s in told for line in wrapped(s.text, s.role, look, width))
+
+    deed = Deed(title, body, run, barred=bool(console.denied))
+    await console.push_screen_wait(ConfirmScreen([deed], look, console.colors))

@@ -1,0 +1,140 @@
+"""What the console keeps an eye on while actions go on: fresh frames, ends, effects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from zconsole.actions.look import situation_of
+from zconsole.actions.plan import Facts, Outcome, Plan
+from zconsole.errors import UnavailableError
+from zconsole.frame import Frame
+from zconsole.model import Event
+from zconsole.tunables.effect import Effect, Point, measure
+from zconsole.tunables.memory import Change
+from zconsole.ui.actions.tunables import change_text
+from zconsole.ui.feed import Feed, Update
+
+KEPT = 3600
+"""Points of issue rate and latency kept for each pool."""
+
+HURRY = 0.5
+"""Seconds between samples while an action waits for a fresh one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A plan whose commands are done, on its way to its end."""
+
+    plan: Plan
+    facts: Facts
+
+
+class Watch:
+    """Sees every round of frames before the console shows it."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._rounds = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._frames: dict[str, Frame] = {}
+        self._following: list[Followed] = []
+        self._points: dict[str, deque[Point]] = {}
+        self._scanning: set[str] = set()
+
+    def take(self, update: Update) -> None:
+        """A round has come: wake whoever waits for a fresh frame, keep its rates."""
+        self._rounds += 1
+        for frame in update.frames:
+            self._frames[frame.pool] = frame
+            points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
+            points.append(Point(frame.t, _issue_rate(frame), _latency(frame)))
+        for wanted, future in self._waiting:
+            if self._rounds >= wanted and not future.done():
+                future.set_result(None)
+        self._waiting = [waiter for waiter in self._waiting if not waiter[1].done()]
+
+    async def fresh(self, pool: str) -> Frame:
+        """A frame of a pool that was sampled after this was asked.
+
+        The round under way may be older than the question, so the second one counts. Raises
+        UnavailableError when the pool is not in it.
+        """
+        before = self._feed.interval
+        if before > HURRY:
+            self._feed.set_interval(HURRY)
+        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._rounds + 2, came))
+        try:
+            await came
+        finally:
+            if before > HURRY:
+                self._feed.set_interval(before)
+        if pool not in self._frames:
+            raise UnavailableError(f"{pool} is no longer there")
+        return self._frames[pool]
+
+    def follow(self, plan: Plan, facts: Facts) -> None:
+        """Watch for the plan's end from now on."""
+        if plan.follow is not None:
+            self._following.append(Followed(plan, facts))
+
+    def ended(self) -> Iterator[tuple[Plan, Outcome]]:
+        """The followed plans whose end the newest frames show; each is told once."""
+        for followed in list(self._following):
+            frame = self._frames.get(followed.plan.pool)
+            if frame is None or followed.plan.follow is None or frame.root is None:
+                continue
+            outcome = followed.plan.follow(situation_of(frame, followed.facts))
+            if outcome is not None:
+                self._following.remove(followed)
+                yield followed.plan, outcome
+
+    def scans_over(self) -> Iterator[Frame]:
+        """The pools whose last running scan has just ended."""
+        for pool, frame in self._frames.items():
+            running = any(view.scan.active for view in frame.scans)
+            if running:
+                self._scanning.add(pool)
+            elif pool in self._scanning and not frame.problem:
+                self._scanning.discard(pool)
+                yield frame
+
+    def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> Effect:
+        """What a change did to the scan of a pool, as far as it was watched."""
+        return measure(self._points.get(pool, ()), change.t, [c.t for c in changes])
+
+    def marked(self, frame: Frame, changes: tuple[Change, ...]) -> Frame:
+        """The frame with the changes of tunables among its events, in their order."""
+        if not changes:
+            return frame
+        marks = [
+            Event(
+                c.t,
+                "tunable",
+                change_text(c, self.effect(frame.pool, c, changes)),
+                "notice",
+                origin="console",
+            )
+            for c in changes
+            if c.t <= frame.t
+        ]
+        merged = sorted((*frame.events, *marks), key=lambda event: event.t)
+        return replace(frame, events=tuple(merged))
+
+
+def _issue_rate(frame: Frame) -> float | None:
+    scan = frame.scan
+    return scan.issue_rate if scan is not None and scan.scan.state == "running" else None
+
+
+def _latency(frame: Frame) -> float | None:
+    """Mean wait of the pool's devices: what other I/O feels beside the scan."""
+    known = [
+        row.rates.latency
+        for row in frame.rows
+        if not row.vdev.children and row.rates.latency is not None
+    ]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,174 @@
+"""Flows that ask before there is a plan: which device, for which place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zconsole.actions.batch import plan_batch
+from zconsole.actions.candidates import Candidate, ranked, spares
+from zconsole.actions.device import Device
+from zconsole.actions.gather import with_temperatures
+from zconsole.actions.growth import plan_attach
+from zconsole.actions.plan import Situation
+from zconsole.actions.replace import Swap, leftover, plan_replace
+from zconsole.actions.spares import plan_give_back
+from zconsole.actions.target import Target, find, key_of
+from zconsole.errors import ZconsoleError
+from zconsole.ui.actions.ask import AskScreen
+from zconsole.ui.actions.lines import candidate_lines, wrapped
+from zconsole.ui.draw import Line, Span, fit
+from zconsole.ui.screens import PickScreen
+
+if TYPE_CHECKING:
+    from zconsole.ui.actions.console import ActingConsole
+
+OTHER = "another path: a file, or a device that is not listed"
+
+Flow = Callable[["ActingConsole", str], Awaitable[None]]
+
+
+async def replace_flow(console: ActingConsole, key: str, give_back: bool = False) -> None:
+    """Pick the new device for a place, then its plan, healing or sequential."""
+    situation = await console.situation()
+    target = _device(situation, key)
+    new = await _pick_device(console, situation, target, f"REPLACE {target.name} BY")
+    if new is None:
+        return
+    if give_back:
+        ways = [lambda s, q=q: plan_give_back(s, key, new, q) for q in (False, True)]
+    else:
+        ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
+    await console.confirm(ways, (new,))
+
+
+async def attach_flow(console: ActingConsole, key: str) -> None:
+    """Pick the device to add to a mirror, a disk or a raidz."""
+    situation = await console.situation()
+    target = find(situation.pool, key)
+    if target is None:
+        raise ZconsoleError("put the cursor on a vdev of the pool first")
+    new = await _pick_device(console, situation, target, f"ATTACH TO {target.name}")
+    if new is not None:
+        await console.confirm([lambda s: plan_attach(s, key, new)], (new,))
+
+
+async def batch_flow(console: ActingConsole, key: str) -> None:
+    """Give the devices of a vdev their new ones, one after another, then one plan for all."""
+    situation = await console.situation()
+    target = find(situation.pool, key)
+    if target is None:
+        raise ZconsoleError("put the cursor on a vdev of the pool first")
+    olds = [_at(situation, leaf_key) for leaf_key in _leaf_keys(situation, target)]
+    chosen: dict[str, str] = {}
+    row = 0
+    while True:
+        picked = await console.pick(_batch_screen(console, target, olds, chosen, row))
+        if picked is None:
+            return
+        if picked == len(olds):
+            break
+        row = picked
+        old = olds[picked]
+        new = await _pick_device(
+            console, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
+        )
+        if new is not None:
+            chosen[old.key] = new
+            row = min(picked + 1, len(olds))
+    swaps = tuple(Swap(old, new) for old, new in chosen.items())
+    ways = [lambda s, q=q: plan_batch(s, swaps, q) for q in (False, True)]
+    await console.confirm(ways, tuple(chosen.values()))
+
+
+async def _pick_device(
+    console: ActingConsole,
+    s: Situation,
+    target: Target,
+    title: str,
+    taken: frozenset[str] = frozenset(),
+) -> str | None:
+    """The path of the device chosen from the machine's, the pool's spares, or typed."""
+    facts = s.facts
+    warm = await with_temperatures(console.kit.runner, facts.devices)
+    free = spares(s.pool)
+    listed = [
+        Candidate(Device(path, model="hot spare of this pool", size=spare.size_bytes))
+        for path, spare in free.items()
+    ]
+    listed += [
+        candidate
+        for candidate in ranked(s.pool, target, replace(facts, devices=warm))
+        if candidate.device.path not in taken and candidate.device.path not in free
+    ]
+    look = console.showing.look
+
+    def lines(width: int) -> tuple[Line, ...]:
+        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
+
+    chosen = await console.pick(PickScreen(look.text(title), lines, console.colors, wide=True))
+    if chosen is None:
+        return None
+    if chosen < len(listed):
+        return listed[chosen].device.path
+    return await _ask_path(console)
+
+
+async def _ask_path(console: ActingConsole) -> str | None:
+    text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
+    lines = tuple(wrapped(text, "dim", console.showing.look, console.size.width))
+    path = await console.push_screen_wait(AskScreen("PATH", lines, console.colors))
+    if path is not None and not path.startswith("/"):
+        raise ZconsoleError(f"{path}: not an absolute path")
+    return path
+
+
+def _batch_screen(
+    console: ActingConsole, target: Target, olds: list[Target], chosen: dict[str, str], row: int
+) -> PickScreen:
+    look = console.showing.look
+    arrow = "->" if look.glyphs.is_ascii else "→"
+
+    def lines(width: int) -> tuple[Line, ...]:
+        room = max(12, width // 3)
+        rows: list[Line] = [
+            (
+                Span(f"  {fit(look.text(old.name), room, ellipsis=look.glyphs.ellipsis)} "),
+                Span(f"{fit(old.vdev.state, 9)} {arrow} ", "dim"),
+                Span(
+                    look.text(chosen.get(old.key, "stays")),
+                    "accent" if old.key in chosen else "dim",
+                ),
+            )
+            for old in olds
+        ]
+        return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
+
+    title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
+    return PickScreen(title, lines, console.colors, start=row, wide=True)
+
+
+def _device(s: Situation, key: str) -> Target:
+    """The device a replace is about: of a spare or replacing group, the one that failed."""
+    target = find(s.pool, key)
+    if target is None:
+        raise ZconsoleError("put the cursor on a device of the pool first")
+    if target.vdev.children and leftover(target.vdev):
+        first = key_of(s.pool, target.vdev.children[0])
+        target = find(s.pool, first) if first else None
+    if target is None or target.vdev.children:
+        raise ZconsoleError("put the cursor on a device: a vdev is replaced disk by disk")
+    return target
+
+
+def _leaf_keys(s: Situation, target: Target) -> list[str]:
+    keys = (key_of(s.pool, leaf) for leaf in target.top.leaves())
+    return [key for key in keys if key is not None]
+
+
+def _at(s: Situation, key: str) -> Target:
+    target = find(s.pool, key)
+    if target is None:
+        raise ZconsoleError("the pool has changed; look again")
+    return target
