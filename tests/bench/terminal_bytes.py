@@ -39,7 +39,9 @@ class Written:
         return sum(self.bursts) / len(self.bursts) if self.bursts else 0.0
 
 
-def watch(command: Sequence[str], columns: int, lines: int, seconds: float) -> Written:
+def watch(
+    command: Sequence[str], columns: int, lines: int, seconds: float, warm_up: float = WARM_UP
+) -> Written:
     """Run ``command`` on a terminal of that size and count what it writes once started."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -51,7 +53,7 @@ def watch(command: Sequence[str], columns: int, lines: int, seconds: float) -> W
         os.execvpe(command[0], list(command), environ)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     try:
-        _read(terminal, WARM_UP)
+        _read(terminal, warm_up)
         began = time.monotonic()
         bursts = _read(terminal, seconds)
         return Written(time.monotonic() - began, tuple(bursts))

@@ -1,0 +1,215 @@
+"""Every flow by keys, on the simulated pool."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import acting
+from zconsole.sources.base import Capabilities
+from zconsole.ui.actions.confirm import ConfirmScreen
+from zconsole.ui.actions.keys import ACTIONS
+
+RUN = ("tab", "enter")
+
+
+def commands(a) -> list[list[str]]:
+    return [step["argv"][1:] for r in a.log if r["event"] == "action" for step in r["steps"]]
+
+
+async def test_a_scrub_is_paused_resumed_and_stopped():
+    async with acting("mirror-scrub") as a:
+        assert "Pause the scrub" in await a.press("S")
+        said = await a.press("enter")
+        assert "zpool scrub -p mirrors" in said
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        await a.press(*RUN)
+        assert commands(a) == [["scrub", "-p", "mirrors"]]
+        assert "Done." in a.screen
+        await a.press("escape", "S", "enter")
+        assert "Resume the scrub" in a.screen
+        await a.press(*RUN, "escape")
+        assert commands(a)[-1] == ["scrub", "mirrors"]
+        await a.press("S", "j", "enter")
+        assert "What cannot be undone" in a.screen
+        await a.press(*RUN)
+        assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
+
+
+async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "enter", "enter")
+        assert not isinstance(a.app.screen, ConfirmScreen)
+        assert a.log == []
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_escape_and_q_leave_a_plan_without_running_it(key):
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "enter", key)
+        assert not isinstance(a.app.screen, ConfirmScreen)
+        assert a.log == []
+
+
+async def test_the_whole_story_of_a_failed_disk():
+    """A disk has failed, is replaced, watched, sped up; the tunables go back by themselves."""
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        said = await a.press("R")
+        assert said.index("bay15") < said.index("too small")
+        said = await a.press("j", "enter")
+        assert "1 more device may fail in raidz2-0" in said
+        await a.press(*RUN, "escape")
+        assert commands(a)[0][0] == "replace"
+        said = await a.pass_time(1800)
+        assert "replacing" in said
+        before = a.kit.control.setting("zfs_resilver_min_time_ms").value
+        await a.press("T", "f", *RUN, "escape", "e", "escape")
+        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 2 * before
+        for _ in range(30):
+            await a.pass_time(3600, 600)
+            if any(r["event"] == "ended" for r in a.log):
+                break
+        await a.pass_time(60)
+        (end,) = [r for r in a.log if r["event"] == "ended"]
+        assert end["ok"]
+        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == before
+        assert "replacing" not in a.screen
+
+
+async def test_a_faster_preset_makes_the_simulated_resilver_faster():
+    async with acting("resilver") as a:
+        await a.pass_time(600)
+        slow = a.app.showing.frame.scan.issue_rate
+        await a.press("T", "f", *RUN, "escape", "escape")
+        await a.pass_time(900)
+        assert a.app.showing.frame.scan.issue_rate > slow
+        (change, *_) = a.kit.control.changes()
+        effect = a.app.watch_.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
+        assert effect.gain is not None
+        assert effect.gain > 0
+        assert any(e.name == "tunable" for e in a.app.showing.frame.events)
+
+
+async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
+    async with acting("resilver") as a:
+        await a.press("T", "enter", *"5000", "enter")
+        assert "3000 to 5000" in a.screen
+        await a.press(*RUN, "escape")
+        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 5000
+        assert "was 3000" in a.screen
+        await a.press("enter", *"99999999", "enter")
+        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 5000
+        await a.press("u", *RUN, "escape")
+        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 3000
+
+
+async def test_a_one_way_plan_needs_the_name_typed():
+    async with acting("second-replace") as a:
+        assert "Restart the resilver" in await a.press("S")
+        await pick(a, "Restart the resilver")
+        assert "type tank" in a.screen or "tank" in a.app.screen.deed.title
+        if a.app.screen.deed.typed:
+            await a.press("tab", "enter")
+            assert commands(a) == []
+
+
+async def pick(a, text: str) -> None:
+    """Choose a line of the menu that is open."""
+    lines = [line.strip() for line in a.screen.splitlines()[1:]]
+    row = next(i for i, line in enumerate(lines) if line.startswith(text))
+    await a.press(*["j"] * row, "enter")
+
+
+async def test_detach_backs_a_replace_out_once_its_name_is_typed():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        await a.press("R", "j", "enter", *RUN, "escape")
+        await a.pass_time(120)
+        await a.to("bay15")
+        await a.press("A")
+        await pick(a, "Detach it")
+        assert "the replace is over" in a.screen
+        await a.press("tab", "enter")
+        assert commands(a)[-1][0] == "replace"
+        await a.press("shift+tab", "shift+tab", *"bay15", "enter")
+        assert commands(a)[-1][0] == "detach"
+        await a.press("escape")
+        await a.pass_time(120)
+        assert "backed out" in [r for r in a.log if r["event"] == "ended"][0]["text"]
+
+
+async def test_a_batch_is_put_together_and_run_as_one():
+    async with acting("failed-disk", size=(110, 40)) as a:
+        await a.to("bay09")
+        await a.press("A")
+        await pick(a, "Replace several devices")
+        assert "REPLACE DEVICES OF mirror-1" in a.screen
+        await a.press("enter")
+        await pick(a, "bay16")
+        assert "the plan for these 1" in a.screen
+        await a.press("G", "enter")
+        assert "order: bay09" in a.screen
+        assert "must stay plugged in" in a.screen
+        await a.press(*RUN)
+        assert commands(a)[0][0] == "replace"
+
+
+async def test_a_device_can_be_taken_offline_in_two_ways():
+    async with acting("healthy") as a:
+        await a.to("ata")
+        await a.press("A")
+        await pick(a, "Take it offline")
+        assert "reboot too" in a.screen
+        assert "until the next reboot" in await a.press("v")
+        await a.press("v", *RUN)
+        assert commands(a)[0][0] == "offline"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"read_only": True}, "read-only"),
+        ({"capabilities": Capabilities("json", denied="not root")}, "not root"),
+        ({"capabilities": Capabilities("replay", live=False)}, "recording"),
+    ],
+)
+async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(
+    options, reason
+):
+    async with acting("mirror-scrub", **options) as a:
+        assert all(not offer.enabled for offer in a.app.showing.offers)
+        said = await a.press("S", "enter")
+        assert "To run by hand" in said
+        assert "zpool scrub -p mirrors" in said
+        assert reason in said
+        await a.press("tab", "enter", "tab", "enter")
+        assert a.log == []
+
+
+async def test_help_lists_the_action_keys():
+    async with acting("mirror-scrub", size=(100, 70)) as a:
+        said = await a.press("question_mark")
+        for key in ACTIONS:
+            assert key.text in said
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
+async def test_every_screen_can_be_drawn_at_every_size(size):
+    async with acting("failed-disk", size=size) as a:
+        await a.to("bay05")
+        for keys in (("A",), ("escape", "R"), ("enter",), ("escape", "T"), ("enter",)):
+            said = await a.press(*keys)
+            assert said.strip()
+            assert max(map(len, said.splitlines())) <= size[0]
+
+
+async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
+    async with acting("mirror-scrub") as a:
+        a.kit.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
+        monkeypatch.setattr(
+            type(a.kit.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
+        )
+        a.app.offer_to_put_back()
+        await a.settle()
+        assert any("T, then u" in n.message for n in a.app._notifications)

@@ -1,0 +1,145 @@
+"""The console in a real pseudo-terminal: how it ends, and what it sends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tests.bench.terminal_bytes import BUDGET, watch
+from zconsole.errors import ExitCode
+
+DEMO = [sys.executable, "-m", "zconsole", "demo"]
+PATIENCE = 20.0
+RESTORED = b"\x1b[?1049l"
+
+
+class Terminal:
+    """One end of a pseudo-terminal with the demo on the other."""
+
+    def __init__(self, pid, master):
+        self.pid, self.master, self.seen, self.code = pid, master, b"", None
+
+    def size(self, columns, lines):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def press(self, keys):
+        os.write(self.master, keys)
+
+    def read_until(self, wanted, patience=PATIENCE):
+        end = time.monotonic() + patience
+        while wanted not in self.seen:
+            left = end - time.monotonic()
+            assert left > 0, self.seen[-300:]
+            if select.select([self.master], [], [], left)[0]:
+                self.seen += os.read(self.master, 65536)
+
+    def wait(self, patience=PATIENCE):
+        """The exit code, reading on meanwhile; fails when it takes too long."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                self.code = os.waitstatus_to_exitcode(status)
+                return self.code
+            self._drain()
+        raise AssertionError("still running")
+
+    def _drain(self):
+        if self.master >= 0 and select.select([self.master], [], [], 0.05)[0]:
+            try:
+                self.seen += os.read(self.master, 65536)
+            except OSError:
+                self.hang_up()
+
+    def hang_up(self):
+        os.close(self.master)
+        self.master = -1
+
+
+@contextmanager
+def demo(columns=80, lines=24, **environ):
+    pid, master = pty.fork()
+    if pid == 0:
+        settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+        os.execve(sys.executable, DEMO, os.environ | settings | environ)
+    terminal = Terminal(pid, master)
+    terminal.size(columns, lines)
+    try:
+        terminal.read_until(b"ETA")
+        yield terminal
+    finally:
+        if terminal.code is None:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        if terminal.master >= 0:
+            terminal.hang_up()
+
+
+def test_q_leaves_with_0_and_gives_the_terminal_back():
+    with demo() as terminal:
+        terminal.press(b"q")
+        assert terminal.wait() == ExitCode.OK
+        assert RESTORED in terminal.seen
+
+
+def test_control_c_leaves_with_130():
+    with demo() as terminal:
+        terminal.press(b"\x03")
+        assert terminal.wait() == ExitCode.INTERRUPTED
+        assert RESTORED in terminal.seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_in_order(number):
+    with demo() as terminal:
+        os.kill(terminal.pid, number)
+        assert terminal.wait() == ExitCode.INTERRUPTED
+        assert RESTORED in terminal.seen
+
+
+def test_a_terminal_that_is_gone_ends_the_process():
+    with demo() as terminal:
+        terminal.hang_up()
+        assert terminal.wait() != ExitCode.OK
+
+
+def test_a_new_size_is_drawn():
+    with demo() as terminal:
+        terminal.seen = b""
+        terminal.size(120, 40)
+        terminal.read_until(b"\x1b[40;1H")
+
+
+def test_a_reader_that_stops_reading_does_not_stop_the_keys():
+    with demo(200, 50) as terminal:
+        os.kill(terminal.pid, 0)
+        end = time.monotonic() + 4
+        while (left := end - time.monotonic()) > 0:
+            select.select([], [], [], left)
+        terminal.press(b"q")
+        assert terminal.wait() == ExitCode.OK
+
+
+def test_a_refresh_stays_within_its_bytes():
+    written = watch([*DEMO, "--scenario", "thousand"], 80, 24, 4.0, warm_up=4.0)
+    assert written.bursts
+    assert written.mean <= BUDGET
+    assert len(written.bursts) <= written.seconds + 2
+
+
+def test_without_color_no_color_is_sent():
+    with demo(NO_COLOR="1") as terminal:
+        terminal.press(b"q")
+        terminal.wait()
+        assert b"38;2;" not in terminal.seen
+        assert b"48;2;" not in terminal.seen
