@@ -6,6 +6,7 @@ every ``zpool`` command hangs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,13 +46,8 @@ def module_version(root: Path = ROOT) -> str | None:
 
 def version_tuple(version: str | None) -> tuple[int, ...]:
     """``2.3.9`` as numbers to compare, () when unknown."""
-    numbers = []
-    for part in (version or "").split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))] or part
-        if not digits.isdigit():
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)
+    match = re.match(r"\d+(?:\.\d+)*", version or "")
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def _word(path: Path) -> str:

@@ -82,7 +82,7 @@ class PoolWatch:
 
     def take(self) -> Reading | None:
         """What the finished read gave; None, with ``problem`` set, when it gave nothing."""
-        if self.hanging or self._task is None:
+        if self._task is None:
             return None
         if not self._task.done():
             self._problem = f"no answer for {self._clocks.steady() - self._began:.0f} s"

@@ -209,3 +209,9 @@ def system(
     return System(
         runner or CannedRunner({}), spawner or FakeSpawner({}), root, clocks, deadline=deadline
     )
+
+
+async def settle() -> None:
+    """Some turns of the loop, in which the pipes of abandoned processes close."""
+    for _ in range(5):
+        await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.unit.sources.source_fakes import FakeProcess, FakeSpawner, helper
+from tests.unit.sources.source_fakes import FakeProcess, FakeSpawner, helper, settle
 from zconsole.sources.libzfs.client import CRASHES_ALLOWED, LibzfsReader
 from zconsole.sources.libzfs.helper import Helper
 from zconsole.sources.libzfs.library import LibraryUnusableError
@@ -205,6 +205,7 @@ async def test_a_real_helper_that_never_answers_delays_neither_read_nor_close(de
     reading.cancel()
     assert time.monotonic() - began < 1.0
     await asyncio.wait((reading,))
+    await settle()
 
 
 async def test_the_helper_module_starts_and_leaves_when_its_input_closes():
@@ -219,4 +220,4 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_closes():
         while process.alive:
             await asyncio.sleep(0)
     process.abandon()
-    await asyncio.sleep(0)
+    await settle()

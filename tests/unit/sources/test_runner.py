@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.unit.sources.source_fakes import settle
 from zconsole.sources.runner import DeadlineError, ProcessRunner, find_command, zfs_environment
 
 
@@ -40,7 +41,7 @@ async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
     process.write("two")
     assert [await process.readline(), await process.readline()] == ["got one", "got two"]
     process.abandon()
-    await asyncio.sleep(0)
+    await settle()
     assert await process.readline() is None
     assert await process.readline() is None
 
@@ -54,7 +55,7 @@ async def test_the_last_words_of_a_process_are_kept():
             await asyncio.sleep(0)
     assert process.stderr == "why\n"
     process.abandon()
-    await asyncio.sleep(0)
+    await settle()
 
 
 def test_the_environment_makes_zpool_plain_and_findable():

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from tests.unit.sources.source_fakes import (
+    CONFIG,
+    HANG,
+    STATUS,
+    TEXT,
+    CannedRunner,
+    FakeProcess,
+    FakeSpawner,
+    helper,
+    machine,
+    printed,
+    set_state,
+    settle,
+    system,
+)
+from zconsole.decode import decode
+from zconsole.errors import NotFoundError, UnavailableError
+from zconsole.sources import live
+from zconsole.sources.live import LOCK_HELD, LiveSource
+from zconsole.sources.record import Recorder
+from zconsole.sources.replay import ReplaySource
+
+JSON = {
+    ("zpool", "status", "-jP"): printed(json.dumps(STATUS)),
+    ("zpool", "status", "-j"): printed(json.dumps(STATUS)),
+    ("zpool", "status", "-jvP"): printed(json.dumps(STATUS)),
+    ("zpool", "list"): printed('{"pools": {}}'),
+}
+PLAIN = {("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")}
+
+
+def config_of(pool):
+    return {"config": {**CONFIG, "name": pool}}
+
+
+def spawner(answer=config_of) -> FakeSpawner:
+    return FakeSpawner({"helper": lambda: helper(answer), "zpool": FakeProcess})
+
+
+def source(tmp_path, pools=None, answers=None, spawn=None, **options) -> LiveSource:
+    root = machine(tmp_path, pools or {"tank": "ONLINE"}, options.pop("version", "2.3.9-1"))
+    runner = CannedRunner(JSON if answers is None else answers)
+    chosen = options.pop("names", ())
+    prefer = options.pop("prefer", None)
+    return LiveSource(chosen, 1.0, prefer, system(root, runner, spawn or spawner(), **options))
+
+
+async def recording(tmp_path) -> str:
+    path = str(tmp_path / "recording")
+    taken = source(tmp_path)
+    with Recorder(path) as recorder:
+        for _ in range(3):
+            recorder.write(await taken.sample())
+    await taken.aclose()
+    return path
+
+
+@pytest.fixture(params=["libzfs", "json", "text", "replay", "demo"])
+async def any_source(request, tmp_path):
+    """Every source of samples, for what all of them promise."""
+    if request.param == "replay":
+        made = ReplaySource(await recording(tmp_path), None)
+    elif request.param == "demo":
+        from zconsole.sim.source import SimulatedSource
+
+        made = SimulatedSource()
+    else:
+        answers = PLAIN if request.param == "text" else JSON
+        made = source(tmp_path, answers=answers, prefer=request.param)
+    yield made
+    await made.aclose()
+    await settle()
+
+
+async def test_every_source_gives_samples_the_decoder_reads(any_source):
+    for _ in range(2):
+        raws = await any_source.sample()
+        assert raws
+        for raw in raws:
+            (sample,) = decode(raw)
+            assert sample.pool.name == raw["pool"]
+            assert sample.pool.state in ("ONLINE", "DEGRADED")
+            assert sample.source == any_source.capabilities.name
+            assert list(sample.pool.root.leaves())
+
+
+async def test_every_source_may_be_closed_at_once_and_twice(any_source):
+    await any_source.aclose()
+    await any_source.aclose()
+
+
+async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
+    made = source(tmp_path)
+    (raw,) = await made.sample()
+    assert (raw["t"], raw["clock"], raw["boot"]) == (1000.0, 50.0, "b00t")
+    assert (raw["kstat"], raw["version"], raw["source"]) == ("ONLINE", "2.3.9", "libzfs")
+    assert raw["devices"] == {"/dev/sda1": ("sda1",)}
+    assert [row[2] for row in raw["diskstats"]] == ["sda1"]
+    assert raw["host"]["arc_bytes"] == 4096
+    assert raw["message"]["errors"] == []
+    (sample,) = decode(raw)
+    assert next(sample.pool.root.leaves()).block.names == ("sda1",)
+    await made.aclose()
+
+
+async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
+    made = source(tmp_path)
+    first, second = await made.sample(), await made.sample()
+    assert "cpu" not in first[0]["host"]
+    assert 0 <= second[0]["host"]["cpu"] <= 1
+    await made.aclose()
+
+
+async def test_an_unknown_pool_is_not_found(tmp_path):
+    made = source(tmp_path, names=("tank", "nix"))
+    with pytest.raises(NotFoundError, match="no such pool: nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_no_zfs_says_so(tmp_path):
+    with pytest.raises(UnavailableError, match="no ZFS on this machine"):
+        await LiveSource((), system=system(tmp_path)).sample()
+
+
+async def test_a_device_nobody_may_open_says_so(tmp_path, monkeypatch):
+    made = source(tmp_path)
+    monkeypatch.setattr(live.os, "access", lambda path, mode: False)
+    with pytest.raises(UnavailableError, match="permission denied"):
+        await made.sample()
+
+
+@pytest.mark.parametrize("state", ["SUSPENDED", "UNAVAIL"])
+async def test_a_pool_whose_word_is_bad_is_never_asked(tmp_path, state):
+    asked = []
+    spawn = spawner(lambda pool: asked.append(pool) or config_of(pool))
+    made = source(tmp_path, {"tank": state, "fine": "ONLINE"}, spawn=spawn)
+    fine, tank = await made.sample()
+    assert fine["libzfs"]["name"] == "fine"
+    assert state in tank["problem"]
+    assert tank["kstat"] == state
+    assert asked == ["fine"]
+    assert decode(tank)[0].kstat == state
+    await made.aclose()
+
+
+async def test_a_pool_that_recovers_is_read_again(tmp_path):
+    made = source(tmp_path, {"tank": "SUSPENDED"})
+    assert "problem" in (await made.sample())[0]
+    set_state(tmp_path, "tank", "ONLINE")
+    assert "libzfs" in (await made.sample())[0]
+    await made.aclose()
+
+
+async def test_an_exported_pool_is_said_to_be_gone_and_a_new_one_appears(tmp_path):
+    made = source(tmp_path)
+    await made.sample()
+    folder = tmp_path / "proc/spl/kstat/zfs/tank"
+    (folder / "state").unlink()
+    folder.rmdir()
+    set_state(tmp_path, "new", "ONLINE")
+    new, tank = await made.sample()
+    assert new["libzfs"]["name"] == "new"
+    assert tank["problem"] == "not imported any more"
+    await made.aclose()
+
+
+async def test_a_stuck_pool_keeps_its_word_and_the_others_go_on(tmp_path):
+    spawn = spawner(lambda pool: None if pool == "stuck" else config_of(pool))
+    made = source(tmp_path, {"stuck": "ONLINE", "fine": "ONLINE"}, spawn=spawn, deadline=0.02)
+    fine, stuck = await made.sample()
+    assert "libzfs" in fine
+    assert "no answer" in stuck["problem"]
+    helpers = len(spawn.started)
+    for _ in range(3):
+        fine, stuck = await made.sample()
+        assert "libzfs" in fine
+        assert "no answer" in stuck["problem"]
+    started = [each for each in spawn.started[helpers:] if not each.abandoned]
+    assert len(started) == 1, "a hung pool must not be asked again while its call is stuck"
+    await made.aclose()
+
+
+async def test_when_no_pool_answers_the_lock_is_named(tmp_path):
+    spawn = spawner(lambda pool: None)
+    made = source(tmp_path, {"a": "ONLINE", "b": "ONLINE"}, spawn=spawn, deadline=0.02)
+    await made.sample()
+    raws = await made.sample()
+    assert [raw["problem"] for raw in raws] == [LOCK_HELD, LOCK_HELD]
+    assert all(raw["kstat"] == "ONLINE" for raw in raws)
+    await made.aclose()
+
+
+async def test_one_stuck_pool_alone_is_told_from_the_lock_by_asking_another(tmp_path):
+    spawn = spawner(lambda pool: None if pool == "stuck" else config_of(pool))
+    pools = {"stuck": "ONLINE", "other": "ONLINE"}
+    made = source(tmp_path, pools, spawn=spawn, deadline=0.02, names=("stuck",))
+    for _ in range(3):
+        (raw,) = await made.sample()
+        await settle()
+    assert raw["problem"] != LOCK_HELD
+    await made.aclose()
+
+
+async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "PATIENCE", 0.01)
+    process = helper(lambda pool: None)
+    spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
+    made = source(tmp_path, spawn=spawn, deadline=30)
+    made._interval = 0.01
+    answer = json.dumps({"pool": "tank", **config_of("tank")})
+    first = asyncio.create_task(made.sample())
+    await asyncio.sleep(0.05)
+    assert not first.done()
+    process.say(answer)
+    assert "libzfs" in (await first)[0]
+    assert "no answer" in (await made.sample())[0]["problem"]
+    process.say(answer)
+    assert "libzfs" in (await made.sample())[0]
+    await made.aclose()
+
+
+async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
+    made = source(tmp_path, spawn=spawner(lambda pool: None), deadline=60)
+    sampling = asyncio.create_task(made.sample())
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    sampling.cancel()
+    await made.aclose()
+    assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("hello", "reason"),
+    [
+        ('{"unusable": "no libzfs.so.6 on this machine"}', "no libzfs.so.6 on this machine"),
+        ('{"ready": "libzfs.so.6"}', "vdev_stats has 3 entries"),
+    ],
+)
+async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reason):
+    def answer(line):
+        return (json.dumps({"pool": "tank", "error": reason}),)
+
+    makers = {"helper": lambda: FakeProcess([hello], answer), "zpool": FakeProcess}
+    made = source(tmp_path, spawn=FakeSpawner(makers))
+    (raw,) = await made.sample()
+    assert raw["source"] == "json"
+    assert made.capabilities.name == "json"
+    assert made.capabilities.reason == f"libzfs: {reason}"
+    await made.aclose()
+
+
+async def test_an_old_zpool_is_read_as_text_with_the_reason(tmp_path):
+    makers = {"zpool": FakeProcess}
+    made = source(tmp_path, answers=PLAIN, spawn=FakeSpawner(makers), version="2.1.11-1")
+    (raw,) = await made.sample()
+    assert (raw["source"], raw["text"]) == ("text", TEXT)
+    assert "zpool 2.1.11 has no JSON" in made.capabilities.reason
+    await made.aclose()
+
+
+@pytest.mark.parametrize("prefer", ["json", "text"])
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (HANG, "no answer"),
+        (printed("", 1, "cannot open 'tank': no such pool\n"), "not imported any more"),
+        (printed("", 1, "internal error: out of memory\n"), "internal error: out of memory"),
+        (printed("", 139), "exit status 139"),
+    ],
+)
+async def test_a_failing_zpool_is_a_problem_and_no_exception(tmp_path, prefer, answer, problem):
+    made = source(tmp_path, answers={("zpool",): answer}, prefer=prefer)
+    for _ in range(2):
+        (raw,) = await made.sample()
+        assert problem in raw["problem"]
+        assert not {"libzfs", "status", "text"} & raw.keys()
+    await made.aclose()
+
+
+@pytest.mark.parametrize("stdout", ["", "garbage", '{"pools": {"tank": {"name', "[1]", "{}"])
+async def test_damaged_json_is_a_problem(tmp_path, stdout):
+    made = source(tmp_path, answers={("zpool",): printed(stdout)}, prefer="json")
+    (raw,) = await made.sample()
+    assert raw["problem"].startswith("zpool status printed no")
+    await made.aclose()
+
+
+async def test_a_hung_zpool_is_not_started_again_before_it_is_gone(tmp_path):
+    made = source(tmp_path, answers={("zpool",): HANG}, prefer="text")
+    runner = made._system.runner
+    for _ in range(3):
+        await made.sample()
+    assert len([argv for argv in runner.asked if argv[1] == "status"]) == 1
+    runner.stuck = False
+    await made.sample()
+    assert len([argv for argv in runner.asked if argv[1] == "status"]) == 2
+    await made.aclose()
+
+
+async def test_no_zpool_at_all_is_a_problem_with_every_reason(tmp_path):
+    made = source(tmp_path, answers={}, spawn=FakeSpawner({}))
+    (raw,) = await made.sample()
+    assert "no way to read the pool" in raw["problem"]
+    assert "libzfs" in raw["problem"]
+    await made.aclose()
