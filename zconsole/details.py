@@ -39,9 +39,24 @@ async def machine_details(path: str) -> Pairs:
 
     try:
         async with asyncio.timeout(DEADLINE):
-            return described(await asyncio.to_thread(device_facts, path))
+            facts = described(await asyncio.to_thread(device_facts, path))
     except (TimeoutError, OSError):
+        facts = ()
+    return (*facts, *await _signs(path))
+
+
+async def _signs(path: str) -> Pairs:
+    """What SMART and the kernel's log say of it; for root only, who may ask."""
+    from zconsole.errorwatch.gather import kernel_messages, log_names, smart_of
+    from zconsole.sources.host import is_root
+    from zconsole.sources.runner import ProcessRunner
+
+    if not is_root() or not path.startswith("/"):
         return ()
+    runner, names = ProcessRunner(), log_names(path)
+    smart, lines = await asyncio.gather(smart_of(runner, path), kernel_messages(runner, names))
+    counts = () if smart is None else (("SMART", smart.words()),)
+    return (*counts, *(("kernel", line) for line in lines))
 
 
 def described(facts: Mapping[str, str]) -> Pairs:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from zconsole.errorwatch.trouble import Trouble
 from zconsole.eta import Estimate
 from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Activity, Event, HostLoad, IoRates, Scan, Vdev
@@ -147,6 +148,8 @@ class Frame:
     """What the running scan waits for; None when none runs."""
     ceiling: Ceiling | None = None
     """The fastest the running scan could go; None while nothing was seen to tell."""
+    troubles: tuple[Trouble, ...] = ()
+    """Devices with new errors, or that came and went, within the hour; worst first."""
 
     @property
     def scan(self) -> ScanView | None:

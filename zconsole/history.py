@@ -13,6 +13,8 @@ from datetime import UTC, tzinfo
 
 from zconsole.activitybook import ActivityBook
 from zconsole.changes import device_changes, pool_change
+from zconsole.errorwatch.book import ErrorBook
+from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
 from zconsole.frame import ActivityView, ScanView
 from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
@@ -34,6 +36,7 @@ class PoolHistory:
         self.scans = ScanBook(tz)
         self.activities = ActivityBook()
         self.limits = LimitBook()
+        self.errors = ErrorBook()
         self._windows: dict[str, RateWindow] = {}
         self._rates: dict[str, IoRates] = {}
         self._tree: dict[str, Placed] = {}
@@ -52,6 +55,7 @@ class PoolHistory:
         self._events.extend(self.scans.push(sample, tree, self._events))
         self.activities.push(sample, tree)
         views = self.scans.views(sample)
+        self.errors.push(sample.t, tree)
         self.limits.push(sample, tree, self._rates, views)
         for view in views:
             self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
@@ -94,6 +98,10 @@ class PoolHistory:
     def missing_since(self, key: str) -> float | None:
         """Epoch seconds at which a vdev was seen to leave ONLINE; None if it is, or always was."""
         return self._missing.get(key)
+
+    def troubles(self, t: float) -> tuple[DeviceTrouble, ...]:
+        """Devices with new errors, or that came and went, in the hour before ``t``."""
+        return self.errors.troubles(t, self._tree, self.events)
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool

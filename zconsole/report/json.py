@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from zconsole.errorwatch.trouble import Trouble
 from zconsole.frame import Balance, Frame, Row, ScanView
 from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Scan
@@ -44,6 +45,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "scan": scans[0] if scans else _no_scan(),
         "scans": scans,
         "activities": [_activity_object(frame, i) for i in range(len(frame.activities))],
+        "troubles": [_trouble(trouble) for trouble in frame.troubles],
         "redundancy": {entry.vdev: entry.left for entry in frame.redundancy},
         "topology": _tree(frame.rows),
         "balance": balance_object(frame.balance),
@@ -62,8 +64,27 @@ def _limit(found: Verdict | None) -> dict[str, Any] | None:
     }
 
 
+def _trouble(found: Trouble) -> dict[str, Any]:
+    deltas = found.deltas
+    return {
+        "device": found.name,
+        "read": deltas.read,
+        "write": deltas.write,
+        "cksum": deltas.cksum,
+        "slow": deltas.slow,
+        "seconds": deltas.seconds,
+        "last": found.last,
+        "flaps": found.flaps,
+        "restarts": found.restarts,
+        "cause": found.cause,
+        "text": found.text,
+    }
+
+
 def _ceiling(found: Ceiling | None) -> dict[str, Any] | None:
-    return found and {"rate": found.rate, "share": found.share, "text": found.text}
+    if found is None:
+        return None
+    return {"rate": found.rate, "share": found.share, "text": found.text}
 
 
 def scan_object(view: ScanView) -> dict[str, Any]:

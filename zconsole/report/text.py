@@ -27,6 +27,7 @@ def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
     if frame.balance.vdevs:
         parts.extend(("", *balance_lines(frame.balance)))
     parts.extend(_errors(frame))
+    parts.extend(f"trouble: {trouble.text}" for trouble in frame.troubles)
     return "\n".join(clean_lines(parts)) + "\n"
 
 
