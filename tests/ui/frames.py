@@ -17,6 +17,7 @@ from zconsole.frame import (
     ScanView,
     VdevBalance,
 )
+from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Activity, ErrorCounters, Event, HostLoad, IoRates, Progress, Scan, Vdev
 from zconsole.topology import placed
 
@@ -187,6 +188,13 @@ def resilver() -> Frame:
         state="DEGRADED",
         health=Health("DEGRADED", "warning", ("a replacement is being resilvered",)),
         scans=(view,),
+        limit=Verdict(
+            "slow-disk",
+            "WCC7K0F34DA: 61 ms a read at 97% busy, the others 8 ms",
+            sure=0.9,
+            advice="look at its SMART errors; it may be the next to fail",
+        ),
+        ceiling=Ceiling(410 * MIB, 0.3, "the slowest disk"),
         redundancy=(Redundancy("raidz2-0", 1),),
         balance=Balance(
             0.81,

@@ -123,6 +123,21 @@ class TestScan:
         lines = scan_lines(frames.healthy(), LOOK, 80)
         assert text(lines) == " scrub finished Mon 12:41, after 4h12m, repaired 0, errors 0"
 
+    def test_what_it_waits_for_and_what_could_be_done(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 140))
+        assert "limit     WCC7K0F34DA: 61 ms a read" in said
+        assert "at most 410M/s here, now 30% of it" in said
+        assert "could try look at its SMART errors" in said
+
+    def test_a_limit_that_is_not_sure_is_called_so(self):
+        base = frames.resilver()
+        doubtful = replace(base, limit=replace(base.limit, sure=0.2))
+        assert "limit     perhaps WCC7K0F34DA" in text(scan_lines(doubtful, LOOK, 140))
+
+    def test_figures_of_a_pool_that_does_not_answer_are_called_old(self):
+        said = text(scan_lines(frames.suspended(), LOOK, 80))
+        assert "this is how it was 2m08s ago" in said
+
     def test_paused_and_stalled_are_said(self):
         base = frames.resilver()
         view = base.scans[0]

@@ -67,6 +67,7 @@ PAIRS = [
     *itertools.product(WRITTEN, ("background", "cursor-background")),
     ("title", "title-background"),
     ("title", "cursor-background"),
+    ("accent", "title-background"),
     ("warning", "title-background"),
     ("error", "title-background"),
 ]

@@ -30,3 +30,11 @@ def bar(share: float | None, width: int, glyphs: Glyphs, role: str = "bar") -> L
     whole, rest = divmod(eighths, steps)
     done = glyphs.full * whole + (glyphs.partial[rest - 1] if rest else "")
     return (Span(done, role), Span(glyphs.track * (width - len(done)), "track"))
+
+
+def thin_bar(share: float | None, width: int, glyphs: Glyphs) -> Line:
+    """A bar in whole cells of a thin line, for what matters less than the bar above it."""
+    if share is None or math.isnan(share) or width <= 0:
+        return (Span(glyphs.track * max(0, width), "track"),)
+    done = round(max(0.0, min(1.0, share)) * width)
+    return (Span(glyphs.thin * done, "dim"), Span(glyphs.track * (width - done), "track"))

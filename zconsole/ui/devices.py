@@ -84,7 +84,12 @@ class DeviceView(LinesView):
             return self._details[item.key][item.detail]
         return row_line(item, self._panel) if self._panel else ()
 
-    def title_line(self) -> Line | None:
+    @property
+    def has_title(self) -> bool:
+        """The headings always stay."""
+        return True
+
+    def title_line(self) -> Line:
         """The column headings, with the filter and how far down the list this is."""
         if self._panel is None:
             return (Span(" DEVICES", "title"),)

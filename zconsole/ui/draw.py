@@ -23,6 +23,7 @@ ROLES = (
     "bar",
     "track",
     "title",
+    "focus",
     "tab",
     "badge-notice",
     "badge-warning",
@@ -30,7 +31,7 @@ ROLES = (
 )
 """Every role a span may have; a theme gives each a look."""
 
-_SOLID = frozenset({"title", "tab", "badge-notice", "badge-warning", "badge-error"})
+_SOLID = frozenset({"title", "focus", "tab", "badge-notice", "badge-warning", "badge-error"})
 """Roles that show on a blank."""
 
 SEVERITIES = ("ok", "notice", "warning", "error")

@@ -16,6 +16,8 @@ class Glyphs:
     full: str
     partial: str
     """Shares of a cell from an eighth upwards; empty where there are none."""
+    thin: str
+    """A filled cell of a bar that matters less."""
     track: str
     ellipsis: str
     dot: str
@@ -36,6 +38,7 @@ UNICODE = Glyphs(
     gap="·",
     full="█",
     partial="▏▎▍▌▋▊▉",
+    thin="━",
     track="·",
     ellipsis="…",
     dot="·",
@@ -49,6 +52,7 @@ ASCII = Glyphs(
     gap="?",
     full="#",
     partial="",
+    thin="=",
     track=".",
     ellipsis="*",
     dot="|",

@@ -54,9 +54,14 @@ class LinesView(ScrollView, inherit_bindings=False):
         """The line at ``index``, 0 the first below the title."""
         return self._lines[index]
 
-    def title_line(self) -> Line | None:
+    @property
+    def has_title(self) -> bool:
+        """Whether a line stays at the top."""
+        return self._title is not None
+
+    def title_line(self) -> Line:
         """The line that stays at the top."""
-        return self._title
+        return self._title or ()
 
     def selected(self, index: int) -> bool:
         """Whether the cursor is on that line."""
@@ -64,7 +69,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from what was drawn last."""
-        head = 0 if self.title_line() is None else 1
+        head = int(self.has_title)
         total = Size(self.size.width, self.line_count() + head)
         if total != self.virtual_size:
             self.virtual_size = total
@@ -94,10 +99,9 @@ class LinesView(ScrollView, inherit_bindings=False):
         return strip
 
     def _at(self, y: int) -> tuple[Line, bool]:
-        title = self.title_line()
-        if title is not None:
+        if self.has_title:
             if y == 0:
-                return self._focused_title(title), False
+                return self._focused_title(self.title_line()), False
             y -= 1
         index = y + self.scroll_offset.y
         if index >= self.line_count():
@@ -109,13 +113,13 @@ class LinesView(ScrollView, inherit_bindings=False):
         if not self.has_focus:
             return title
         return tuple(
-            Span(span.text, "tab" if span.role == "title" else span.role) for span in title
+            Span(span.text, "focus" if span.role == "title" else span.role) for span in title
         )
 
     def _strip(self, line: Line, selected: bool, width: int) -> Strip:
         base = self._palette.get("cursor", Style()) if selected else Style()
         used = width_of(line)
-        last = line[-1].role if line and line[-1].role in ("title", "tab") else ""
+        last = line[-1].role if line and line[-1].role in ("title", "focus") else ""
         filled = merged((*line, Span(" " * max(0, width - used), last)))
         segments = [
             Segment(span.text, self._palette.get(span.role, Style()) + base) for span in filled

@@ -9,14 +9,16 @@ from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.frame import ActivityView, Frame, ScanView
 from zconsole.model import Scan
-from zconsole.ui.bars import bar
-from zconsole.ui.draw import Line, Span, crop, joined
+from zconsole.ui.bars import bar, thin_bar
+from zconsole.ui.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.spark import scale, sparkline
 
 _HEAD = 11
 _PERCENT = 8
 _TREND_FROM = 100
+_SURE = 0.5
+_LABEL = 10
 _PAST_SHOWN = 2
 
 
@@ -64,6 +66,8 @@ def _running(view: ScanView, ink: _Ink) -> list[Line]:
     if ink.width >= _TREND_FROM and not ink.compact:
         lines.append(_trend(view, ink))
     lines.extend(_notes(view, ink))
+    if view is ink.frame.scan:
+        lines.extend(_limit(ink))
     return lines
 
 
@@ -96,7 +100,7 @@ def _first_stage(view: ScanView, ink: _Ink) -> Line:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
     word = "scanned" if scan.function == "rebuild" else "metadata"
     head: Line = (Span(" " * _HEAD), Span(f"{word:<9}", "dim"))
-    return _barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, "dim")
+    return _barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
 def _barred(
@@ -105,7 +109,8 @@ def _barred(
     done: int | None,
     total: int | None,
     ink: _Ink,
-    role: str = "bar",
+    *,
+    thin: bool = False,
 ) -> Line:
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
@@ -115,7 +120,7 @@ def _barred(
     return (
         *head,
         Span(f"{shown:>{_PERCENT}}  "),
-        *bar(share, max(0, ink.width - used), look.glyphs, role),
+        *(thin_bar if thin else bar)(share, max(0, ink.width - used), look.glyphs),
         Span(f"{amount:>16}"),
     )
 
@@ -150,12 +155,12 @@ def _facts(view: ScanView, ink: _Ink) -> list[Line]:
     """Rates, repaired bytes, errors, restarts, how long it has run."""
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
-    if scan.processed_bytes is not None:
+    if scan.processed_bytes is not None and not ink.compact:
         said = _repaired_word(scan)
         parts.append((Span(f"{said} ", "dim"), Span(look.size(scan.processed_bytes))))
     if scan.skipped_bytes:
         parts.append((Span("skipped ", "dim"), Span(look.size(scan.skipped_bytes))))
-    if scan.errors is not None:
+    if scan.errors or (scan.errors is not None and not ink.compact):
         parts.append(
             (Span("errors ", "dim"), Span(str(scan.errors), "error" if scan.errors else ""))
         )
@@ -199,8 +204,31 @@ def _trend(view: ScanView, ink: _Ink) -> Line:
     )
 
 
+def _limit(ink: _Ink) -> list[Line]:
+    """What the running scan waits for, how fast it could go, and what could be done."""
+    limit, ceiling = ink.frame.limit, ink.frame.ceiling
+    if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
+        return []
+    doubt = "perhaps " if limit.sure < _SURE else ""
+    lines: list[Line] = [
+        (Span(f" {'limit':<{_LABEL}}", "dim"), Span(f"{doubt}{ink.look.text(limit.text)}"))
+    ]
+    if ceiling is not None:
+        share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
+        said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
+        if width_of(lines[0]) + len(said) + 4 <= ink.width:
+            lines[0] = (*lines[0], Span(f"   {said}", "dim"))
+    if limit.advice:
+        advice = Span(ink.look.text(limit.advice))
+        lines.append((Span(f" {'could try':<{_LABEL}}", "dim"), advice))
+    return lines
+
+
 def _notes(view: ScanView, ink: _Ink) -> list[Line]:
     lines: list[Line] = []
+    if ink.frame.problem and view.scan.active:
+        ago = units.duration(ink.frame.stale_seconds)
+        lines.append((Span(f" this is how it was {ago} ago", "warning"),))
     if view.stalled is not None:
         lines.append((Span(f" STALLED: no progress for {units.duration(view.stalled)}", "error"),))
     if view.scan.state == "paused" and view.scan.paused_since is not None:

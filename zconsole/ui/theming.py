@@ -23,6 +23,7 @@ _ATTRIBUTES: Mapping[str, Style] = {
     "track": Style(dim=True),
     "accent": Style(bold=True),
     "title": Style(underline=True),
+    "focus": Style(underline=True, bold=True),
     "tab": Style(reverse=True),
     "badge-notice": Style(reverse=True),
     "badge-warning": Style(reverse=True, bold=True),
@@ -65,6 +66,7 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
         "": Style(),
         "bold": Style(bold=True),
         "title": color("title", "title-background"),
+        "focus": color("accent", "title-background", bold=True),
         "tab": color("title", "cursor-background", bold=True),
         "cursor": color(None, "cursor-background"),
     }
@@ -76,7 +78,7 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
 
 def _sixteen(found: dict[str, Style]) -> Palette:
     """Attributes where the terminal's own colors give no second shade."""
-    for role in ("dim", "track", "title", "tab", "cursor"):
+    for role in ("dim", "track", "title", "focus", "tab", "cursor"):
         found[role] = _ATTRIBUTES[role]
     return found
 

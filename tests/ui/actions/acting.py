@@ -68,9 +68,12 @@ class Acting:
         return await self.settle()
 
     async def settle(self) -> str:
-        """Let flows and paints come to rest; the screen's text."""
+        """Let deeds, flows and paints come to rest; the screen's text."""
         for _ in range(6):
             await self.pilot.pause()
+        while any(w.group == "deeds" and not w.is_finished for w in self.app.workers):
+            await self.pilot.pause()
+        await self.pilot.pause()
         return self.screen
 
     async def pass_time(self, seconds: float, step: float = 60.0) -> str:
@@ -85,7 +88,8 @@ class Acting:
         await self.pilot.press("g")
         for _ in range(60):
             item = self.app.devices.current
-            if item is not None and item.row is not None and name in item.row.vdev.name:
+            vdev = item.row.vdev if item is not None and item.row is not None else None
+            if vdev is not None and not vdev.children and name in vdev.name:
                 return
             await self.pilot.press("j")
         raise AssertionError(f"no {name} on the screen")

@@ -79,10 +79,10 @@ async def test_the_whole_story_of_a_failed_disk():
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     async with acting("resilver") as a:
-        await a.pass_time(600)
+        await a.pass_time(300, 10)
         slow = a.app.showing.frame.scan.issue_rate
         await a.press("T", "f", *RUN, "escape", "escape")
-        await a.pass_time(900)
+        await a.pass_time(300, 10)
         assert a.app.showing.frame.scan.issue_rate > slow
         (change, *_) = a.kit.control.changes()
         effect = a.app.watch_.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
@@ -157,7 +157,7 @@ async def test_a_batch_is_put_together_and_run_as_one():
 
 async def test_a_device_can_be_taken_offline_in_two_ways():
     async with acting("healthy") as a:
-        await a.to("ata")
+        await a.to("")
         await a.press("A")
         await pick(a, "Take it offline")
         assert "reboot too" in a.screen
