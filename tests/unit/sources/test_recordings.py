@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import types
+
+import pytest
+
+from tests.unit.sources.source_fakes import CONFIG, STATUS, TEXT
+from zconsole.decode import decode
+from zconsole.errors import (
+    NotFoundError,
+    NotUnderstoodError,
+    UsageError,
+    ZconsoleError,
+)
+from zconsole.sources import record, replay
+from zconsole.sources.record import Recorder
+from zconsole.sources.replay import ReplaySource, pool_name
+from zconsole.sources.saved import read_saved, read_text
+
+
+def sample(t: float, pool: str = "tank") -> dict:
+    return {"t": t, "pool": pool, "libzfs": {**CONFIG, "name": pool}}
+
+
+def write(path, *lines: str) -> str:
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def line(found: dict) -> str:
+    return json.dumps(found) + "\n"
+
+
+async def played(path: str) -> list[tuple]:
+    source = ReplaySource(path, None)
+    rounds = []
+    while (found := await source.sample()) is not None:
+        rounds.append(found)
+    return rounds
+
+
+class TestRecorder:
+    def test_lines_are_ascii_json_that_replays(self, tmp_path):
+        path = tmp_path / "r"
+        raw = {**sample(1.5), "text": "caf\xe9 \udcff"}
+        with Recorder(str(path)) as recorder:
+            recorder.write([raw])
+        assert path.read_bytes().isascii()
+        assert json.loads(path.read_text()) == raw
+
+    def test_each_line_is_there_before_the_next_is_written(self, tmp_path):
+        path = tmp_path / "r"
+        with Recorder(str(path)) as recorder:
+            for count in (1, 2, 3):
+                recorder.write([sample(count)])
+                assert len(path.read_text().splitlines()) == count
+
+    def test_a_sample_without_any_form_is_left_out(self, tmp_path):
+        path = tmp_path / "r"
+        with Recorder(str(path)) as recorder:
+            recorder.write([{"t": 1.0, "pool": "tank", "problem": "stuck"}, sample(1.0)])
+        assert len(path.read_text().splitlines()) == 1
+
+    def test_a_recording_is_added_to_and_its_cut_line_dropped(self, tmp_path):
+        path = write(tmp_path / "r", line(sample(1)), line(sample(2))[:20])
+        with Recorder(path) as recorder:
+            recorder.write([sample(3)])
+        lines = (tmp_path / "r").read_text().splitlines()
+        assert [json.loads(each)["t"] for each in lines] == [1, 3]
+
+    def test_a_long_cut_line_is_found_from_behind(self, tmp_path):
+        path = write(tmp_path / "r", line(sample(1)), '{"text": "' + "x" * 200_000)
+        Recorder(path).__exit__(None, None, None)
+        assert (tmp_path / "r").read_text() == line(sample(1))
+
+    @pytest.mark.parametrize("content", ["precious\n", "{}\n", "[1]\n", '{"t": 1'])
+    def test_another_file_is_left_alone(self, tmp_path, content):
+        path = write(tmp_path / "r", content)
+        with pytest.raises(UsageError, match="no recording"):
+            Recorder(path)
+        assert (tmp_path / "r").read_text() == content
+
+    def test_an_empty_file_may_be_used(self, tmp_path):
+        with Recorder(write(tmp_path / "r")) as recorder:
+            recorder.write([sample(1)])
+        assert (tmp_path / "r").read_text() == line(sample(1)).replace(" ", "")
+
+    def test_a_missing_directory_is_not_found(self, tmp_path):
+        with pytest.raises(NotFoundError):
+            Recorder(str(tmp_path / "no/r"))
+
+    def test_root_follows_no_link(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        write(tmp_path / "target", line(sample(1)))
+        (tmp_path / "r").symlink_to(tmp_path / "target")
+        with pytest.raises(ZconsoleError):
+            Recorder(str(tmp_path / "r"))
+
+    def test_a_full_disk_leaves_whole_lines(self, tmp_path, monkeypatch):
+        path = tmp_path / "r"
+        written = os.write
+
+        def full(file, data):
+            if len(data) < 100:
+                raise OSError(28, "No space left on device")
+            return written(file, data[:100])
+
+        with Recorder(str(path)) as recorder:
+            recorder.write([sample(1)])
+            monkeypatch.setattr(record.os, "write", full)
+            with pytest.raises(ZconsoleError, match="No space left"):
+                recorder.write([sample(2)])
+        assert [json.loads(each)["t"] for each in path.read_text().splitlines()] == [1]
+
+    def test_a_pipe_is_written_to(self, tmp_path):
+        reading, writing = os.pipe()
+        with Recorder(f"/proc/self/fd/{writing}") as recorder:
+            recorder.write([sample(1)])
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            assert json.loads(pipe.read())["t"] == 1
+
+
+class TestReplay:
+    async def test_pools_of_one_round_come_together(self, tmp_path):
+        lines = [sample(t, pool) for t in (1, 2) for pool in ("a", "b")] + [sample(3, "a")]
+        rounds = await played(write(tmp_path / "r", *map(line, lines)))
+        assert [[(raw["pool"], raw["t"]) for raw in each] for each in rounds] == [
+            [("a", 1), ("b", 1)],
+            [("a", 2), ("b", 2)],
+            [("a", 3)],
+        ]
+
+    async def test_samples_say_replay_and_keep_unknown_keys(self, tmp_path):
+        (found,) = await played(write(tmp_path / "r", line({**sample(1), "new": 1})))
+        assert (found[0]["source"], found[0]["new"]) == ("replay", 1)
+        assert decode(found[0])[0].source == "replay"
+
+    async def test_a_recording_without_pool_keys_is_told_apart_by_its_forms(self, tmp_path):
+        lines = [{"t": 1, "text": TEXT}, {"t": 2, "text": TEXT}, {"t": 3, "status": STATUS}]
+        assert len(await played(write(tmp_path / "r", *map(line, lines)))) == 3
+        assert pool_name({"t": 1, "status": {"pools": 3}}) == ""
+
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ("junk\n", "no JSON"),
+            ("[1]\n", "no JSON object"),
+            ('{"text": "x"}\n', "no time t"),
+            ('{"t": true, "text": "x"}\n', "no time t"),
+            ('{"t": NaN, "text": "x"}\n', "no time t"),
+            ('{"t": 1}\n', "none of libzfs, status, text"),
+            ('{"t": 1, "text": 3}\n', "none of"),
+            ('{"t": 1, "text": "x", "status": 3}\n', "another type"),
+        ],
+    )
+    async def test_a_bad_line_is_named_by_its_number(self, tmp_path, bad, why):
+        path = write(tmp_path / "r", line(sample(1)), "\n", bad, line(sample(2)))
+        with pytest.raises(NotUnderstoodError, match=rf"line 3: .*{why}"):
+            await played(path)
+
+    async def test_a_last_line_cut_short_is_left_out_with_a_note(self, tmp_path):
+        source = ReplaySource(write(tmp_path / "r", line(sample(1)), line(sample(2))[:30]), None)
+        assert (await source.sample())[0]["t"] == 1
+        assert await source.sample() is None
+        assert "cut short" in source.capabilities.details["note"]
+
+    @pytest.mark.parametrize("content", ["", '{"t": 1, "te'])
+    async def test_nothing_whole_in_it_is_not_understood(self, tmp_path, content):
+        with pytest.raises(NotUnderstoodError):
+            await played(write(tmp_path / "r", content))
+
+    async def test_no_file_is_not_found(self, tmp_path):
+        with pytest.raises(NotFoundError):
+            await played(str(tmp_path / "r"))
+
+    async def test_bytes_that_are_no_utf8_are_no_reason_to_stop(self, tmp_path):
+        (tmp_path / "r").write_bytes(b'{"t": 1, "text": "' + b"\xff" + b'"}\n')
+        ((raw,),) = await played(str(tmp_path / "r"))
+        assert raw["text"] == "\udcff"
+
+    @pytest.mark.parametrize(
+        ("times", "speed", "pauses"),
+        [
+            ((1, 2, 4), 2, [0.5, 1.0]),
+            ((1, 100_000, 100_001), 1, [replay.LONGEST_PAUSE, 1.0]),
+            ((5, 4, 6), 1, [0.0, 2.0]),
+        ],
+    )
+    async def test_time_passes_as_recorded(self, tmp_path, monkeypatch, times, speed, pauses):
+        now, slept = [0.0], []
+
+        async def sleep(seconds):
+            slept.append(seconds)
+            now[0] += seconds
+
+        loop = types.SimpleNamespace(time=lambda: now[0])
+        fake = types.SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop)
+        monkeypatch.setattr(replay, "asyncio", fake)
+        source = ReplaySource(write(tmp_path / "r", *(line(sample(t)) for t in times)), speed)
+        while await source.sample() is not None:
+            pass
+        assert slept == pytest.approx(pauses)
+
+
+class TestSaved:
+    def test_text_is_text(self, tmp_path):
+        raw = read_saved(write(tmp_path / "s", TEXT))
+        assert (raw["source"], raw["text"]) == ("text", TEXT)
+
+    def test_json_is_a_status_document(self, tmp_path):
+        raw = read_saved(write(tmp_path / "s", "\n", json.dumps(STATUS)))
+        assert (raw["source"], raw["status"]) == ("json", STATUS)
+
+    def test_a_printed_time_counts(self, tmp_path):
+        assert read_saved(write(tmp_path / "s", json.dumps({**STATUS, "time": 77})))["t"] == 77
+
+    def test_else_the_time_of_the_file(self, tmp_path):
+        path = write(tmp_path / "s", TEXT)
+        os.utime(path, (1, 55))
+        assert read_saved(path)["t"] == 55
+
+    def test_of_many_documents_the_last_counts(self, tmp_path):
+        lines = [line({**STATUS, "time": time}) for time in (1, 2)]
+        assert read_saved(write(tmp_path / "s", *lines))["t"] == 2
+
+    def test_a_line_of_a_recording_and_a_config_are_read_too(self, tmp_path):
+        assert read_saved(write(tmp_path / "s", line(sample(9))))["t"] == 9
+        assert read_saved(write(tmp_path / "s", json.dumps(CONFIG)))["libzfs"] == CONFIG
+
+    @pytest.mark.parametrize("content", ["", " \n", '{"pools": {', "{nonsense}"])
+    def test_damage_is_not_understood(self, tmp_path, content):
+        with pytest.raises(NotUnderstoodError):
+            read_saved(write(tmp_path / "s", content))
+
+    def test_a_missing_file_is_not_found(self, tmp_path):
+        with pytest.raises(NotFoundError):
+            read_saved(str(tmp_path / "s"))
+
+    def test_a_directory_is_one_clear_line(self, tmp_path):
+        with pytest.raises(ZconsoleError, match="directory"):
+            read_text(str(tmp_path))
+
+    def test_stdin_and_foreign_bytes(self, monkeypatch):
+        stdin = types.SimpleNamespace(buffer=io.BytesIO(b"\xef\xbb\xbf pool: \xff"))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert read_saved("-")["text"] == " pool: \udcff"
