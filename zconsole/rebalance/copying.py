@@ -31,7 +31,7 @@ from zconsole.rebalance.item import (
 )
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities
-from zconsole.rebalance.swapping import ConflictError, Swapper
+from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import SOURCE, Sys
 
 GRACE = 0.02
@@ -119,7 +119,7 @@ class Engine:
     def flush(self) -> None:
         """Tell the journal what became of the last batch."""
         if self.results:
-            self.journal.record(self.results)
+            self.journal.record(self.results, directories={})
             self.results.clear()
 
     def service(self) -> None:
@@ -187,9 +187,9 @@ class Engine:
                 raise SkipError("open for writing") from error
             if self.policy.accept_races:
                 return False
-            if error.errno in (errno.EACCES, errno.EPERM):
-                raise SkipError("not permitted") from error
-            raise UnsupportedError("no leases on this filesystem") from error
+            if error.errno in (errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise UnsupportedError("no leases on this filesystem") from error
+            raise
         return True
 
     def _admit(self, item: Item) -> None:
@@ -214,14 +214,18 @@ class Engine:
     def _copy(self, item: Item) -> None:
         place = item.places[0]
         self._create(item, place)
-        abilities = self._swapper(place).abilities
-        metadata.mark(self.sys, item.copy, item.meta, abilities)
+        sys, abilities = self.sys, self._swapper(place).abilities
+        fresh, created = metadata.read(sys, item.copy, abilities)
+        item.new = created.st_ino
+        marked = metadata.mark(sys, item.copy, item.meta, fresh)
         item.digest = content.copy(
-            self.sys, item.source, item.copy, item.status, lambda n: self._tick(item, n)
+            sys, item.source, item.copy, item.status, lambda n: self._tick(item, n)
         )
-        metadata.apply(self.sys, item.copy, item.meta, abilities)
-        copied, status = metadata.read(self.sys, item.copy, abilities)
-        item.new = status.st_ino
+        metadata.apply(sys, item.copy, item.meta, fresh, abilities)
+        if marked or abilities.dos:
+            copied, _ = metadata.read(sys, item.copy, abilities)
+        else:
+            copied, _ = metadata.reread(sys, item.copy, fresh.flags, fresh.project, 0)
         if different := item.meta.difference(copied):
             raise SkipError(f"{different} cannot be kept")
 
@@ -236,11 +240,12 @@ class Engine:
                 self._commit_names()
             else:
                 return
-        self.directories.touch(place.directory)
-        place.linked = True
-        item.copy = self.sys.open_new(place.directory.fd, place.temp)
-        item.new = self.sys.fstat(item.copy).st_ino
-        self.directories.touched(place.directory)
+        try:
+            self.directories.touch(place.directory)
+            place.linked = True
+            item.copy = self.sys.open_new(place.directory.fd, place.temp)
+        finally:
+            self.directories.touched(place.directory)
 
     def _commit_names(self) -> None:
         """Commit the names of the temporary files that are going to be created."""
@@ -295,8 +300,8 @@ class Engine:
         """Close the copy for writing, drop it from the cache, and have it read ahead."""
         flags = os.O_RDONLY | os.O_NOATIME
         read_only = self.sys.reopen(item.copy, flags)
-        self.sys.close(item.copy)
-        item.copy = read_only
+        writable, item.copy = item.copy, read_only
+        self.sys.close(writable)
         self.sys.fadvise(read_only, 0, 0, os.POSIX_FADV_DONTNEED)
         self.sys.fadvise(read_only, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
         if item.leased:
@@ -358,10 +363,18 @@ class Engine:
             self.sleep(GRACE)
         self.service()
         for item in self._live():
-            self._guarded(item, self._swapper(item.places[0]).finish)
-            if not item.done:
-                item.close(self.sys)
-                self._report([p.row for p in item.places], "moved", None, item.size)
+            self._guarded(item, self._finish)
+
+    def _finish(self, item: Item) -> None:
+        rows = [place.row for place in item.places]
+        try:
+            self._swapper(item.places[0]).finish(item)
+        except UnfinishedError:
+            # The journal still has it as unfinished, so that recovery removes the rest.
+            self.outcomes += [Outcome(row, "moved", 0, None) for row in rows]
+        else:
+            self._report(rows, "moved", None, item.size)
+        item.close(self.sys)
 
     # Endings.
 

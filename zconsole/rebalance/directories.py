@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,7 +35,7 @@ class Directory:
     mtime_ns: int
     """What it has to be again when our work in it is done."""
     last_ns: int
-    """What our last operation left; anything else is another process's doing."""
+    """When we last changed it; anything later is another process's doing."""
     touched: bool = False
 
 
@@ -62,8 +64,14 @@ class Directories:
     Descriptors stay open until ``close``, which the engine calls between batches.
     """
 
-    def __init__(self, sys: Sys, row_of: Callable[[int], DirectoryRow]) -> None:
+    def __init__(
+        self,
+        sys: Sys,
+        row_of: Callable[[int], DirectoryRow],
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._sys = sys
+        self._now_ns = now_ns
         self._row_of = row_of
         self._open: dict[int, Directory] = {}
 
@@ -87,12 +95,12 @@ class Directories:
     def touch(self, directory: Directory) -> None:
         """Call before changing names in it: notes a modification by somebody else."""
         now = self._sys.fstat(directory.fd).st_mtime_ns
-        if now != directory.last_ns:
+        if now > directory.last_ns:
             directory.mtime_ns = directory.last_ns = now
 
     def touched(self, directory: Directory) -> None:
         """Call after changing names in it."""
-        directory.last_ns = self._sys.fstat(directory.fd).st_mtime_ns
+        directory.last_ns = self._now_ns()
         directory.touched = True
 
     def restore_times(self) -> None:
@@ -102,7 +110,9 @@ class Directories:
                 continue
             self.touch(directory)
             status = self._sys.fstat(directory.fd)
-            self._sys.set_times(directory.fd, status.st_atime_ns, directory.mtime_ns)
+            # Somebody else's directory, and we are not root: its time cannot be set.
+            with contextlib.suppress(PermissionError):
+                self._sys.set_times(directory.fd, status.st_atime_ns, directory.mtime_ns)
             directory.last_ns = directory.mtime_ns
             directory.touched = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -88,8 +89,10 @@ class Item:
 
     def close(self, sys: Sys) -> None:
         """Close both files, which ends the leases; an unnamed copy is gone."""
-        for fd in (self.copy, self.source):
-            if fd >= 0:
-                sys.close(fd)
-        self.copy = self.source = -1
         self.done = True
+        fds, self.copy, self.source = (self.copy, self.source), -1, -1
+        for fd in fds:
+            if fd >= 0:
+                # Verified or thrown away: an error of close says nothing, and it has closed.
+                with contextlib.suppress(OSError):
+                    sys.close(fd)

@@ -268,7 +268,8 @@ class Journal:
     ) -> None:
         """Commit results and the next intents together, in one durable step.
 
-        ``directories`` gives the modification time (ns) each is to have again, and when we began.
+        ``directories`` gives the modification time (ns) each is to have again, and when we began;
+        all others then have theirs. None leaves that as it is.
         """
         self.begin()
         self._db.executemany(
@@ -279,7 +280,8 @@ class Journal:
             "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
             [(int(i.state), i.temp, i.old, i.new, i.digest, i.number) for i in intents],
         )
-        self.close_directories()
+        if directories is not None:
+            self.close_directories()
         self._db.executemany(
             "UPDATE dirs SET mtime = ?, intent = ? WHERE id = ?",
             [(mtime, t, number) for number, (mtime, t) in (directories or {}).items()],

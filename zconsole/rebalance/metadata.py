@@ -51,10 +51,12 @@ class Metadata:
 
     def same(self, other: Metadata) -> bool:
         """Whether nothing differs; access time aside, which any reader may move."""
-        return self.difference(replace(other, atime_ns=self.atime_ns)) is None
+        return self == other or self == replace(other, atime_ns=self.atime_ns)
 
     def difference(self, other: Metadata) -> str | None:
         """What differs, in a word; None when nothing does."""
+        if self == other:
+            return None
         pairs = {
             "mode": self.mode == other.mode,
             "owner": (self.uid, self.gid) == (other.uid, other.gid),
@@ -62,58 +64,69 @@ class Metadata:
             "times": (self.mtime_ns, self.atime_ns) == (other.mtime_ns, other.atime_ns),
             "flags": (self.flags, self.dos) == (other.flags, other.dos),
             "project": self.project == other.project,
-            "xattrs": self.xattrs == other.xattrs,
         }
-        return next((word for word, equal in pairs.items() if not equal), None)
+        return next((word for word, equal in pairs.items() if not equal), "xattrs")
 
 
 def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_result]:
     """The metadata and status of an open file. Raises OSError."""
+    flags, project = _flags(sys, fd, abilities), _project(sys, fd, abilities)
+    return reread(sys, fd, flags, project, _dos(sys, fd, abilities))
+
+
+def reread(
+    sys: Sys, fd: int, flags: int, project: int, dos: int
+) -> tuple[Metadata, os.stat_result]:
+    """The metadata and status of a file whose flags and project are known already."""
     status = sys.fstat(fd)
-    return (
-        Metadata(
-            mode=status.st_mode,
-            uid=status.st_uid,
-            gid=status.st_gid,
-            size=status.st_size,
-            mtime_ns=status.st_mtime_ns,
-            atime_ns=status.st_atime_ns,
-            flags=_flags(sys, fd, abilities),
-            project=_project(sys, fd, abilities),
-            dos=_dos(sys, fd, abilities),
-            xattrs={name: sys.getxattr(fd, name) for name in sys.listxattr(fd)},
-        ),
-        status,
+    found = Metadata(
+        mode=status.st_mode,
+        uid=status.st_uid,
+        gid=status.st_gid,
+        size=status.st_size,
+        mtime_ns=status.st_mtime_ns,
+        atime_ns=status.st_atime_ns,
+        flags=flags,
+        project=project,
+        dos=dos,
+        xattrs={name: sys.getxattr(fd, name) for name in sys.listxattr(fd)},
     )
+    return found, status
 
 
-def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> None:
-    """Give an empty copy its inode flags and project: some count only before the first write."""
-    present = _flags(sys, fd, abilities)
-    if (present ^ wanted.flags) & KEPT_FLAGS:
+def mark(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata) -> bool:
+    """Give an empty copy its inode flags and project: some count only before the first write.
+
+    ``fresh`` is what the copy was created with; returns whether anything had to be changed.
+    """
+    changed = False
+    if (fresh.flags ^ wanted.flags) & KEPT_FLAGS:
         raw = _LONG.unpack(sys.ioctl(fd, syscalls.FS_IOC_GETFLAGS, bytes(_LONG.size)))[0]
         word = (raw & ~KEPT_FLAGS) | (wanted.flags & KEPT_FLAGS)
         sys.ioctl(fd, syscalls.FS_IOC_SETFLAGS, _LONG.pack(word))
-    if _project(sys, fd, abilities) != wanted.project:
+        changed = True
+    if fresh.project != wanted.project:
         fields = list(_FSX.unpack(sys.ioctl(fd, syscalls.FS_IOC_FSGETXATTR, bytes(_FSX.size))))
         fields[3] = wanted.project
         sys.ioctl(fd, syscalls.FS_IOC_FSSETXATTR, _FSX.pack(*fields))
+        changed = True
+    return changed
 
 
-def apply(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> None:
+def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abilities) -> None:
     """Put owner, attributes, mode, DOS flags and times onto a written copy, in the safe order.
 
     Owner first (it clears setuid bits and capabilities), times last. Raises OSError.
     """
-    now = sys.fstat(fd)
-    if (now.st_uid, now.st_gid) != (wanted.uid, wanted.gid):
+    if (fresh.uid, fresh.gid) != (wanted.uid, wanted.gid):
         sys.fchown(fd, wanted.uid, wanted.gid)
-    for name in sys.listxattr(fd):
+    for name in fresh.xattrs:
         if name not in wanted.xattrs:
             sys.removexattr(fd, name)
     for name, value in wanted.xattrs.items():
         sys.setxattr(fd, name, value)
-    sys.fchmod(fd, wanted.mode & 0o7777)
+    if fresh.mode != wanted.mode or wanted.xattrs or fresh.xattrs:
+        sys.fchmod(fd, wanted.mode & 0o7777)
     if abilities.dos and _dos(sys, fd, abilities) != wanted.dos:
         sys.ioctl(fd, syscalls.ZFS_IOC_SETDOSFLAGS, struct.pack("=Q", wanted.dos))
     sys.set_times(fd, wanted.atime_ns, wanted.mtime_ns)

@@ -56,7 +56,7 @@ class Recovery:
     def run(self) -> int:
         """Settle every unfinished file; returns how many there were. Raises OSError."""
         rows = self.journal.unfinished()
-        times = self._wanted_times()
+        times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         self._note_halfway(rows)
         for row in rows:
@@ -166,14 +166,16 @@ class Recovery:
         except FileNotFoundError:
             return None
 
-    def _wanted_times(self) -> dict[int, int]:
-        """Modification time (ns) that each directory we worked in is to have again."""
+    def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:
+        """Modification time (ns) that each directory we work in is to have afterwards."""
+        noted = self.journal.open_directories()
         wanted = {}
-        for number, (mtime_ns, since) in self.journal.open_directories().items():
+        for number in {*noted, *(row.directory for row in rows)}:
             try:
                 now = self.directories.get(number).mtime_ns
             except MovedError:
                 continue
+            mtime_ns, since = noted.get(number, (now, 0.0))
             wanted[number] = mtime_ns if now / 1e9 <= since + FOREIGN else now
         return wanted
 

@@ -128,6 +128,8 @@ class Runner:
             self._recover()
             self._count()
             self._move_all()
+            if self._left_over():
+                self._move_all()
         except StopJobError as error:
             stopped_by = str(error)
         except UnsupportedError as error:
@@ -136,11 +138,16 @@ class Runner:
         self._settle(stopped_by)
         return self._summary(stopped_by, self.clocks.monotonic() - began)
 
-    def _settle(self, stopped_by: str) -> None:
-        """Leave nothing unfinished behind, and say how it ended."""
+    def _left_over(self) -> bool:
+        """Settle what a failure left halfway; whether that put files back into the queue."""
         self._engine.flush()
         self._directories.close()
         self._recover()
+        return State.TODO in self.journal.counts()
+
+    def _settle(self, stopped_by: str) -> None:
+        """Leave nothing unfinished behind, and say how it ended."""
+        self._left_over()
         self.progress.state = "finished" if stopped_by in GOALS else "stopped"
         self.progress.why = stopped_by
         self._count()

@@ -24,6 +24,10 @@ class ConflictError(Exception):
     """Original and copy were both opened for writing: both are kept."""
 
 
+class UnfinishedError(Exception):
+    """The copy is in place; a name of the original could not be removed yet."""
+
+
 @dataclass(slots=True)
 class Swapper:
     """Replaces, undoes and finishes items."""
@@ -45,8 +49,9 @@ class Swapper:
             raise SkipError("changed")
         for place in item.places:
             self._replace_name(item, place)
-        after, settled = metadata.read(self.sys, item.source, self.abilities)
-        if not item.meta.same(after) or settled.st_nlink != len(item.places):
+        meta = item.meta
+        after, settled = metadata.reread(self.sys, item.source, meta.flags, meta.project, meta.dos)
+        if not meta.same(after) or settled.st_nlink != len(item.places):
             raise SkipError("changed")
         if not self._undisturbed(item):
             raise SkipError("open for writing")
@@ -56,7 +61,7 @@ class Swapper:
         """Remove the original's last names, after a last look at it; closes nothing.
 
         Raises SkipError when the original was touched after all (call ``undo``), ConflictError
-        when both were, OSError.
+        when both were, UnfinishedError when only recovery can go on.
         """
         status = self.sys.fstat(item.source)
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
@@ -65,10 +70,13 @@ class Swapper:
                 raise ConflictError
             raise SkipError("open for writing")
         for place in item.places:
-            self.directories.touch(place.directory)
-            self._remove(place, place.kept, item.old)
-            place.swapped = place.linked = False
-            self.directories.touched(place.directory)
+            try:
+                self.directories.touch(place.directory)
+                self._remove(place, place.kept, item.old)
+            except OSError as error:
+                raise UnfinishedError from error
+            finally:
+                self.directories.touched(place.directory)
 
     def undo(self, item: Item) -> None:
         """Take the copy back from every name and remove its temporary names.
@@ -78,29 +86,38 @@ class Swapper:
         for place in reversed(item.places):
             if not (place.swapped or place.linked):
                 continue
-            self.directories.touch(place.directory)
-            if place.swapped:
-                self._restore_name(item, place)
-            if place.linked:
-                if item.copy_leased and not self.sys.leased(item.copy):
-                    raise ConflictError
-                self._remove(place, place.temp, item.new)
-            place.swapped = place.linked = False
-            self.directories.touched(place.directory)
+            try:
+                self.directories.touch(place.directory)
+                self._undo_name(item, place)
+            finally:
+                self.directories.touched(place.directory)
+
+    def _undo_name(self, item: Item, place: Place) -> None:
+        if place.swapped:
+            self._restore_name(item, place)
+        if place.linked:
+            if item.copy_leased and not self.sys.leased(item.copy):
+                raise ConflictError
+            self._remove(place, place.temp, item.new)
+        place.swapped = place.linked = False
 
     def _replace_name(self, item: Item, place: Place) -> None:
-        fd = place.directory.fd
-        self.directories.touch(place.directory)
+        try:
+            self.directories.touch(place.directory)
+            self._link_copy(item, place)
+            if self.exchange:
+                self._exchange_name(item, place)
+            if not self.exchange:
+                self._rename_name(item, place)
+        finally:
+            self.directories.touched(place.directory)
+
+    def _link_copy(self, item: Item, place: Place) -> None:
         if not place.linked:
-            self.sys.link_fd(item.copy, fd, place.temp)
+            self.sys.link_fd(item.copy, place.directory.fd, place.temp)
             place.linked = True
-        elif self.sys.lstat(fd, place.temp).st_ino != item.new:
+        elif self.sys.lstat(place.directory.fd, place.temp).st_ino != item.new:
             raise SkipError("changed")
-        if self.exchange:
-            self._exchange_name(item, place)
-        if not self.exchange:
-            self._rename_name(item, place)
-        self.directories.touched(place.directory)
 
     def _exchange_name(self, item: Item, place: Place) -> None:
         fd, name = place.directory.fd, place.row.name

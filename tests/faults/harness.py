@@ -1,0 +1,128 @@
+"""Running the engines in this process, over system calls that fail or die when told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from zconsole.rebalance import jobs, plan
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.jobs import read_job
+from zconsole.rebalance.journal import Journal
+from zconsole.rebalance.run import Runner
+from zconsole.rebalance.settings import Settings
+from zconsole.rebalance.syscalls import Sys
+
+CHANGING = frozenset({"open_unnamed", "open_new", "pwrite", "ftruncate", "fchown", "fchmod",
+                      "set_times", "setxattr", "removexattr", "link_fd", "link", "rename",
+                      "exchange", "unlink", "syncfs"})
+
+
+class Killed(BaseException):
+    """The process ended here: nothing after this call happens."""
+
+
+class FaultySys(Sys):
+    """System calls, counted. ``fault`` is asked before each, ``after`` afterwards; both may raise."""
+
+    def __init__(
+        self,
+        fault: Callable[[int, str], None] = lambda number, name: None,
+        after: Callable[[int, str, Any], None] = lambda number, name, result: None,
+    ) -> None:
+        self.calls: list[str] = []
+        self.fault = fault
+        self.after = after
+        self.dead = False
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name in ("calls", "fault", "after", "dead", "opened") or name.startswith("_"):
+            return found
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if self.dead:
+                raise Killed
+            number = len(self.calls)
+            self.calls.append(name)
+            self.fault(number, name)
+            try:
+                result = found(*args, **kwargs)
+            except OSError:
+                self.after(number, name, None)
+                raise
+            self.after(number, name, result)
+            return result
+
+        return counted
+
+    def die(self) -> None:
+        """From here on every call, and this one, ends the process."""
+        self.dead = True
+        raise Killed
+
+
+def kill_after(number: int) -> FaultySys:
+    """A process that dies right after its Nth system call has taken effect."""
+    sys = FaultySys()
+
+    def after(count: int, name: str, result: Any) -> None:
+        if count == number:
+            sys.die()
+
+    sys.after = after
+    return sys
+
+
+def fail_at(number: int, code: int) -> FaultySys:
+    """A process whose Nth system call fails."""
+
+    def fault(count: int, name: str) -> None:
+        if count == number:
+            raise OSError(code, os.strerror(code))
+
+    return FaultySys(fault)
+
+
+@contextmanager
+def descriptors_closed() -> Iterator[None]:
+    """Close what was opened inside, as the kernel does for a dead process."""
+    before = set(os.listdir("/proc/self/fd"))
+    try:
+        yield
+    finally:
+        for word in set(os.listdir("/proc/self/fd")) - before:
+            try:
+                os.close(int(word))
+            except OSError:
+                continue
+
+
+def create(root: Path, journal: Path, **settings: Any) -> None:
+    """Walk a tree into a new journal."""
+    wanted = Settings((str(root),), allow_non_zfs=True, **settings)
+    created = jobs.create(wanted, Reader(), journal)
+    assert created.plan.refused is None, created.plan.refused
+
+
+def run(journal_path: Path, sys: Sys | None = None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Run or resume a job in this process: the finished files and the summary."""
+    shown: list[dict[str, Any]] = []
+    journal = Journal.open(journal_path)
+    try:
+        journal.retry()
+        job, reader = read_job(journal), Reader()
+        places = plan.places(job.settings.dirs, reader)
+        runner = Runner(sys or Sys(), reader, journal, job, places, shown.append)
+        before = signal.signal(signal.SIGIO, runner.alarm)
+        try:
+            summary = runner.run()
+        finally:
+            signal.signal(signal.SIGIO, before)
+    finally:
+        journal.close()
+    return shown, summary

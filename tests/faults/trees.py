@@ -1,0 +1,89 @@
+"""Trees with everything in them that a rebalance must bring through, and what they looked like."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+ROOT = os.geteuid() == 0
+
+
+def build(root: Path) -> None:
+    """Files of every awkward kind, in two directories."""
+    below = root / "below"
+    below.mkdir(parents=True)
+    _write(root / "small", b"x" * 4096)
+    _write(root / "empty", b"")
+    _write(root / "large", os.urandom(300_000))
+    _write(root / "line\nbreak", b"newline")
+    _write(root / ("n" * 255), b"long name")
+    _write(root / ".zc-0123456789abcdef", b"named like a temporary of ours")
+    _write(root / "user.balance", b"named like a temporary of other tools")
+    (root / os.fsdecode(b"not-utf8-\xff")).write_bytes(b"bytes")
+    _sparse(root / "sparse")
+    _linked(root, below)
+    _attributed(below / "attributed")
+    for moment, path in enumerate(sorted(root.rglob("*"), reverse=True)):
+        os.utime(path, ns=(10**18 + moment * 1_000_001, 10**18 + moment * 2_000_003))
+    os.utime(root, ns=(10**18, 10**18 + 5))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(3 << 20)
+        file.seek(2_200_000)
+        file.write(b"island")
+
+
+def _linked(root: Path, below: Path) -> None:
+    _write(root / "linked", b"three names")
+    os.link(root / "linked", below / "linked-too")
+    os.link(root / "linked", root / "linked-again")
+
+
+def _attributed(path: Path) -> None:
+    path.write_bytes(b"#!/bin/sh\n")
+    with contextlib.suppress(OSError):
+        os.setxattr(path, "user.colour", b"\x00red")
+    if ROOT:
+        os.chown(path, 1234, 2345)
+        with contextlib.suppress(OSError):
+            os.setxattr(path, "trusted.secret", b"root's")
+    path.chmod(0o4750)
+
+
+def manifest(root: Path) -> dict[str, tuple[Any, ...]]:
+    """Everything that has to be the same afterwards, by path; inode numbers aside."""
+    names: dict[int, list[str]] = {}
+    for path in sorted(root.rglob("*")):
+        names.setdefault(path.lstat().st_ino, []).append(str(path.relative_to(root)))
+    return {
+        str(path.relative_to(root)): _described(path, names)
+        for path in [root, *root.rglob("*")]
+    }
+
+
+def _described(path: Path, names: dict[int, list[str]]) -> tuple[Any, ...]:
+    status = path.lstat()
+    common = (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns)
+    if not stat.S_ISREG(status.st_mode):
+        return common
+    # Attributes and time first: reading the content moves the access time.
+    xattrs = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    holes = status.st_blocks * 512 < status.st_size // 2
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    linked = tuple(names[status.st_ino])
+    return (*common, status.st_size, sorted(xattrs.items()), holes, linked, content)
+
+
+def inodes(root: Path) -> dict[str, int]:
+    """Inode number of every regular file."""
+    return {str(p.relative_to(root)): p.lstat().st_ino for p in root.rglob("*") if p.is_file()}
