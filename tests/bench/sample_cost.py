@@ -1,0 +1,139 @@
+"""What a sample costs in CPU time, side by side, on a machine with a real OpenZFS pool.
+
+    python -m tests.bench.sample_cost POOL [ROUNDS]
+
+Compares a libzfs sample (helper process, decoding and rates included) with `zpool_refresh_stats`
+alone and with spawning `zpool status -jP` and `zpool iostat -HpPlqv`. Rounds alternate, so that
+a busy machine slows all of them alike; the medians of CPU milliseconds are printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from zconsole.decode import decode
+from zconsole.history import PoolHistory
+from zconsole.session import Session
+from zconsole.sources.host import steady_clock
+from zconsole.sources.libzfs.client import LibzfsReader
+from zconsole.sources.libzfs.library import LibzfsPool, load_library
+from zconsole.sources.live import LiveSource
+from zconsole.sources.runner import ProcessRunner, zfs_environment
+
+SAMPLES = 20
+"""Samples a round; one is too short for the clocks of other processes."""
+
+Measured = Callable[[], Awaitable[None]]
+
+
+def cpu_ms(children_of: int) -> float:
+    """CPU milliseconds used so far by this process, its ended and its running children."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+    return used * 1000 + sum(_running_ms(pid) for pid in _children(children_of))
+
+
+def _children(pid: int) -> list[str]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [child for task in tasks for child in (task / "children").read_text().split()]
+
+
+def _running_ms(pid: str) -> float:
+    """Time on the CPU of all threads (`/proc/PID/task/TID/schedstat`, nanoseconds first)."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
+
+
+class Bench:
+    """The measured ways, each ready to take one sample."""
+
+    def __init__(self, pool: str) -> None:
+        self._pool = pool
+        self._library = load_library()
+        self._handle = LibzfsPool(self._library, pool)
+        if self._handle.read() is None:
+            raise SystemExit(f"no such pool: {pool}")
+        self._reader = LibzfsReader(ProcessRunner())
+        self._history = PoolHistory()
+        self._live = LiveSource([pool])
+        self._session = Session()
+
+    async def refresh(self) -> None:
+        missing = ctypes.c_int(0)
+        self._library.functions["zpool_refresh_stats"](self._handle._pool, ctypes.byref(missing))
+
+    async def sample(self) -> None:
+        form = await self._reader.read(self._pool, 30)
+        raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
+        for sample in decode(raw):
+            self._history.push(sample)
+
+    async def frame(self) -> None:
+        self._session.advance(await self._live.sample())
+
+    async def status(self) -> None:
+        self._spawn("zpool", "status", "-jP", "--json-int", self._pool)
+
+    async def text(self) -> None:
+        self._spawn("zpool", "status", "-P", self._pool)
+
+    async def iostat(self) -> None:
+        self._spawn("zpool", "iostat", "-HpPlqv", self._pool)
+
+    async def close(self) -> None:
+        await self._reader.aclose()
+        await self._live.aclose()
+
+    def _spawn(self, *argv: str) -> None:
+        environment = zfs_environment(os.environ)
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=environment)
+
+
+async def median_costs(ways: dict[str, Measured], rounds: int) -> dict[str, float]:
+    """CPU milliseconds a sample of each way, medians over alternating rounds."""
+    costs: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        await way()
+    for _ in range(rounds):
+        for name, way in ways.items():
+            before = cpu_ms(os.getpid())
+            for _ in range(SAMPLES):
+                await way()
+            costs[name].append((cpu_ms(os.getpid()) - before) / SAMPLES)
+    return {name: statistics.median(found) for name, found in costs.items()}
+
+
+async def main(pool: str, rounds: int) -> None:
+    bench = Bench(pool)
+    version = Path("/sys/module/zfs/version").read_text().strip()
+    has_json = not version.startswith(("0.", "2.0", "2.1", "2.2"))
+    ways: dict[str, Measured] = {
+        "zpool_refresh_stats alone": bench.refresh,
+        "libzfs sample, model and rates": bench.sample,
+        "libzfs sample, disks, host and frame": bench.frame,
+        "spawn zpool status": bench.status if has_json else bench.text,
+        "spawn zpool iostat": bench.iostat,
+    }
+    costs = await median_costs(ways, rounds)
+    await bench.close()
+    refresh, sample, _, status, iostat = costs.values()
+    print(f"OpenZFS {version}, pool {pool}, medians of {rounds} rounds of {SAMPLES}")
+    for name, cost in costs.items():
+        print(f"{cost:9.2f} ms CPU  {name}")
+    print(f"sample / (status + iostat) = 1/{(status + iostat) / sample:.1f}   (budget 1/10)")
+    print(f"sample / refresh           = {sample / refresh:.2f}   (budget 2)")
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    asyncio.run(main(arguments[0], int(arguments[1]) if len(arguments) > 1 else 5))
