@@ -10,9 +10,9 @@ from zconsole.decode import decode
 from zconsole.errors import NotUnderstoodError
 from zconsole.frame import Frame
 from zconsole.history import PoolHistory
+from zconsole.history.remember import HistoryStore
 from zconsole.model import Sample, Trouble
 from zconsole.raw import Raw
-from zconsole.remember import HistoryStore
 from zconsole.state import StateError
 
 

@@ -45,7 +45,8 @@ def test_a_missing_disk_is_named_with_why():
 def test_a_disk_being_filled_is_no_failed_one_and_notes_are_not_bracketed_twice():
     filling = disk("n", state="DEGRADED", note="(resilvering)", resilvering=True)
     gone = disk("g", state="UNAVAIL", note="(awaiting resilver)")
-    assert judged(pool(filling, gone, state="DEGRADED")).reasons == ("g UNAVAIL (awaiting resilver)",)
+    found = judged(pool(filling, gone, state="DEGRADED"))
+    assert found.reasons == ("g UNAVAIL (awaiting resilver)",)
 
 
 def test_a_saved_scan_without_a_tree_names_no_device():

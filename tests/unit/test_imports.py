@@ -40,8 +40,20 @@ def test_only_the_ui_imports_textual_and_only_ui_and_report_import_rich(module):
         assert not pulls_in(module, "rich")
 
 
-LAYERS = ("model.py raw.py units.py topology.py eta.py balance.py redundancy.py siblings.py "
-          "history.py frame.py health.py assemble.py session.py").split()  # fmt: skip
+LAYERS = (
+    "model.py",
+    "raw.py",
+    "units.py",
+    "topology.py",
+    "balance.py",
+    "redundancy.py",
+    "siblings.py",
+    "frame.py",
+    "health.py",
+    "assemble.py",
+    "session.py",
+    *(name for name in modules() if name.startswith(("eta/", "history/", "decode/"))),
+)
 HIGHER = ("ui", "commands", "report", "sources", "sim", "actions", "rebalance", "cli")
 
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.remember import HistoryStore
+from zconsole.history.remember import HistoryStore
 from zconsole.session import Session
 from zconsole.sim.source import samples
 

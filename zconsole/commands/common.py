@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
 from zconsole.frame import Frame
-from zconsole.remember import HistoryStore
+from zconsole.history.remember import HistoryStore
 from zconsole.report import json, text
 from zconsole.session import Session
 from zconsole.sources.base import Source
@@ -26,7 +26,9 @@ def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
     sys.stdout.flush()
 
 
-async def rounds(source: Source, session: Session, interval: float) -> AsyncIterator[list[Frame]]:
+async def rounds(
+    source: Source, session: Session, interval: float
+) -> AsyncGenerator[list[Frame], None]:
     """Frames of each sample of ``source``, ``interval`` seconds from start to start."""
     loop = asyncio.get_running_loop()
     due = loop.time()

@@ -12,7 +12,7 @@ from zconsole.actions.candidates import ranked
 from zconsole.actions.gather import gather, label_of, temperature_of, with_temperatures
 from zconsole.actions.machine import Machine, disks, file_device
 from zconsole.actions.plan import Facts
-from zconsole.actions.signature import signature_of
+from zconsole.actions.signature import contents_of
 from zconsole.actions.target import find
 from zconsole.sources.runner import Completed
 
@@ -28,7 +28,31 @@ def image(**at: bytes) -> bytes:
 
 
 EXT = image(_1080=b"\x53\xef")
-ZFS = image(_132096=b"\x0c\xb1\xba\x00\x00\x00\x00\x00")
+
+
+def label(state: int, name: bytes = b"old") -> bytes:
+    """The start of a ZFS label's nvlist, as ``zdb -l`` reads it."""
+
+    def pair(key: bytes, kind: int, value: bytes) -> bytes:
+        return (
+            len(key).to_bytes(4, "big")
+            + key
+            + bytes(-len(key) % 4)
+            + kind.to_bytes(4, "big")
+            + (1).to_bytes(4, "big")
+            + value
+        )
+
+    text = len(name).to_bytes(4, "big") + name + bytes(-len(name) % 4)
+    return image(
+        _16384=b"\x01\x01\0\0"
+        + bytes(8)
+        + pair(b"name", 9, text)
+        + pair(b"state", 8, state.to_bytes(8, "big"))
+    )
+
+
+ZFS, EXPORTED, DESTROYED = label(0), label(1), label(2)
 MBR = image(_450=b"\x83", _510=b"\x55\xaa")
 GPT = image(_450=b"\xee", _510=b"\x55\xaa")
 
@@ -94,7 +118,7 @@ def test_a_blank_disk_with_everything_known(tree):
 def test_what_is_on_it_and_who_uses_it(tree):
     tree.disk("sda", EXT)
     tree.disk("sdb", GPT, parts={"sdb1": EXT})
-    tree.disk("sdc", GPT, udev="E:ID_FS_LABEL=old\n", parts={"sdc1": ZFS})
+    tree.disk("sdc", GPT, parts={"sdc1": ZFS})
     tree.disk("sdd", MBR)
     tree.disk("loop0")
     dev = tree.root / "dev"
@@ -142,29 +166,33 @@ def test_a_file_as_device(tmp_path):
     path.write_bytes(ZFS)
     device = file_device(str(path))
     assert device is not None
-    assert (device.kind, device.size, device.zfs_pool) == ("file", len(ZFS), "")
+    assert (device.kind, device.size, device.zfs_pool) == ("file", len(ZFS), "old")
     assert file_device(str(tmp_path)) is None
     assert file_device(str(tmp_path / "none")) is None
 
 
 @pytest.mark.parametrize(
-    ("data", "names"),
+    ("data", "names", "pool"),
     [
-        (BLANK, ()),
-        (b"", ()),
-        (GPT, ()),
-        (EXT, ("ext2, 3 or 4",)),
-        (ZFS, ("zfs_member",)),
-        (image(_0=b"XFSB"), ("xfs",)),
-        (image(_0=b"LUKS\xba\xbe"), ("crypto_LUKS",)),
-        (image(_536=b"LVM2 001"), ("LVM2_member",)),
-        (image(_4086=b"SWAPSPACE2"), ("swap",)),
-        (MBR, ("an MBR partition table",)),
+        (BLANK, (), None),
+        (b"", (), None),
+        (GPT, (), None),
+        (EXT, ("ext2, 3 or 4",), None),
+        (ZFS, (), "old"),
+        (EXPORTED, (), "old"),
+        (DESTROYED, (), None),
+        (label(0, b"a\x1bb"), (), "a\x1bb"),
+        (image(_0=b"XFSB"), ("xfs",), None),
+        (image(_0=b"LUKS\xba\xbe"), ("crypto_LUKS",), None),
+        (image(_536=b"LVM2 001"), ("LVM2_member",), None),
+        (image(_4086=b"SWAPSPACE2"), ("swap",), None),
+        (MBR, ("an MBR partition table",), None),
     ],
 )
-def test_signatures(tmp_path, data, names):
+def test_contents(tmp_path, data, names, pool):
     (tmp_path / "d").write_bytes(data)
-    assert signature_of(tmp_path / "d") == (names, False)
+    found = contents_of(tmp_path / "d")
+    assert (found.names, found.zfs_pool, found.unread) == (names, pool, False)
 
 
 class Answers:

@@ -35,8 +35,20 @@ def lines(capsys) -> dict[str, dict]:
 def test_list_has_the_contracts_keys(module, capsys):
     assert run(module, "list", "--json") == 0
     listed = lines(capsys)
-    assert {"name", "value", "default", "unit", "min", "max", "path", "affects", "running_scan",
-            "set_by_us", "original", "note"} <= listed[TIME].keys()
+    assert {
+        "name",
+        "value",
+        "default",
+        "unit",
+        "min",
+        "max",
+        "path",
+        "affects",
+        "running_scan",
+        "set_by_us",
+        "original",
+        "note",
+    } <= listed[TIME].keys()
     assert listed[TIME]["value"] == 3000
     assert listed["zfs_txg_timeout"]["value"] is None
 
@@ -44,7 +56,8 @@ def test_list_has_the_contracts_keys(module, capsys):
 def test_set_and_restore(module, capsys):
     assert run(module, "set", f"{TIME}=5000", "--json") == 0
     assert (lines(capsys)[TIME]["set_by_us"], (module / "parameters" / TIME).read_text()) == (
-        5000, "5000\n",
+        5000,
+        "5000\n",
     )
     assert run(module, "list", "--json") == 0
     assert lines(capsys)[TIME]["original"] == 3000
@@ -55,9 +68,18 @@ def test_set_and_restore(module, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        ("set",), ("set", TIME), ("set", f"{TIME}=x"), ("set", f"{TIME}=0"), ("set", f"{TIME}=²"),
-        ("set", "zfs_scrub_delay=0"), ("set", "nope=1"), ("preset",), ("preset", "warp"),
-        ("restore", "nope"), ("list", "x"), ("set", f"{TIME}=5000", "--read-only"),
+        ("set",),
+        ("set", TIME),
+        ("set", f"{TIME}=x"),
+        ("set", f"{TIME}=0"),
+        ("set", f"{TIME}=²"),
+        ("set", "zfs_scrub_delay=0"),
+        ("set", "nope=1"),
+        ("preset",),
+        ("preset", "warp"),
+        ("restore", "nope"),
+        ("list", "x"),
+        ("set", f"{TIME}=5000", "--read-only"),
     ],
 )
 def test_bad_words_are_usage_errors_and_write_nothing(module, words):

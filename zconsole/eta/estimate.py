@@ -2,7 +2,8 @@
 
 ``zpool`` divides the bytes of the current pass by its length; one slow hour, a restart or the
 burst at its start stays in that average to the end. Here the rate comes from windows over the
-console's own samples (``zconsole.windows``), and the range from how far they disagree and were off.
+console's own samples (``zconsole.eta.windows``), and the range from how far these disagree and
+were off.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 from math import exp, sqrt
 
 from zconsole import units
-from zconsole.course import Course, Point
-from zconsole.slopes import Slopes
-from zconsole.windows import Speed, expected
+from zconsole.eta.course import Course, Point
+from zconsole.eta.slopes import Slopes
+from zconsole.eta.windows import Speed, expected
 
 MIN_POINTS = 3
 MIN_SECONDS = 2.0

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import median
 
-from zconsole.slopes import Slopes
+from zconsole.eta.slopes import Slopes
 
 WINDOWS = tuple(10.0 * 2**k for k in range(12))
 """Seconds, ten to about six hours; and all that was watched."""

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.bench.eta import judge, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
-from zconsole.course import Course, Reading
 from zconsole.eta import Work, forecast
-from zconsole.work import TAIL
+from zconsole.eta.course import Course, Reading
+from zconsole.eta.work import TAIL
 
 MIB = 2**20
 GIB = 2**30

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zconsole.changes import device_changes, pool_change
+from zconsole.history.changes import device_changes, pool_change
 from zconsole.model import ErrorCounters, Vdev
 from zconsole.topology import placed
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.history.series import RateSeries
 from zconsole.model import IoRates
-from zconsole.series import RateSeries
 
 
 def filled(count: int, capacity: int = 8) -> RateSeries:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.eta.work import activity_work, issued_bytes, repaired_share, scan_reading, scan_work
 from zconsole.model import Activity, Scan, Vdev
-from zconsole.work import activity_work, issued_bytes, repaired_share, scan_reading, scan_work
 
 TIB = 2**40
 

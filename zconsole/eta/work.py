@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from zconsole import units
-from zconsole.course import Reading
-from zconsole.eta import Work
+from zconsole.eta.course import Reading
+from zconsole.eta.estimate import Work
 from zconsole.model import Activity, Scan, Vdev
 
 PERCENT_STEP = 0.00005

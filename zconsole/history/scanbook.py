@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
-from zconsole.changes import Tree
 from zconsole.frame import ScanView
+from zconsole.history.changes import Tree
+from zconsole.history.scantrack import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.model import Event, Sample, Scan
-from zconsole.scantrack import FROM_START, ScanTrack, ended_unseen, scan_slot
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
 ABORTED = ("scan aborted",)

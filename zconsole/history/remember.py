@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from zconsole import state
-from zconsole.course import MAX_POINTS, SANE, Course, Point, Reading
 from zconsole.eta import Estimate, Forecast
-from zconsole.history import PoolHistory
+from zconsole.eta.course import MAX_POINTS, SANE, Course, Point, Reading
+from zconsole.history.pool import PoolHistory
+from zconsole.history.scantrack import MAX_NOTES, ScanTrack
+from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.model import Scan
-from zconsole.scantrack import MAX_NOTES, ScanTrack
-from zconsole.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.state import StateError
 
 FORMAT = 1

@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, tzinfo
 
-from zconsole.activitybook import ActivityBook
-from zconsole.changes import device_changes, pool_change
 from zconsole.errorwatch.book import ErrorBook
 from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
 from zconsole.frame import ActivityView, ScanView
+from zconsole.history.activitybook import ActivityBook
+from zconsole.history.changes import device_changes, pool_change
+from zconsole.history.rates import NONE, RateWindow
+from zconsole.history.scanbook import ScanBook
+from zconsole.history.series import RateSeries
 from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
-from zconsole.rates import NONE, RateWindow
-from zconsole.scanbook import ScanBook
-from zconsole.series import RateSeries
 from zconsole.topology import Placed, placed
 
 MAX_EVENTS = 500

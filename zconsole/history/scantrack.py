@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from zconsole import units
-from zconsole.course import Course
 from zconsole.eta import Estimate, Forecast, forecast, nothing
+from zconsole.eta.course import Course
+from zconsole.eta.work import issued_bytes, scan_reading, scan_work
 from zconsole.frame import ScanView
 from zconsole.model import Sample, Scan, Vdev
-from zconsole.work import issued_bytes, scan_reading, scan_work
 
 STALL_SECONDS = 60.0
 """A dozen transaction groups without a byte."""

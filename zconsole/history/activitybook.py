@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from zconsole.course import Course
 from zconsole.eta import Forecast, forecast, nothing
+from zconsole.eta.course import Course
+from zconsole.eta.work import activity_reading, activity_work
 from zconsole.frame import ActivityView
 from zconsole.model import Activity, Pool, Progress, Sample
 from zconsole.topology import Placed, placed
-from zconsole.work import activity_reading, activity_work
 
 ActivityKey = tuple[str, str | None, float | None]
 

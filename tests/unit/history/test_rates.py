@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zconsole.history.rates import RateWindow
 from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
-from zconsole.rates import RateWindow
 
 MIB = 2**20
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zconsole import remember
-from zconsole.history import PoolHistory
+from zconsole.history import PoolHistory, remember
+from zconsole.history.remember import HistoryStore, encode, restore
 from zconsole.model import IoCounters, Pool, Sample, Scan, Vdev
-from zconsole.remember import HistoryStore, encode, restore
 from zconsole.state import StateError
 
 T = 1_800_000_000.0

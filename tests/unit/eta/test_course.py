@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zconsole.course import MAX_POINTS, RECENT_POINTS, Course, Reading
+from zconsole.eta.course import MAX_POINTS, RECENT_POINTS, Course, Reading
 
 T = 1_800_000_000.0
 

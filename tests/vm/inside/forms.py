@@ -1,0 +1,42 @@
+"""Run inside the guest: one sample of a pool through each source, back to back, as JSON.
+
+``python -m tests.vm.inside.forms POOL`` prints a line a source: its name, and either the sample
+as ``zconsole status --json`` has it, or why the source cannot be used on this release.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from zconsole.report.json import sample_object
+from zconsole.session import Session
+from zconsole.sources.live import LiveSource
+
+SOURCES = ("libzfs", "json", "text")
+
+
+async def sampled(name: str, pool: str) -> dict[str, Any]:
+    """The pool as one source sees it."""
+    source = LiveSource([pool], prefer=name)
+    try:
+        raws = await source.sample()
+        capabilities = source.capabilities
+    finally:
+        await source.aclose()
+    if capabilities.name != name:
+        return {"source": name, "unusable": capabilities.reason}
+    (frame,) = Session().advance(raws)
+    return {"source": name, "sample": sample_object(frame)}
+
+
+async def main(pool: str) -> None:
+    """Every source in turn."""
+    for name in SOURCES:
+        print(json.dumps(await sampled(name, pool)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

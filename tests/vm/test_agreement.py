@@ -1,0 +1,108 @@
+"""On a live pool, libzfs, JSON and text tell the same: what each may leave out is said here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.vm.pools import PoolFactory
+from tests.vm.states import STATES, State
+from zconsole.units import parse_size, size, size_resolution
+
+FAST = {
+    "healthy raidz2",
+    "scrub running",
+    "replace deferred",
+    "sequential rebuild running",
+    "hot spare in use",
+    "every class",
+    "permanent errors",
+    "odd names",
+}
+"""States of the fast subset: one of each kind of tree and of scan."""
+
+BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
+MOVEMENT = 0.25
+"""Share of a running scan's bytes that may go by while the sources are asked in turn."""
+
+Node = dict[str, Any]
+
+
+def cases() -> Iterator[Any]:
+    for state in STATES:
+        marks = () if state.name in FAST else (pytest.mark.slow,)
+        yield pytest.param(state, id=state.name.replace(" ", "-"), marks=marks)
+
+
+def taken(pool: PoolFactory, name: str) -> dict[str, Node]:
+    """Source to sample; a release without JSON has no ``json``."""
+    program = ["env", "PYTHONPATH=/root/zconsole", "/opt/zc/bin/python"]
+    done = pool.machine.run([*program, "-m", "tests.vm.inside.forms", name], timeout=120)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {entry["source"]: entry["sample"] for entry in found if "sample" in entry}
+
+
+def nodes(tree: Node) -> Iterator[Node]:
+    yield tree
+    for child in tree["children"]:
+        yield from nodes(child)
+
+
+def shape(tree: Node) -> tuple[Any, ...]:
+    note = "" if tree["note"].startswith("(uninit") else tree["note"]
+    words = (tree["name"], tree["kind"], tree["class"], tree["state"], note)
+    marks = (tree["resilvering"], tree["awaiting_resilver"])
+    return (*words, *marks, tuple(shape(child) for child in tree["children"]))
+
+
+def counters(tree: Node) -> list[tuple[int | None, ...]]:
+    return [(n["read"], n["write"], n["cksum"]) for n in nodes(tree)]
+
+
+def same_to_rounding(text: int | None, exact: int | None, moving: bool) -> bool:
+    """Whether a printed figure may stand for an exact one a moment apart."""
+    if text is None or exact is None:
+        return True
+    slack = size_resolution(size(exact)) + 1 + (MOVEMENT * max(text, exact) if moving else 0)
+    return abs((parse_size(size(exact)) or 0) - text) <= slack
+
+
+def assert_agree(found: dict[str, Node], state: State) -> None:
+    text = found["text"]
+    for source, sample in found.items():
+        assert sample["problem"] is None, source
+        assert sample["exact"] is (source != "text"), source
+        assert (sample["pool"], sample["state"]) == (text["pool"], text["state"]), source
+        assert shape(sample["topology"]) == shape(text["topology"]), source
+        assert counters(sample["topology"]) == counters(text["topology"]), source
+        assert sample["redundancy"] == text["redundancy"], source
+        assert sample["error_count"] == text["error_count"], source
+        assert sample["message"] == text["message"], source
+        kinds = [(a["kind"], a["state"], a["vdev"]) for a in sample["activities"]]
+        assert kinds == [(a["kind"], a["state"], a["vdev"]) for a in text["activities"]], source
+        assert_scans_agree(sample, text, state.moving, source)
+
+
+def assert_scans_agree(sample: Node, text: Node, moving: bool, source: str) -> None:
+    for scan, printed in zip(sample["scans"], text["scans"], strict=False):
+        for key in ("function", "state", "vdev", "stage"):
+            assert scan[key] == printed[key], (source, key)
+        if scan["state"] == "finished":
+            assert scan["errors"] == printed["errors"], source
+        for key in BYTES:
+            assert same_to_rounding(printed[key], scan[key], moving), (source, key, scan, printed)
+
+
+@pytest.mark.parametrize("state", list(cases()))
+def test_every_source_tells_the_same(pool: PoolFactory, state: State) -> None:
+    version = pool.machine.image.zfs_version
+    if version < state.since:
+        pytest.skip(f"OpenZFS {version} has no such state")
+    state.enter(pool)
+    found = taken(pool, state.pool)
+    expected = {"libzfs", "json", "text"} if version >= (2, 3) else {"libzfs", "text"}
+    assert set(found) == expected
+    assert_agree(found, state)
