@@ -113,6 +113,12 @@ def _saved(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def _vigil(parser: argparse.ArgumentParser) -> None:
+    from zconsole.vigil.arguments import configure
+
+    configure(parser)
+
+
 def _configure_status(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _saved(parser, "zpool status")
@@ -140,6 +146,7 @@ def _configure_watch(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
     )
+    _vigil(parser)
 
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
@@ -172,6 +179,7 @@ def _configure_themes(parser: argparse.ArgumentParser) -> None:
 def _configure_console(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _pace(parser)
+    _vigil(parser)
 
 
 def _configure_rebalance(parser: argparse.ArgumentParser) -> None:

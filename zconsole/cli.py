@@ -13,6 +13,9 @@ from zconsole.arguments import COMMANDS, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.units import clean
 
+VALUED = ("--theme", "--hook", "--host", "--interval")
+"""Options before the command whose value is a word of its own."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets a traceback out for bad input."""
@@ -51,7 +54,7 @@ def _first_word(words: Sequence[str]) -> int | None:
     while index < len(words):
         if words[index] == "--":
             return None
-        if words[index] == "--theme":
+        if words[index] in VALUED:
             index += 2
         elif words[index].startswith("-"):
             index += 1

@@ -15,6 +15,9 @@ from zconsole.feed import SessionFeed
 from zconsole.sources.live import LiveSource
 from zconsole.ui.app import run_console
 from zconsole.ui.feed import ConsoleOptions, Feed
+from zconsole.units import clean
+from zconsole.vigil.arguments import wake_of
+from zconsole.vigil.feed import WakefulFeed
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +53,14 @@ def open_console(
 
 
 def _live(args: argparse.Namespace) -> int:
-    feed = SessionFeed(
+    complaints: list[str] = []
+    wake = wake_of(args, complaints.append)
+    feed: Feed = SessionFeed(
         LiveSource(args.pools), common.live_session(), args.interval, machine_details
     )
-    return open_console(args, feed, None, kit=live_kit(args.read_only))
+    if wake is not None:
+        feed = WakefulFeed(feed, wake)
+    code = open_console(args, feed, None, kit=live_kit(args.read_only))
+    for complaint in dict.fromkeys(complaints):
+        print(f"zconsole: {clean(complaint)}", file=sys.stderr)
+    return code

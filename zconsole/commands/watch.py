@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from zconsole.commands import common
 from zconsole.errors import ExitCode
 from zconsole.frame import Frame
 from zconsole.sources.live import LiveSource
+from zconsole.units import clean
+from zconsole.vigil.arguments import wake_of
+from zconsole.vigil.wake import Wake
 
 SETTLE = 20.0
 """Seconds after the end in which a replaced device may still go, or a deferred pass start."""
@@ -20,18 +25,43 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _follow(args: argparse.Namespace) -> int:
-    interval = args.interval
+    wake = wake_of(args, _say)
     source, session = LiveSource(args.pools), common.live_session()
-    ending = Ending()
-    taken = 0
-    async for frames in common.rounds(source, session, interval):
-        common.show(frames, args.json, None)
-        taken += 1
-        if args.until_done and ending.reached(frames):
-            return ending.code(frames)
-        if args.count is not None and taken >= args.count:
-            break
+    try:
+        return await _rounds(args, common.rounds(source, session, args.interval), wake)
+    finally:
+        if wake is not None:
+            await wake.aclose()
+
+
+async def _rounds(
+    args: argparse.Namespace, rounds: AsyncGenerator[list[Frame], None], wake: Wake | None
+) -> int:
+    """Show each round and wake whoever asked for it, until it is time to stop."""
+    ending, taken = Ending(), 0
+    async with contextlib.aclosing(rounds) as following:
+        async for frames in following:
+            common.show(frames, args.json, None)
+            if wake is not None:
+                _tell(wake, frames)
+            taken += 1
+            if args.until_done and ending.reached(frames):
+                return ending.code(frames)
+            if args.count is not None and taken >= args.count:
+                break
     return ExitCode.OK
+
+
+def _tell(wake: Wake, frames: Sequence[Frame]) -> None:
+    """Alerts go to stderr, which is the terminal or somebody's log; stdout carries data only."""
+    for alert in wake.look(frames):
+        _say(f"{alert.pool}: {alert.text}")
+        if sys.stderr.isatty():
+            print(wake.ways.terminal(alert), end="", file=sys.stderr, flush=True)
+
+
+def _say(text: str) -> None:
+    print(f"zconsole: {clean(text)}", file=sys.stderr, flush=True)
 
 
 class Ending:

@@ -40,7 +40,8 @@ def _ata(document: Mapping[str, Any]) -> dict[str, int]:
     rows = table.get("table", ()) if isinstance(table, dict) else ()
     found: dict[str, int] = {}
     for row in rows if isinstance(rows, list) else ():
-        name = ATTRIBUTES.get(row.get("id")) if isinstance(row, dict) else None
+        number = row.get("id") if isinstance(row, dict) else None
+        name = ATTRIBUTES.get(number) if isinstance(number, int) else None
         raw = row.get("raw") if name else None
         value = raw.get("value") if isinstance(raw, dict) else None
         if name and isinstance(value, int):

@@ -51,6 +51,14 @@ class Runner(Protocol):
         """The finished command. Raises DeadlineError after ``deadline`` s, OSError if absent."""
 
 
+class Teller(Protocol):
+    """Runs a command of the operator's own, to its end."""
+
+    async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
+        """The finished command, which had ``text`` on its standard input and the operator's own
+        environment. Raises DeadlineError after ``deadline`` s, OSError if absent."""
+
+
 class Process(Protocol):
     """A long-lived process that talks in lines."""
 
@@ -101,16 +109,17 @@ class ProcessRunner:
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See Runner.run."""
         transport, output = await _start(_Output, argv, stdin=asyncio.subprocess.DEVNULL)
-        try:
-            async with asyncio.timeout(deadline):
-                await output.complete
-        except TimeoutError:
-            text = f"{argv[0]} gave no answer in {deadline:g} s"
-            raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
-        finally:
-            transport.close()
-        streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
-        return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
+        return await _finished(argv, transport, output, deadline)
+
+    async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
+        """See Teller.tell."""
+        pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
+        transport, output = await _start(_Output, argv, stdin=pipe, environment=own)
+        stdin = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
+        if stdin is not None:
+            stdin.write(text.encode("utf-8", "surrogateescape"))
+            stdin.write_eof()
+        return await _finished(argv, transport, output, deadline)
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
         """See Spawner.spawn."""
@@ -206,8 +215,30 @@ class _Lines(asyncio.SubprocessProtocol):
             self.queue.put_nowait(None)
 
 
+async def _finished(
+    argv: Sequence[str],
+    transport: asyncio.SubprocessTransport,
+    output: _Output,
+    deadline: float,
+) -> Completed:
+    try:
+        async with asyncio.timeout(deadline):
+            await output.complete
+    except TimeoutError:
+        text = f"{argv[0]} gave no answer in {deadline:g} s"
+        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
+    finally:
+        transport.close()
+    streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
+    return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
+
+
 async def _start(
-    protocol: Callable[[], _P], argv: Sequence[str], stdin: int, cwd: Path | None = None
+    protocol: Callable[[], _P],
+    argv: Sequence[str],
+    stdin: int,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[asyncio.SubprocessTransport, _P]:
     return await asyncio.get_running_loop().subprocess_exec(
         protocol,
@@ -215,7 +246,7 @@ async def _start(
         stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=zfs_environment(os.environ),
+        env=zfs_environment(os.environ) if environment is None else environment,
         cwd=cwd,
         start_new_session=True,
     )

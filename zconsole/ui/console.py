@@ -13,6 +13,7 @@ from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.themes import ThemeFile
+from zconsole.ui.alerting import tell
 from zconsole.ui.board import Board
 from zconsole.ui.devices import DeviceView
 from zconsole.ui.environment import terminal_ready
@@ -118,6 +119,7 @@ class Console(App[None]):
     def on_frames_ready(self, message: FramesReady) -> None:
         """Take the round, and paint it unless one was painted a moment ago."""
         self.showing.take(message.update, message.arrived)
+        tell(self, message.update)
         gap = min(_PAINT_GAP, self.feed.interval)
         wait = self._painted + gap * 0.9 - self._clock()
         if wait <= 0:

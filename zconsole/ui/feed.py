@@ -14,6 +14,7 @@ from typing import Protocol
 
 from zconsole.frame import Frame
 from zconsole.sources.base import Capabilities
+from zconsole.vigil.alerts import Alert
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class Update:
     frames: tuple[Frame, ...]
     capabilities: Capabilities
     """Of the source as it is now; it may have fallen back since the last round."""
+    alerts: tuple[Alert, ...] = ()
+    """What is worth waking somebody for, each once; only of a feed with a vigil over it."""
+    ring: str = ""
+    """What those alerts are to write to the terminal: its bell, notifications."""
 
 
 class Feed(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.frame import Frame, ScanView
+from zconsole.model import Vdev
 from zconsole.units import duration
 
 KINDS = (
@@ -23,8 +24,15 @@ KINDS = (
 
 QUIET = 30.0
 """Seconds a condition must be gone before it may be said again."""
+ERRORS_QUIET = 900.0
+"""The same for new errors of one device, which come in trickles."""
 SETTLE = 20.0
 """Seconds after a scan's end before it is judged: devices still detach, passes still follow."""
+STANDING = 60.0
+"""Seconds an estimate must have been watched before it counts as a promise."""
+LEAST_SLIP = 60.0
+FREED = 0.01
+"""Share of the pool above the floor that must be free again before the floor counts as left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +62,23 @@ class Alert:
 class _Promise:
     """The end that was expected when the estimate first stood on enough, and when that was."""
 
-    end: float
-    made: float
+    seen: float
+    end: float | None = None
+    made: float = 0.0
 
 
 @dataclass(slots=True)
 class _Watched:
     """What is remembered of one pool between two frames."""
 
-    active: dict[str, float] = field(default_factory=dict)
+    active: dict[tuple[str, str], float] = field(default_factory=dict)
     """Condition (kind and subject) to the last time it held."""
-    errors: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, int] | None = None
     running: dict[str, ScanView] = field(default_factory=dict)
     ended: dict[str, tuple[ScanView, float]] = field(default_factory=dict)
-    restarts: int | None = None
+    restarts: dict[str, int] = field(default_factory=dict)
     promises: dict[str, _Promise] = field(default_factory=dict)
+    short_of_space: bool = False
 
 
 class Vigil:
@@ -85,34 +95,35 @@ class Vigil:
 
     def _pool(self, frame: Frame) -> Iterator[Alert]:
         seen = self._pools.setdefault(frame.pool, _Watched())
-        for alert in (*self._conditions(frame), *self._happenings(frame, seen)):
-            if alert.kind not in self._rules.kinds:
-                continue
-            condition = f"{alert.kind}:{alert.subject}"
-            last = seen.active.get(condition)
-            seen.active[condition] = frame.t
-            if last is None or frame.t - last > QUIET:
-                yield alert
+        found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
+        now = {(a.kind, a.subject): a for a in found if a.kind in self._rules.kinds}
+        for condition in list(seen.active):
+            if condition not in now and frame.t - seen.active[condition] > _quiet(condition[0]):
+                del seen.active[condition]
+        new = [alert for condition, alert in now.items() if condition not in seen.active]
+        seen.active.update(dict.fromkeys(now, frame.t))
+        yield from new
 
-    def _conditions(self, frame: Frame) -> Iterator[Alert]:
+    def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
         """What holds now: suspended, no redundancy, stalled, too little free."""
         if "SUSPENDED" in (frame.kstat, frame.state):
             yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
         if frame.problem:
             return
-        for entry in frame.redundancy:
-            if entry.left == 0 and len(entry.untouchable) > 1 or _reduced_to_one(frame, entry.vdev):
-                text = f"{entry.vdev} has no redundancy left"
-                yield _alert(frame, "no-redundancy", "error", text, entry.vdev)
+        yield from _unprotected(frame)
         for view in frame.scans:
             if view.stalled is not None and view.stalled >= self._rules.stalled_after:
                 text = f"the {view.scan.function} has not moved for {duration(view.stalled)}"
-                yield _alert(frame, "stalled", "warning", text, view.key)
-        yield from self._free(frame)
+                yield _alert(frame, "stalled", "warning", text, _identity(view))
+        yield from self._space(frame, seen)
 
-    def _free(self, frame: Frame) -> Iterator[Alert]:
+    def _space(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
         fill = frame.balance.target_fill
-        if fill is not None and 1 - fill < self._rules.free_floor:
+        if fill is None:
+            return
+        floor = self._rules.free_floor + (FREED if seen.short_of_space else 0.0)
+        seen.short_of_space = 1 - fill < floor
+        if seen.short_of_space:
             text = f"only {100 * (1 - fill):.1f}% of the pool is free"
             yield _alert(frame, "free-floor", "warning", text)
 
@@ -121,58 +132,77 @@ class Vigil:
         if frame.problem:
             return
         yield from _new_errors(frame, seen)
-        yield from _restarts(frame, seen)
-        yield from self._slips(frame, seen)
+        for view in frame.scans:
+            yield from _restarted(frame, view, seen)
+            yield from self._slipped(frame, view, seen)
         yield from _ends(frame, seen)
 
-    def _slips(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
-        for view in frame.scans:
-            if view.estimate.eta is None or not view.scan.active:
-                continue
-            end = frame.t + view.estimate.eta
-            promise = seen.promises.setdefault(view.key, _Promise(end, frame.t))
-            allowed = max(60.0, self._rules.slip * (promise.end - promise.made))
-            if end - promise.end > allowed:
-                late = duration(end - promise.end)
-                text = f"the {view.scan.function} will end {late} later than expected"
-                seen.promises[view.key] = _Promise(end, frame.t)
-                yield _alert(frame, "eta-slipped", "warning", text, f"{view.key}@{frame.t:.0f}")
+    def _slipped(self, frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
+        if view.estimate.eta is None or view.scan.state != "running":
+            return
+        end = frame.t + view.estimate.eta
+        promise = seen.promises.setdefault(_identity(view), _Promise(frame.t))
+        if frame.t - promise.seen < STANDING:
+            return
+        if promise.end is None:
+            promise.end, promise.made = end, frame.t
+        late = end - promise.end
+        if late > max(LEAST_SLIP, self._rules.slip * (promise.end - promise.made)):
+            promise.end, promise.made = end, frame.t
+            text = f"the {view.scan.function} will end {duration(late)} later than expected"
+            yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
+
+
+def _quiet(kind: str) -> float:
+    return ERRORS_QUIET if kind == "device-error" else QUIET
 
 
 def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "") -> Alert:
     return Alert(kind, frame.pool, frame.t, text, severity, subject)
 
 
-def _reduced_to_one(frame: Frame, name: str) -> bool:
-    """Whether a redundant top-level vdev hangs on a single device: an n-way mirror with one left."""
-    for row in frame.rows:
-        if row.depth == 1 and row.vdev.name == name and row.vdev.kind == "mirror":
-            return next(e.left == 0 for e in frame.redundancy if e.vdev == name)
-    return False
+def _identity(view: ScanView) -> str:
+    """A scan told from the one before it and after it."""
+    return f"{view.key}:{view.scan.start or 0:.0f}"
+
+
+def _unprotected(frame: Frame) -> Iterator[Alert]:
+    """Redundant top-level vdevs that have none left; a single disk never had any."""
+    tops = {row.vdev.name: row.vdev for row in frame.rows if row.depth == 1}
+    for entry in frame.redundancy:
+        if entry.left == 0 and _redundant(tops.get(entry.vdev)):
+            text = f"{entry.vdev} has no redundancy left"
+            yield _alert(frame, "no-redundancy", "error", text, entry.vdev)
+
+
+def _redundant(top: Vdev | None) -> bool:
+    return top is not None and top.kind.startswith(("mirror", "raidz", "draid"))
 
 
 def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    counts = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
-    first = not seen.errors
-    for key, vdev in counts.items():
-        before, now = seen.errors.get(key), vdev.errors.total
-        seen.errors[key] = now
-        if not first and before is not None and now > before:
-            counters = vdev.errors
-            text = f"{vdev.name}: {now - before} new errors (now {counters.read or 0} read, "
-            text += f"{counters.write or 0} write, {counters.cksum or 0} checksum)"
-            yield _alert(frame, "device-error", "error", text, key)
+    before = seen.errors
+    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
+    seen.errors = {key: vdev.errors.total for key, vdev in leaves.items()}
+    for key, vdev in leaves.items():
+        new = vdev.errors.total - (before or seen.errors).get(key, vdev.errors.total)
+        if new <= 0:
+            continue
+        counters = vdev.errors
+        text = f"{vdev.name}: {new} new error{'s' if new > 1 else ''} (now "
+        text += f"{counters.read or 0} read, {counters.write or 0} write, "
+        text += f"{counters.cksum or 0} checksum)"
+        yield _alert(frame, "device-error", "error", text, key)
 
 
-def _restarts(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    view = frame.scan
-    if view is None or view.restarts is None:
-        return
-    before, seen.restarts = seen.restarts, view.restarts
-    if before is not None and view.restarts > before:
+def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
+    """A restart that was seen happen: a count that rose, from unknown to one as well."""
+    known = seen.restarts.get(view.key)
+    now = view.restarts or 0
+    seen.restarts[view.key] = now
+    if known is not None and now > known and view.scan.active:
         cause = f": {view.notes[0]}" if view.notes else ""
-        text = f"the {view.scan.function} restarted from the beginning{cause}"
-        yield _alert(frame, "restarted", "warning", text, f"{view.key}@{view.restarts}")
+        text = f"the {view.scan.function} started over{cause}"
+        yield _alert(frame, "restarted", "warning", text, f"{_identity(view)}:{now}")
 
 
 def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
@@ -194,12 +224,13 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 
 def _end(frame: Frame, view: ScanView, bad: bool) -> Alert:
-    name = view.scan.function
+    name, subject = view.scan.function, _identity(view)
     if not bad:
-        return _alert(frame, "finished", "notice", f"the {name} finished, the pool is safe", view.key)
+        text = f"the {name} finished, the pool is safe"
+        return _alert(frame, "finished", "notice", text, subject)
     why = frame.health.reasons[0] if frame.health.reasons else frame.health.word
     if view.scan.state == "canceled":
         why = "it was canceled"
     elif view.scan.errors:
         why = f"{view.scan.errors} errors"
-    return _alert(frame, "not-restored", "error", f"the {name} is over, but: {why}", view.key)
+    return _alert(frame, "not-restored", "error", f"the {name} is over, but: {why}", subject)

@@ -8,18 +8,23 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from zconsole.errors import UsageError
-from zconsole.sources.runner import DeadlineError, Runner
+from zconsole.sources.runner import DeadlineError, Teller
 from zconsole.units import clean
 from zconsole.vigil.alerts import Alert
 
 HOOK_DEADLINE = 60.0
-"""Seconds a hook may take; what it started goes on, but is no longer waited for."""
+"""Seconds a hook may take before it is ended; what is to last it starts in the background."""
+
+BELL = "\a"
 
 
-def terminal_bytes(alert: Alert) -> str:
-    """BEL, then OSC 9 and OSC 777 (two dialects of the same notification), text made harmless."""
+def notification(alert: Alert) -> str:
+    """OSC 9 and OSC 777, two dialects of one desktop notification, with text made harmless.
+
+    A terminal that knows neither ignores both (iTerm2 and ConEmu for 9, rxvt for 777).
+    """
     body = clean(f"{alert.pool}: {alert.text}").replace(";", ",")
-    return f"\a\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
+    return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 
 def hook_argv(command: str) -> tuple[str, ...]:
@@ -31,7 +36,7 @@ def hook_argv(command: str) -> tuple[str, ...]:
         words = tuple(shlex.split(command))
     except ValueError as error:
         raise UsageError(f"--hook: {error}") from None
-    if not words:
+    if not words or not words[0]:
         raise UsageError("--hook needs a command")
     return words
 
@@ -41,12 +46,15 @@ def hook_input(alert: Alert) -> str:
     return json.dumps({"version": 1, **asdict(alert)}) + "\n"
 
 
-async def run_hook(runner: Runner, argv: Sequence[str], alert: Alert) -> str | None:
+async def run_hook(teller: Teller, argv: Sequence[str], alert: Alert) -> str | None:
     """Tell the hook of one alert; returns in words what went wrong with it, or None."""
     try:
-        done = await runner.run(argv, HOOK_DEADLINE, hook_input(alert))
+        done = await teller.tell(argv, hook_input(alert), HOOK_DEADLINE)
     except DeadlineError:
         return f"the hook {argv[0]} did not end in {HOOK_DEADLINE:g} s"
     except OSError as error:
         return f"the hook {argv[0]} cannot be run: {error.strerror or error}"
-    return f"the hook {argv[0]} exited {done.returncode}" if done.returncode else None
+    if not done.returncode:
+        return None
+    last = done.stderr.strip().rpartition("\n")[2]
+    return f"the hook {argv[0]} exited {done.returncode}{f': {last}' if last else ''}"

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import dataclasses
+
+from tests.factory import frame, mirror_pool, view
+from zconsole.eta import Estimate
+from zconsole.model import ErrorCounters, Scan
+from zconsole.vigil.alerts import ERRORS_QUIET, QUIET, SETTLE, Rules, Vigil
+
+RUNNING = Scan("resilver", "running", start=500.0)
+FINISHED = Scan("resilver", "finished", start=500.0, end=900.0, errors=0)
+
+
+def running(t, eta=3600.0, **fields):
+    estimate = Estimate(eta, eta / 2, eta * 2, "issuing")
+    pool = mirror_pool(RUNNING)
+    return frame(pool, t, scans=(view(RUNNING, estimate, **fields),))
+
+
+def kinds(alerts):
+    return [alert.kind for alert in alerts]
+
+
+def degraded(scan):
+    pool = mirror_pool(scan, state="DEGRADED")
+    top = pool.root.children[0]
+    bad = dataclasses.replace(top.children[1], state="FAULTED")
+    top = dataclasses.replace(top, children=(top.children[0], bad))
+    return dataclasses.replace(pool, root=dataclasses.replace(pool.root, children=(top,)))
+
+
+def test_the_end_of_a_good_scan_is_said_once_and_at_once():
+    vigil = Vigil()
+    assert vigil.look([running(1000.0)]) == ()
+    (alert,) = vigil.look([frame(mirror_pool(FINISHED), 1001.0)])
+    assert (alert.kind, alert.pool, alert.severity) == ("finished", "tank", "notice")
+    assert vigil.look([frame(mirror_pool(FINISHED), 1002.0)]) == ()
+
+
+def test_a_scan_that_was_over_before_the_watch_is_no_news():
+    vigil = Vigil()
+    assert vigil.look([frame(mirror_pool(FINISHED), 1.0)]) == ()
+    assert vigil.look([frame(mirror_pool(FINISHED), 2.0)]) == ()
+
+
+def test_an_end_without_redundancy_is_told_after_it_had_time_to_settle():
+    vigil = Vigil()
+    vigil.look([running(1000.0)])
+    assert "not-restored" not in kinds(vigil.look([frame(degraded(FINISHED), 1001.0)]))
+    late = vigil.look([frame(degraded(FINISHED), 1001.0 + SETTLE)])
+    assert kinds(late) == ["not-restored"]
+    assert late[0].severity == "error"
+
+
+def test_a_follow_on_pass_is_no_end():
+    vigil = Vigil()
+    vigil.look([running(1000.0)])
+    vigil.look([frame(degraded(FINISHED), 1001.0)])
+    vigil.look([running(1005.0)])
+    assert "not-restored" not in kinds(vigil.look([running(1001.0 + 2 * SETTLE)]))
+
+
+def test_a_stall_is_said_once_while_it_lasts_and_again_after_it_had_gone():
+    vigil = Vigil(Rules(stalled_after=300.0))
+    assert vigil.look([running(1000.0, stalled=200.0)]) == ()
+    assert kinds(vigil.look([running(1100.0, stalled=300.0)])) == ["stalled"]
+    assert vigil.look([running(1100.0 + QUIET, stalled=330.0)]) == ()
+    vigil.look([running(1200.0)])
+    assert kinds(vigil.look([running(1600.0, stalled=300.0)])) == ["stalled"]
+
+
+def test_a_flicker_shorter_than_half_a_minute_is_not_told_twice():
+    vigil = Vigil(Rules(stalled_after=300.0))
+    vigil.look([running(1000.0, stalled=300.0)])
+    vigil.look([running(1010.0)])
+    assert vigil.look([running(1020.0, stalled=300.0)]) == ()
+
+
+def test_an_eta_that_moves_by_more_than_its_share_is_told_and_becomes_the_new_promise():
+    vigil = Vigil(Rules(slip=0.25))
+    vigil.look([running(1000.0)])
+    vigil.look([running(1060.0, 3600.0)])
+    assert vigil.look([running(1120.0, 3600.0 + 800)]) == ()
+    assert kinds(vigil.look([running(1180.0, 3600.0 + 900)])) == ["eta-slipped"]
+    assert vigil.look([running(1240.0, 3600.0 + 900)]) == ()
+
+
+def test_the_first_minutes_guess_is_no_promise():
+    vigil = Vigil()
+    vigil.look([running(1000.0, 60.0)])
+    assert vigil.look([running(1030.0, 7200.0)]) == ()
+
+
+def test_a_restart_is_told_whether_or_not_the_past_was_known():
+    vigil = Vigil()
+    vigil.look([running(1000.0, restarts=None)])
+    (alert,) = vigil.look(
+        [running(1001.0, restarts=1, notes=("restarted 12:03 after sdc came back",))]
+    )
+    assert alert.kind == "restarted"
+    assert "sdc came back" in alert.text
+    assert vigil.look([running(1002.0, restarts=1)]) == ()
+
+
+def test_restarts_of_before_the_watch_are_no_news():
+    vigil = Vigil()
+    assert vigil.look([running(1000.0, restarts=3)]) == ()
+    assert vigil.look([running(1001.0, restarts=3)]) == ()
+
+
+def with_errors(count, t):
+    pool = mirror_pool()
+    top = pool.root.children[0]
+    sda = dataclasses.replace(top.children[0], errors=ErrorCounters(0, 0, count))
+    top = dataclasses.replace(top, children=(sda, top.children[1]))
+    root = dataclasses.replace(pool.root, children=(top,))
+    return frame(dataclasses.replace(pool, root=root), t)
+
+
+def test_new_device_errors_are_told_old_ones_are_not_and_a_trickle_only_once():
+    vigil = Vigil()
+    assert vigil.look([with_errors(5, 1000.0)]) == ()
+    (alert,) = vigil.look([with_errors(7, 1001.0)])
+    assert alert.kind == "device-error"
+    assert "sda: 2 new errors" in alert.text
+    assert vigil.look([with_errors(8, 1100.0)]) == ()
+    assert vigil.look([with_errors(0, 1200.0)]) == ()
+    assert kinds(vigil.look([with_errors(1, 1101.0 + ERRORS_QUIET)])) == ["device-error"]
+
+
+def test_no_redundancy_left_is_told_of_vdevs_that_should_have_some():
+    assert kinds(Vigil().look([frame(degraded(RUNNING), 1.0)])) == ["no-redundancy"]
+    assert Vigil().look([frame(mirror_pool(), 1.0)]) == ()
+
+
+def test_a_suspended_pool_is_told_though_it_gives_no_sample():
+    dead = frame(mirror_pool(), 1.0, problem="zpool would hang", kstat="SUSPENDED")
+    vigil = Vigil()
+    assert kinds(vigil.look([dead])) == ["suspended"]
+    assert vigil.look([dead]) == ()
+
+
+def test_the_free_floor_holds_until_there_is_clearly_room_again():
+    def filled(fill, t):
+        base = frame(mirror_pool(), t)
+        return dataclasses.replace(
+            base, balance=dataclasses.replace(base.balance, target_fill=fill)
+        )
+
+    vigil = Vigil(Rules(free_floor=0.05))
+    assert vigil.look([filled(0.94, 0.0)]) == ()
+    assert kinds(vigil.look([filled(0.96, 100.0)])) == ["free-floor"]
+    assert vigil.look([filled(0.945, 200.0), filled(0.955, 300.0)]) == ()
+    assert vigil.look([filled(0.93, 400.0)]) == ()
+    assert kinds(vigil.look([filled(0.96, 500.0)])) == ["free-floor"]
+
+
+def test_only_the_kinds_asked_for_are_told():
+    vigil = Vigil(Rules(kinds=frozenset({"stalled"})))
+    vigil.look([running(1000.0)])
+    assert vigil.look([frame(mirror_pool(FINISHED), 1001.0)]) == ()

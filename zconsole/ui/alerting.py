@@ -1,0 +1,29 @@
+"""Alerts in the console: a message on the screen, and what the operator asked the terminal for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import App
+
+from zconsole.ui.feed import Update
+from zconsole.units import clean
+
+SHOWN = 30.0
+"""Seconds a message stays."""
+
+
+def tell(app: App[Any], update: Update) -> None:
+    """Show the alerts of a round; ring and notify as its feed wants."""
+    for alert in update.alerts:
+        text = clean(f"{alert.pool}: {alert.text}")
+        if alert.severity == "error":
+            app.notify(text, severity="error", timeout=SHOWN, markup=False)
+        elif alert.severity == "warning":
+            app.notify(text, severity="warning", timeout=SHOWN, markup=False)
+        else:
+            app.notify(text, timeout=SHOWN, markup=False)
+    driver = app._driver
+    if update.ring and driver is not None:
+        driver.write(update.ring)
+        driver.flush()
