@@ -73,6 +73,8 @@ class _Watched:
 
     active: dict[tuple[str, str], float] = field(default_factory=dict)
     """Condition (kind and subject) to the last time it held."""
+    held: frozenset[tuple[str, str]] = frozenset()
+    """Those that held at the last look, however long ago that was."""
     errors: dict[str, int] | None = None
     running: dict[str, ScanView] = field(default_factory=dict)
     ended: dict[str, tuple[ScanView, float]] = field(default_factory=dict)
@@ -97,11 +99,12 @@ class Vigil:
         seen = self._pools.setdefault(frame.pool, _Watched())
         found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
         now = {(a.kind, a.subject): a for a in found if a.kind in self._rules.kinds}
-        for condition in list(seen.active):
-            if condition not in now and frame.t - seen.active[condition] > _quiet(condition[0]):
+        for condition in list(seen.active.keys() - seen.held):
+            if frame.t - seen.active[condition] > _quiet(condition[0]):
                 del seen.active[condition]
         new = [alert for condition, alert in now.items() if condition not in seen.active]
         seen.active.update(dict.fromkeys(now, frame.t))
+        seen.held = frozenset(now)
         yield from new
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
