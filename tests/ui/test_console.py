@@ -211,7 +211,7 @@ async def test_pause_freezes_the_body_and_not_the_header():
 
 
 async def test_panes_are_shown_and_hidden_by_number():
-    async with showing(frames.resilver()) as (_, pilot, screen):
+    async with showing(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
         for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
             assert sign in screen()
             await pilot.press(key)
