@@ -221,7 +221,7 @@ def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
     pool.create("d0", options="-O sync=disabled")
     pool.fill(10)
     vm.pull(0)
-    vm.run("touch /tank/x; (zpool sync tank &) ; sleep 1", check=False)
+    vm.run("(touch /tank/x; zpool sync tank) >/dev/null 2>&1 </dev/null &")
     vm.run("until grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state; do sleep 0.2; done")
     vm.plug(0)
     run = act("clear", follow=True)

@@ -156,18 +156,20 @@ def _detachable(target: Target) -> Precondition:
         rest = [v for v in now.parent.children if v is not now.vdev]
         if any(is_complete(v) for v in rest):
             return None
-        if now.group is not None and _incomplete_newcomer(now):
+        if _newcomer_being_filled(s, now):
             return None
         return f"no valid replicas: nothing else in {now.parent.name} is complete"
 
     return Precondition("what stays is no less complete", check)
 
 
-def _incomplete_newcomer(target: Target) -> bool:
-    """A device still being filled in a group: detaching it backs the replace or spare out."""
+def _newcomer_being_filled(s: Situation, target: Target) -> bool:
+    """A device still being filled in a group: detaching it backs the replace or spare out.
+
+    Nothing marks it while the resilver only walks metadata, so a running one is enough.
+    """
     group = target.group
-    return (
-        group is not None
-        and group.children[0] is not target.vdev
-        and (not is_complete(target.vdev))
-    )
+    if group is None or group.children[0] is target.vdev:
+        return False
+    filling = s.active("resilver") is not None or s.active("rebuild") is not None
+    return filling or not is_complete(target.vdev)

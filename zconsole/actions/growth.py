@@ -16,6 +16,9 @@ from zconsole.redundancy import is_complete
 from zconsole.topology import is_group
 from zconsole.units import size
 
+WORTH = 0.05
+"""Share by which the disks must exceed the vdev: less is labels and rounding to metaslabs."""
+
 
 def plan_expand(s: Situation, key: str) -> Plan:
     """Let every device of a vdev use its whole size (online -e); one-way."""
@@ -68,7 +71,7 @@ def space_gained(s: Situation, top: Vdev) -> int | None:
         return None
     width = 1 if top.kind in ("mirror", "disk", "file") else len(members(top))
     gain = min(sizes) * width - top.size_bytes
-    return gain if gain > top.size_bytes * 0.01 else 0
+    return gain if gain > top.size_bytes * WORTH else 0
 
 
 def plan_attach(s: Situation, key: str, new: str) -> Plan:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.actions.device import Device
-from zconsole.actions.signature import signature_of
+from zconsole.actions.signature import Contents, contents_of
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
@@ -59,11 +59,14 @@ def file_device(path: str) -> Device | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    found, unread = signature_of(Path(path))
-    pool = "" if "zfs_member" in found else None
-    rest = tuple(name for name in found if name != "zfs_member")
+    found = contents_of(Path(path))
     return Device(
-        path, kind="file", size=status.st_size, signatures=rest, zfs_pool=pool, unread=unread
+        path,
+        kind="file",
+        size=status.st_size,
+        signatures=found.names,
+        zfs_pool=found.zfs_pool,
+        unread=found.unread,
     )
 
 
@@ -76,7 +79,7 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
     nodes = {part: str(machine.dev / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
-    signatures, pool, unread = _contents(machine, udev, nodes)
+    found = _contents(udev, nodes)
     props = udev[name]
     return Device(
         path=_best(own, nodes[name]),
@@ -89,36 +92,39 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
         physical=_number(entry / "queue/physical_block_size"),
         rotational=_text(entry / "queue/rotational") == "1",
         partitions=tuple(parts),
-        signatures=signatures,
-        zfs_pool=pool,
+        signatures=found.names,
+        zfs_pool=found.zfs_pool,
         mounted=tuple(m for node in nodes.values() for m in users.mounts.get(node, [])),
         swap=any(node in users.swaps for node in nodes.values()),
         holders=tuple(_holders(entry, parts)),
         read_only=_text(entry / "ro") == "1",
         locate=_led(entry),
-        unread=unread,
+        unread=found.unread,
     )
 
 
-def _contents(
-    machine: Machine, udev: dict[str, dict[str, str]], nodes: dict[str, str]
-) -> tuple[tuple[str, ...], str | None, bool]:
-    """Signatures, the name of a ZFS label's pool, and whether something could not be read."""
-    found: list[str] = []
+def _contents(udev: dict[str, dict[str, str]], nodes: dict[str, str]) -> Contents:
+    """What is on a disk and its partitions together; udev's word where we may not look."""
+    names: list[str] = []
     pool: str | None = None
     unread = False
     for part, props in udev.items():
-        kinds, denied = signature_of(Path(nodes[part]))
-        # udev may not have looked since the disk was wiped: what is on it now counts.
-        if denied:
-            kinds = tuple(filter(None, (props.get("ID_FS_TYPE"),)))
-            unread = unread or not props
-        for kind in kinds:
-            if kind == "zfs_member":
-                pool = pool or props.get("ID_FS_LABEL", "")
-            else:
-                found.append(kind if part == min(udev, key=len) else f"{kind} on {part}")
-    return tuple(dict.fromkeys(found)), pool, unread
+        found = contents_of(Path(nodes[part]))
+        if found.unread:
+            found, blind = _by_udev(props)
+            unread = unread or blind
+        pool = pool if found.zfs_pool is None else found.zfs_pool
+        whole = len(part) == min(map(len, udev))
+        names += found.names if whole else (f"{name} on {part}" for name in found.names)
+    return Contents(tuple(dict.fromkeys(names)), pool, unread)
+
+
+def _by_udev(props: dict[str, str]) -> tuple[Contents, bool]:
+    """What udev found when it looked, and whether it never did."""
+    kind = props.get("ID_FS_TYPE")
+    if kind == "zfs_member":
+        return Contents(zfs_pool=props.get("ID_FS_LABEL", "")), False
+    return Contents((kind,) if kind else ()), not props
 
 
 def _best(links: list[str], node: str) -> str:

@@ -1,12 +1,13 @@
 """What is on a device, from its first bytes, read-only.
 
 Magic numbers as libblkid knows them (util-linux, libblkid/src/superblocks), for what zpool would
-refuse to overwrite; ZFS by its uberblocks (uberblock_impl.h, UBERBLOCK_MAGIC).
+refuse to overwrite; ZFS by the state in its label (zpool_in_use, libzfs_import.c).
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 LOOK = 256 * 1024
@@ -23,12 +24,27 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (4096, b"\xfc\x4e\x2b\xa9", "linux_raid_member"),
     (0x8001, b"CD001", "iso9660"),
 )
-_UBERBLOCKS = range(128 * 1024, 256 * 1024, 1024)
-_UBERBLOCK = (b"\x0c\xb1\xba\x00\x00\x00\x00\x00", b"\x00\x00\x00\x00\x00\xba\xb1\x0c")
+LABEL_NVLIST = 16 * 1024
+"""Where the label's nvlist begins (vdev_label_t in vdev_impl.h), XDR-encoded."""
+
+DESTROYED = 2
+"""POOL_STATE_DESTROYED: what a destroyed pool and a detached device leave; free to be used."""
 
 
-def signature_of(path: Path) -> tuple[tuple[str, ...], bool]:
-    """Names of what is found, and whether it could not be read at all.
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is on a device."""
+
+    names: tuple[str, ...] = ()
+    """Filesystems and the like, as libblkid calls them."""
+    zfs_pool: str | None = None
+    """Name of the pool that a ZFS label says it belongs to; None without a label in use."""
+    unread: bool = False
+    """Whether it could not be looked at."""
+
+
+def contents_of(path: Path) -> Contents:
+    """What the first bytes tell.
 
     An MBR partition table counts, since zpool refuses those (``check_disk`` in zpool_vdev_os.c);
     a GPT does not: its partitions are looked at one by one.
@@ -36,13 +52,38 @@ def signature_of(path: Path) -> tuple[tuple[str, ...], bool]:
     try:
         head = _head(path)
     except OSError:
-        return (), True
+        return Contents(unread=True)
+    pool = _label_pool(head)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
-    if any(head.startswith(_UBERBLOCK, offset) for offset in _UBERBLOCKS):
-        found.append("zfs_member")
-    if not found and _is_mbr(head):
+    if not found and pool is None and _is_mbr(head):
         found.append("an MBR partition table")
-    return tuple(found), False
+    return Contents(tuple(found), pool)
+
+
+def _label_pool(head: bytes) -> str | None:
+    """The pool in the label's nvlist, unless it is destroyed or the device was detached."""
+    nvlist = head[LABEL_NVLIST:]
+    if nvlist[:1] != b"\x01":  # NV_ENCODE_XDR
+        return None
+    state = _pair(nvlist, b"state", 8)
+    if state is None or int.from_bytes(nvlist[state : state + 8], "big") == DESTROYED:
+        return None
+    name = _pair(nvlist, b"name", 9)
+    if name is None:
+        return ""
+    length = int.from_bytes(nvlist[name : name + 4], "big")
+    return nvlist[name + 4 : name + 4 + min(length, 255)].decode("utf-8", "surrogateescape")
+
+
+def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
+    """Where the value of the first pair of this name and data type begins (libnvpair, XDR).
+
+    The name as an XDR string, then the type (8 uint64, 9 string) and one element.
+    """
+    padded = name + bytes(-len(name) % 4)
+    mark = len(name).to_bytes(4, "big") + padded + kind.to_bytes(4, "big") + b"\0\0\0\x01"
+    found = nvlist.find(mark)
+    return None if found < 0 else found + len(mark)
 
 
 def _head(path: Path) -> bytes:

@@ -64,14 +64,17 @@ class Acting:
         self.app, self.pilot, self.feed, self.kit = app, pilot, feed, kit
 
     async def press(self, *keys: str) -> str:
-        await self.pilot.press(*keys)
-        return await self.settle()
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
+        return self.screen
 
     async def settle(self) -> str:
         """Let deeds, flows and paints come to rest; the screen's text."""
-        for _ in range(6):
+        for _ in range(3):
             await self.pilot.pause()
         while any(w.group == "deeds" and not w.is_finished for w in self.app.workers):
+            self.feed.step()  # of two rounds at once the console may have seen one
             await self.pilot.pause()
         await self.pilot.pause()
         return self.screen

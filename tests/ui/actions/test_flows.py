@@ -26,9 +26,12 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
         await a.press(*RUN)
         assert commands(a) == [["scrub", "-p", "mirrors"]]
         assert "Done." in a.screen
-        await a.press("escape", "S", "enter")
+        await a.press("escape")
+        await a.pass_time(4, 2)
+        await a.press("S", "enter")
         assert "Resume the scrub" in a.screen
         await a.press(*RUN, "escape")
+        await a.pass_time(4, 2)
         assert commands(a)[-1] == ["scrub", "mirrors"]
         await a.press("S", "j", "enter")
         assert "What cannot be undone" in a.screen
@@ -78,7 +81,7 @@ async def test_the_whole_story_of_a_failed_disk():
 
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
-    async with acting("resilver") as a:
+    async with acting("few-requests") as a:
         await a.pass_time(300, 10)
         slow = a.app.showing.frame.scan.issue_rate
         await a.press("T", "f", *RUN, "escape", "escape")
@@ -174,9 +177,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
         ({"capabilities": Capabilities("replay", live=False)}, "recording"),
     ],
 )
-async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(
-    options, reason
-):
+async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
     async with acting("mirror-scrub", **options) as a:
         assert all(not offer.enabled for offer in a.app.showing.offers)
         said = await a.press("S", "enter")

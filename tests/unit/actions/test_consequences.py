@@ -397,3 +397,10 @@ def test_unknown_facts_are_said_not_guessed():
     plan = replaced(at(pool(top("raidz2", 0, 6)), Facts()))
     assert plan.refused is None
     assert "was not examined" in said(plan)
+
+
+def test_a_replace_can_be_backed_out_before_anything_is_issued():
+    """While the resilver walks metadata the new device looks complete."""
+    pair = group("replacing", disk("d00", 1000, "FAULTED"), disk("nd", 1900))
+    assert plan_detach(raidz2(running("resilver", 0.0), changes=(pair,)), "1900").refused is None
+    assert plan_detach(raidz2(changes=(pair,)), "1900").refused

@@ -165,7 +165,8 @@ class ConfirmScreen(Screen[None]):
         ways = f"v: another way ({self._index + 1} of {len(self._deeds)})  " * (
             len(self._deeds) > 1
         )
-        typed = f"type {self.deed.typed} and Enter  " * (self.deed.typed is not None)
+        asks = self.deed.typed is not None and not self.deed.barred
+        typed = f"type {self.deed.typed} and Enter  " * asks
         return f"{typed}{ways}Tab moves, Esc cancels", "dim"
 
     def _hint(self, text: str, role: str) -> None:

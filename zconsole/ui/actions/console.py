@@ -13,6 +13,7 @@ from zconsole.actions.kit import Kit
 from zconsole.actions.look import frame_look, situation_of
 from zconsole.actions.plan import Facts, Outcome, Plan, Situation
 from zconsole.errors import ZconsoleError
+from zconsole.sources.base import Capabilities
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
 from zconsole.ui.actions.keys import ACTIONS, offers
 from zconsole.ui.actions.lines import plan_lines
@@ -38,7 +39,7 @@ _ROLES = {
 class ActingConsole(Console):
     """The live screen with keys that change the pools it shows."""
 
-    CSS_PATH: ClassVar[list[str]] = ["../console.tcss", "actions.tcss"]  # type: ignore[misc]
+    CSS_PATH = ["../console.tcss", "actions.tcss"]  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(",".join(key.keys), key.action, key.text, show=False) for key in ACTIONS
     ]
@@ -47,9 +48,11 @@ class ActingConsole(Console):
         super().__init__(*args, **options)
         self.kit = kit
         self.watch_ = Watch(self.feed)
+        self._source: Capabilities | None = None
 
     def on_frames_ready(self, message: FramesReady) -> None:
         """Before the round is shown: wake who waits for it, mark changes, report ends."""
+        self._source = message.update.capabilities
         self.watch_.take(message.update)
         self.showing.offers = offers(self.denied)
         changes = self.kit.control.changes()
@@ -62,7 +65,11 @@ class ActingConsole(Console):
             self._put_back(frame.guid)
 
     def on_mount(self) -> None:
-        """Offer to put back what a console that is gone had set."""
+        """Begin with what an earlier console may have left."""
+        self.offer_to_put_back()
+
+    def offer_to_put_back(self) -> None:
+        """Tell of tunables that a console which is gone had set."""
         if left := self.kit.control.orphans():
             names = ", ".join(left)
             self.notify(
@@ -77,10 +84,9 @@ class ActingConsole(Console):
         """Why nothing may be changed: read-only, a recording, not root; empty when it may."""
         if self.showing.options.read_only:
             return "read-only"
-        latest = self.showing.latest
-        if latest is not None and not latest.capabilities.live:
+        if self._source is not None and not self._source.live:
             return "a recording cannot be acted on"
-        return self.kit.denied or (latest.capabilities.denied if latest else "")
+        return self.kit.denied or (self._source.denied if self._source else "")
 
     # Keys
 
