@@ -18,10 +18,9 @@ from tests.vm.qemu import Disk, Hardware
 def up(name: str, image: Image, sizes: Sequence[int], memory_mb: int, cache: str) -> Machine:
     """Boot a machine under a name; raises VmError where the name is taken."""
     directory = _directory(name)
-    if directory.exists():
-        if _is_up(directory):
-            raise VmError(f"machine {name} is up already")
-        remove_tree(directory)
+    if _is_up(directory):
+        raise VmError(f"machine {name} is up already")
+    _clear(directory)
     directory.mkdir()
     hardware = make_hardware(image, directory, sizes, memory_mb=memory_mb, cache=cache)
     try:
@@ -29,7 +28,7 @@ def up(name: str, image: Image, sizes: Sequence[int], memory_mb: int, cache: str
         machine.wake()
     except BaseException:
         keep_console(directory, image.release)
-        remove_tree(directory)
+        _clear(directory)
         raise
     save(name, machine)
     return machine
@@ -67,8 +66,8 @@ def attach(name: str) -> Machine:
 
 def down(name: str) -> None:
     """Switch a machine off and delete its disks."""
-    attach(name).power_cut()
-    remove_tree(_directory(name))
+    attach(name)
+    _clear(_directory(name))
 
 
 def names() -> list[str]:
@@ -81,6 +80,13 @@ def _directory(name: str) -> Path:
     if not re.fullmatch(r"[\w.-]+", name):
         raise VmError(f"not a machine name: {name}")
     return subdirectory("machines") / name
+
+
+def _clear(directory: Path) -> None:
+    """End whatever runs in a directory, and delete it."""
+    for pid in qemu.running_in(directory):
+        qemu.kill(pid, directory)
+    remove_tree(directory)
 
 
 def _is_up(directory: Path) -> bool:

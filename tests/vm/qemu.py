@@ -175,6 +175,12 @@ def is_running(pid: int, directory: Path) -> bool:
     return str(directory).encode() in _command_line(pid)
 
 
+def running_in(directory: Path) -> list[int]:
+    """Every QEMU of a machine's directory: a start that was killed can have left one behind."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in pids if f"unix:{directory}/qmp,".encode() in _command_line(pid)]
+
+
 def forwarded_port(control: Path) -> int:
     """The host's TCP port that leads to the guest's ssh."""
     with qmp.connect(control) as monitor:

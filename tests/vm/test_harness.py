@@ -141,6 +141,10 @@ def test_a_named_machine_outlives_its_maker(
     assert named.names() == ["lasting"]
     with pytest.raises(VmError, match="up already"):
         named.up("lasting", built, [], 1024, "unsafe")
+    (tmp_path / "machines" / "lasting" / "machine.json").unlink()
+    named.up("lasting", built, [256 * MIB], 1024, "writethrough")
+    assert not Path(f"/proc/{again.pid}").exists()
+    again = named.attach("lasting")
     named.down("lasting")
     assert named.names() == []
     assert not Path(f"/proc/{again.pid}").exists()
