@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 PRESETS = ("faster-resilver", "gentle", "default")
-LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild")
+LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,33 +1,36 @@
-"""What limits a running scan, as far as one look at the devices tells."""
+"""Which preset lifts what limits the running scan, by the verdict on it."""
 
 from __future__ import annotations
 
-from zconsole.frame import Frame, Row
+from zconsole.frame import Frame
+from zconsole.limits.finding import Verdict
 
-SATURATED = 0.95
-"""Share of time with I/O in flight above which a device is taken to give all it has."""
+_LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
+"""Cause of a verdict to a key of ``presets.LIMITS``."""
+
+OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
+"""Causes that no tunable lifts."""
 
 
 def likely_limit(frame: Frame) -> str | None:
-    """A key of ``presets.LIMITS``, or None when nothing stands out.
-
-    A new disk that is not busy all the time while its siblings are idle for long is held back by
-    the number of writes it is given; busy siblings are held back by the reads they are given.
-    """
+    """A key of ``presets.LIMITS``; None when nothing is clear, or no tunable would help."""
     scan = frame.scan.scan if frame.scan else None
-    if scan is None or scan.state != "running":
+    if scan is None or scan.state != "running" or frame.limit is None:
         return None
-    if scan.function == "rebuild":
+    if scan.function == "rebuild" and frame.limit.cause == "throttle":
         return "rebuild"
-    leaves = [row for row in frame.rows if not row.vdev.children and row.rates.busy is not None]
-    new = [_busy(row) for row in leaves if row.vdev.resilvering]
-    old = [_busy(row) for row in leaves if not row.vdev.resilvering]
-    if not new or not old:
-        return None
-    if max(new) >= SATURATED:
-        return None
-    return "new-disk-writes" if max(new) > sum(old) / len(old) else "scan-reads"
+    return _by_verdict(frame.limit)
 
 
-def _busy(row: Row) -> float:
-    return row.rates.busy or 0.0
+def hopeless(frame: Frame) -> str | None:
+    """Why no tunable would make the scan faster; None when one might."""
+    if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
+        return None
+    return f"{frame.limit.text}: no tunable lifts that"
+
+
+def _by_verdict(verdict: Verdict) -> str | None:
+    if verdict.cause == "throttle":
+        writes = "zfs_vdev_async_write_min_active" in verdict.advice
+        return "new-disk-writes" if writes else "scan-reads"
+    return _LIFTED.get(verdict.cause)

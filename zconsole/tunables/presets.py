@@ -26,8 +26,14 @@ LIMITS: Mapping[str, Mapping[str, int]] = {
         "zfs_vdev_rebuild_max_active": 8,
         "zfs_rebuild_vdev_limit": 256 * MIB,
     },
+    "memory": {"zfs_scan_mem_lim_fact": 10},
 }
 """What limits a scan, to the values that lift that limit and touch nothing else."""
+
+_USUAL = ("new-disk-writes", "txg-time", "scan-reads", "rebuild")
+"""What the faster preset lifts where no limit is known: not memory, which others may need."""
+
+_SMALLER_IS_FASTER = ("zfs_vdev_nia_delay", "zfs_scan_mem_lim_fact")
 
 _GENTLE: Mapping[str, int] = {
     "zfs_resilver_min_time_ms": 750,
@@ -63,8 +69,8 @@ class Preset:
 def preset(name: str, parameters: Parameters, limit: str | None = None) -> Preset:
     """A preset for this kernel; ``limit`` (a key of LIMITS) narrows the faster one to it.
 
-    Without a known limit the faster preset lifts them all. ``default`` is this version's defaults
-    of everything the other two touch. Raises KeyError for a name or limit that is none.
+    Without a known limit the faster preset lifts the usual ones. ``default`` is this version's
+    defaults of everything the other two touch. Raises KeyError for a name or limit that is none.
     """
     wanted = _wanted(name, parameters, limit)
     live = {n: parameters.read(n) for n in wanted}
@@ -80,8 +86,8 @@ def preset(name: str, parameters: Parameters, limit: str | None = None) -> Prese
 def _wanted(name: str, parameters: Parameters, limit: str | None) -> dict[str, int]:
     if name == "gentle":
         return dict(_GENTLE)
-    faster = LIMITS if limit is None else {limit: LIMITS[limit]}
-    every = {n: v for values in faster.values() for n, v in values.items()}
+    lifted = _USUAL if limit is None else (limit,)
+    every = {n: v for each in lifted for n, v in LIMITS[each].items()}
     if name == "faster-resilver":
         return every
     if name != "default":
@@ -95,4 +101,4 @@ def _is_faster(name: str, live: int | None, wanted: int) -> bool:
     """Whether the live value goes further already: a preset never slows what it is to speed up."""
     if live is None:
         return False
-    return live <= wanted if name == "zfs_vdev_nia_delay" else live >= wanted
+    return live <= wanted if name in _SMALLER_IS_FASTER else live >= wanted

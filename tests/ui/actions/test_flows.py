@@ -139,7 +139,7 @@ async def test_detach_backs_a_replace_out_once_its_name_is_typed():
         assert commands(a)[-1][0] == "detach"
         await a.press("escape")
         await a.pass_time(120)
-        assert "backed out" in [r for r in a.log if r["event"] == "ended"][0]["text"]
+        assert "backed out" in next(r for r in a.log if r["event"] == "ended")["text"]
 
 
 async def test_a_batch_is_put_together_and_run_as_one():

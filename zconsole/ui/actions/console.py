@@ -39,7 +39,7 @@ _ROLES = {
 class ActingConsole(Console):
     """The live screen with keys that change the pools it shows."""
 
-    CSS_PATH = ["../console.tcss", "actions.tcss"]  # type: ignore[assignment]
+    CSS_PATH: ClassVar = ["../console.tcss", "actions.tcss"]  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(",".join(key.keys), key.action, key.text, show=False) for key in ACTIONS
     ]

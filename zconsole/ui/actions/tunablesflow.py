@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.errors import ZconsoleError
 from zconsole.tunables.control import Setting
-from zconsole.tunables.limit import likely_limit
+from zconsole.tunables.limit import hopeless, likely_limit
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
@@ -78,12 +78,15 @@ async def _ask_value(console: ActingConsole, setting: Setting) -> None:
 
 async def _preset(console: ActingConsole, name: str) -> None:
     frame = console.showing.frame
-    limit = likely_limit(frame) if frame is not None and name == "faster-resilver" else None
+    faster = frame is not None and name == "faster-resilver"
+    limit = likely_limit(frame) if frame is not None and faster else None
     chosen = preset(name, console.kit.parameters, limit)
     if not chosen.values:
         raise ZconsoleError(f"the preset {name} has nothing to change here")
     aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
-    await _confirm_values(console, f"Preset {name}", chosen.values, aims, *chosen.warnings)
+    doubt = hopeless(frame) if frame is not None and faster else None
+    remarks = (aims, doubt or "", *chosen.warnings)
+    await _confirm_values(console, f"Preset {name}", chosen.values, *remarks)
 
 
 async def _confirm_values(

@@ -1,0 +1,110 @@
+"""Tunables on a live kernel: defaults, originals, and a freeze that outlives no console."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.vm.machine import Machine
+from zconsole.tunables.registry import TUNABLES
+
+PARAMETERS = "/sys/module/zfs/parameters"
+TIME = "zfs_resilver_min_time_ms"
+FREEZE = "zfs_scan_suspend_progress"
+
+
+def read(vm: Machine, name: str) -> int:
+    return int(vm.run(f"cat {PARAMETERS}/{name}").stdout)
+
+
+def write(vm: Machine, name: str, value: int) -> None:
+    vm.run(f"echo {value} > {PARAMETERS}/{name}")
+
+
+def listed(vm: Machine) -> dict[str, dict]:
+    lines = vm.run("zconsole tunables list --json").stdout.splitlines()
+    return {(entry := json.loads(line))["name"]: entry for line in lines}
+
+
+@pytest.fixture
+def clean(vm: Machine):
+    """A machine where nothing is remembered, and everything is put back afterwards."""
+    vm.run("rm -rf /var/lib/zconsole")
+    before = read(vm, TIME)
+    yield vm
+    write(vm, TIME, before)
+    write(vm, FREEZE, 0)
+
+
+def test_the_registry_knows_this_versions_defaults(clean: Machine):
+    found = listed(clean)
+    wrong = {
+        name: (entry["default"], entry["value"])
+        for name, entry in found.items()
+        if entry["value"] is not None
+        and entry["default"] is not None
+        and entry["default"] != entry["value"]
+    }
+    assert wrong == {}
+    assert len(found) == len(TUNABLES)
+    assert found[TIME]["value"] is not None
+
+
+def test_set_is_remembered_and_restored(clean: Machine):
+    before = read(clean, TIME)
+    clean.run(f"zconsole tunables set {TIME}=4000")
+    clean.run(f"zconsole tunables set {TIME}=7000")
+    assert read(clean, TIME) == 7000
+    assert listed(clean)[TIME]["original"] == before
+    clean.run("zconsole tunables restore")
+    assert read(clean, TIME) == before
+
+
+def test_somebody_elses_value_stays(clean: Machine):
+    clean.run(f"zconsole tunables set {TIME}=4000")
+    write(clean, TIME, 4321)
+    said = clean.run("zconsole tunables restore").stderr
+    assert "somebody else" in said
+    assert read(clean, TIME) == 4321
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (f"set {TIME}=0", 2, "out of range"),
+        ("set zfs_scrub_delay=0", 2, "zfs_vdev_scrub_max_active"),
+        ("set zfs_no_scrub_io=1", 2, "not written"),
+        ("set zfs_vdev_scrub_min_active=900", 2, "exceed"),
+    ],
+)
+def test_refused_before_the_kernel_sees_it(clean: Machine, words: str, code: int, text: str):
+    result = clean.run(f"zconsole tunables {words}", check=False)
+    assert result.returncode == code
+    assert text in result.stderr
+
+
+def test_presets_are_taken_by_the_kernel(clean: Machine):
+    for name in ("faster-resilver", "gentle", "default"):
+        clean.run(f"zconsole tunables preset {name}")
+    clean.run("zconsole tunables restore")
+    assert all(entry["set_by_us"] is None for entry in listed(clean).values())
+
+
+def test_a_freeze_is_put_back_when_the_console_is_killed(clean: Machine):
+    clean.run("sleep 300 >/dev/null 2>&1 & echo $! > /root/victim")
+    mark = "$(cat /root/victim):$(cut -d' ' -f22 /proc/$(cat /root/victim)/stat)"
+    clean.run("mkdir -p -m 700 /var/lib/zconsole")
+    clean.run(
+        "cd /root/zconsole && /opt/zc/bin/python -m zconsole.tunables.guard"
+        f" --state /var/lib/zconsole --seconds 300 --watch {mark} {FREEZE}=1"
+    )
+    assert read(clean, FREEZE) == 1
+    clean.run("kill -9 $(cat /root/victim)")
+    clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)
+    assert listed(clean)[FREEZE]["set_by_us"] is None
+
+
+def test_a_freeze_ends_by_itself(clean: Machine):
+    clean.run(f"zconsole tunables set {FREEZE}=1 --for 2")
+    clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)
