@@ -134,6 +134,14 @@ def _configure_balance(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pool", nargs="?", metavar="POOL", help="one pool (default: all)")
     _saved(parser, "zpool list -v")
     _json(parser, "one JSON object a pool and line")
+    what = parser.add_argument_group("what if", "SIZE: 36.4T, 6x3T, raidz2:6x3T, mirror:2x4T")
+    what.add_argument(
+        "--add-vdev", nargs="+", default=[], metavar="SIZE", help="with these vdevs added"
+    )
+    what.add_argument(
+        "--resize", nargs="+", default=[], metavar="NAME=SIZE", help="with these vdevs that large"
+    )
+    what.add_argument("--disk", metavar="SIZE", help="how long a disk of SIZE would resilver")
 
 
 def _configure_watch(parser: argparse.ArgumentParser) -> None:

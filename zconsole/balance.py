@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zconsole.frame import Balance, VdevBalance
 from zconsole.model import Vdev
 from zconsole.topology import data_vdevs
@@ -51,14 +53,20 @@ def data_disks(vdev: Vdev) -> int | None:
 
 def _weights(vdevs: tuple[Vdev, ...], version: str | None) -> list[float]:
     free = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
-    disks = [data_disks(v) for v in vdevs]
-    release = _release(version)
-    if release is None or release >= FREE_BYTES_ONLY or None in disks:
+    if not weighs_disks(release_of(version), vdevs):
         return free
+    disks = [data_disks(v) for v in vdevs]
     return [bytes_free * (count or 1) for bytes_free, count in zip(free, disks, strict=True)]
 
 
-def _release(version: str | None) -> tuple[int, int] | None:
+def weighs_disks(release: tuple[int, int] | None, vdevs: Sequence[Vdev]) -> bool:
+    """Whether the allocator of a release counts data disks, and those of all vdevs are known."""
+    known = all(data_disks(vdev) is not None for vdev in vdevs)
+    return release is not None and release < FREE_BYTES_ONLY and known
+
+
+def release_of(version: str | None) -> tuple[int, int] | None:
+    """``2.3.9`` as (2, 3); None when it is no version."""
     parts = (version or "").split(".")
     if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
         return None

@@ -1,41 +1,99 @@
-"""``zconsole balance``: how evenly data is spread over the top-level vdevs."""
+"""``zconsole balance``: how evenly data is spread over the top-level vdevs, and what if."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from zconsole.balance import balance
 from zconsole.commands import common
 from zconsole.decode.capacity import CapacityRow, PoolCapacity, capacities
-from zconsole.errors import ExitCode, NotFoundError, UnavailableError
-from zconsole.frame import Balance
-from zconsole.model import Vdev
+from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
+from zconsole.frame import Frame
+from zconsole.model import Scan, Vdev
 from zconsole.report import json, text
+from zconsole.report.whatif import duration_object, outlook_lines, outlook_object
 from zconsole.sources.live import LiveSource
 from zconsole.sources.saved import read_text
+from zconsole.units import duration
+from zconsole.whatif import Outlook, Shape, grown, outlook, resilver_duration, shape_of
 
-Named = tuple[str, Balance]
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One pool, live or saved."""
+
+    root: Vdev
+    version: str | None = None
+    scans: tuple[Scan, ...] = ()
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the balance of each pool; returns the exit code."""
+    adds, resizes = [shape_of(word) for word in args.add_vdev], _resizes(args.resize)
+    disk = shape_of(args.disk).raw if args.disk else None
     found = _saved(args) if args.saved else common.run(_live(args))
     if not found:
         print("zconsole: no pools are imported", file=sys.stderr)
-    for name, entry in found:
+    if len(found) > 1 and resizes:
+        raise UsageError("--resize needs one POOL")
+    for seen in found:
+        after = grown(seen.root, adds, resizes)
+        look = outlook(seen.root, after, seen.version) if adds or resizes else None
         if args.json:
-            print(json.line({"version": 1, "pool": name, **json.balance_object(entry)}))
+            print(json.line(_object(seen, look, disk)))
         else:
-            print(text.balance_report(name, entry), end="")
+            print(_text(seen, look, disk), end="")
     return ExitCode.OK
 
 
-def _saved(args: argparse.Namespace) -> Sequence[Named]:
+def _resizes(words: Sequence[str]) -> dict[str, Shape]:
+    found: dict[str, Shape] = {}
+    for word in words:
+        name, equals, size = word.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"--resize {word!r} is not NAME=SIZE")
+        found[name] = shape_of(size)
+    return found
+
+
+def _object(seen: _Seen, look: Outlook | None, disk: int | None) -> dict[str, Any]:
+    now = balance(seen.root, seen.version)
+    found: dict[str, Any] = {"version": 1, "pool": seen.root.name, **json.balance_object(now)}
+    if look is not None:
+        found |= outlook_object(look)
+    if disk is not None:
+        found["resilver"] = duration_object(resilver_duration(seen.root, disk, seen.scans))
+    return found
+
+
+def _text(seen: _Seen, look: Outlook | None, disk: int | None) -> str:
+    name = seen.root.name
+    if look is None:
+        report = text.balance_report(name, balance(seen.root, seen.version))
+    else:
+        report = "\n".join(text.clean_lines((name, *outlook_lines(look)))) + "\n"
+    return report + "".join(f"{line}\n" for line in _resilver(seen, disk))
+
+
+def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
+    if disk is None:
+        return
+    found = resilver_duration(seen.root, disk, seen.scans)
+    if found is None:
+        yield "a resilver of that disk: not known, no finished scan of this pool tells"
+        return
+    low, high = duration(found.low), duration(found.high)
+    yield f"a resilver of that disk: {duration(found.expected)} ({low} to {high}); {found.reason}"
+
+
+def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
     pools = capacities(read_text(args.saved))
-    found = [(found.pool.name, balance(_tree(found))) for found in pools]
-    chosen = [entry for entry in found if args.pool in (None, entry[0])]
+    found = [_Seen(_tree(found)) for found in pools]
+    chosen = [entry for entry in found if args.pool in (None, entry.root.name)]
     if not chosen and args.pool is not None:
         raise NotFoundError(f"no pool {args.pool!r} in that output")
     return chosen
@@ -60,13 +118,17 @@ def _vdev(row: CapacityRow) -> Vdev:
     )
 
 
-async def _live(args: argparse.Namespace) -> Sequence[Named]:
+async def _live(args: argparse.Namespace) -> Sequence[_Seen]:
     source = LiveSource([args.pool] if args.pool else [])
     try:
         frames = common.live_session(keep=False).advance(await source.sample() or ())
     finally:
         await source.aclose()
-    for frame in frames:
-        if frame.problem:
-            raise UnavailableError(f"{frame.pool}: {frame.problem}")
-    return [(frame.pool, frame.balance) for frame in frames]
+    return [_seen(frame) for frame in frames]
+
+
+def _seen(frame: Frame) -> _Seen:
+    if frame.problem or frame.root is None:
+        raise UnavailableError(f"{frame.pool}: {frame.problem or 'no sample'}")
+    scans = tuple(view.scan for view in frame.scans)
+    return _Seen(frame.root, frame.version, scans)

@@ -1,0 +1,61 @@
+"""What-if as a table before and after, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from zconsole.frame import VdevBalance
+from zconsole.report.json import balance_object
+from zconsole.units import clean, size
+from zconsole.whatif import Duration, Outlook
+
+
+def outlook_lines(look: Outlook) -> Iterator[str]:
+    """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
+    before = {vdev.name: vdev for vdev in look.before.vdevs}
+    width = max((len(clean(v.name)) for v in look.after.vdevs), default=4)
+    yield f"{'VDEV':<{width}}  {'SIZE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
+    for vdev in look.after.vdevs:
+        yield _line(vdev, before.get(vdev.name), width)
+    yield f"spread {_percent(look.before.spread)} -> {_percent(look.after.spread)}"
+    left = _percent(look.spread_after)
+    if look.rewrite_bytes is None:
+        yield f"rebalancing: rewriting everything once leaves a spread of {left}"
+    elif look.rewrite_bytes:
+        yield f"rebalancing: {size(look.rewrite_bytes)} to rewrite for a spread of {left}"
+    else:
+        yield "rebalancing: not needed"
+
+
+def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
+    cells = (
+        (size(was.size_bytes) if was else "", size(now.size_bytes)),
+        (size(was.free_bytes) if was else "", size(now.free_bytes)),
+        (_percent(was.fill) if was else "", _percent(now.fill)),
+        (_percent(was.new_write_share) if was else "", _percent(now.new_write_share)),
+    )
+    shown = (f"{f'{a} -> {b}' if a and a != b else b:>15}" for a, b in cells)
+    return f"{clean(now.name):<{width}}  {' '.join(shown)}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def outlook_object(look: Outlook) -> dict[str, Any]:
+    """``after`` (a BALANCE) and ``rebalance`` (bytes to rewrite, or None, and the spread left)."""
+    cost = {"rewrite_bytes": look.rewrite_bytes, "spread_after": look.spread_after}
+    return {"after": balance_object(look.after), "rebalance": cost}
+
+
+def duration_object(found: Duration | None) -> dict[str, Any] | None:
+    """Seconds with their range, and what they rest on."""
+    if found is None:
+        return None
+    return {
+        "seconds": found.expected,
+        "low_seconds": found.low,
+        "high_seconds": found.high,
+        "reason": found.reason,
+    }

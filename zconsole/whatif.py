@@ -1,0 +1,152 @@
+"""What if vdevs were added or disks swapped for bigger ones: balance after it, and what follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from zconsole.balance import balance, data_disks, release_of, weighs_disks
+from zconsole.errors import UsageError
+from zconsole.frame import Balance
+from zconsole.model import Scan, Vdev
+from zconsole.rebalance.predict import Space, raw_to_target, rewritten, spread
+from zconsole.topology import data_vdevs
+from zconsole.units import parse_size
+
+LEVEL = 0.05
+"""Spread that counts as level."""
+_SHAPE = re.compile(
+    r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d+)x)?(?P<size>[\d.]+[BKMGTPE]?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A top-level vdev as it is asked for: raw bytes of one member, and how many."""
+
+    kind: str
+    members: int
+    member_bytes: int
+
+    @property
+    def raw(self) -> int:
+        """Bytes the vdev can allocate, parity included; of a mirror those of one side."""
+        return self.member_bytes * (1 if self.kind == "mirror" else self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Balance before and after, and what levelling would then take."""
+
+    before: Balance
+    after: Balance
+    rewrite_bytes: float | None
+    """Raw bytes to rewrite until fills are within LEVEL; None when one pass cannot do it."""
+    spread_after: float
+    """Spread left after rewriting those bytes, or everything once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long a resilver would take, in seconds, and what that rests on."""
+
+    expected: float
+    low: float
+    high: float
+    reason: str
+
+
+def shape_of(word: str) -> Shape:
+    """``36.4T`` (raw bytes in all), ``6x3T``, ``raidz2:6x3T`` or ``mirror:2x4T``; n·1024^k.
+
+    Raises UsageError for anything else.
+    """
+    match = _SHAPE.fullmatch(word)
+    each = parse_size(match["size"]) if match else None
+    if match is None or not each:
+        raise UsageError(f"{word!r} is no size: 36.4T, 6x3T, raidz2:6x3T or mirror:2x4T")
+    count = int(match["n"] or 1)
+    kind = match["kind"] or "disk"
+    least = {"mirror": 1, "disk": 1}.get(kind, int(kind[-1]) + 2 if kind[-1].isdigit() else 1)
+    if count < (least if match["n"] or kind.startswith("raidz") else 1):
+        raise UsageError(f"{word!r}: a {kind} has at least {least} disks")
+    return Shape(kind, count, each)
+
+
+def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:
+    """The tree with vdevs added, and others of another size. Raises UsageError for a name that
+    is no normal-class top-level vdev, or a size that what is there would not fit in."""
+    names = {vdev.name for vdev in data_vdevs(root) if vdev.vclass == "normal"}
+    for name in resizes:
+        if name not in names:
+            raise UsageError(f"no vdev {name!r} in {root.name}: {', '.join(sorted(names))}")
+    kept = [_resized(v, resizes[v.name]) if v.name in resizes else v for v in root.children]
+    new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
+    return replace(root, children=(*kept, *new))
+
+
+def _resized(vdev: Vdev, shape: Shape) -> Vdev:
+    size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
+    if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
+        raise UsageError(f"{vdev.name} holds more than that")
+    return replace(vdev, size_bytes=size, free_bytes=None)
+
+
+def _new(shape: Shape, index: int) -> Vdev:
+    members = tuple(Vdev(f"new-{index}.{i}", "disk") for i in range(shape.members))
+    name = f"new-{index}" if shape.kind == "disk" else f"{shape.kind}-{index}"
+    leaves = () if shape.kind == "disk" else members
+    return Vdev(name, shape.kind, size_bytes=shape.raw, alloc_bytes=0, children=leaves)
+
+
+def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
+    """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
+    tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
+    by_disks = weighs_disks(release_of(version), tops)
+    spaces = [_space(vdev, by_disks) for vdev in tops]
+    total = sum(space.alloc for space in spaces)
+    need = raw_to_target(spaces, LEVEL, total) if total else 0.0
+    left = spread(rewritten(spaces, total if need is None else need))
+    return Outlook(balance(root, version), balance(after, version), need, left)
+
+
+def _space(vdev: Vdev, by_disks: bool) -> Space:
+    weight = float(data_disks(vdev) or 1) if by_disks else 1.0
+    takes = 0.0 if vdev.allocating is False else weight
+    return Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes)
+
+
+def resilver_duration(root: Vdev, disk_bytes: int, past: Sequence[Scan]) -> Duration | None:
+    """How long a disk of ``disk_bytes`` would resilver, by how fast this pool's disks went before.
+
+    A finished scan of T allocated bytes in S seconds moved T by the disks it is spread over; a
+    new disk takes its vdev's fill of its size at that rate. None without such a scan.
+    """
+    done = next((scan for scan in past if _telling(scan)), None)
+    tops = [v for v in data_vdevs(root) if v.vclass == "normal" and v.alloc_bytes and v.size_bytes]
+    if done is None or not tops:
+        return None
+    disks = sum(_width(vdev) for vdev in tops)
+    each = (done.to_issue_bytes or 0) / _seconds(done) / disks
+    fill = max((v.alloc_bytes or 0) / (v.size_bytes or 1) for v in tops)
+    expected = fill * disk_bytes / each
+    day = f"the last {done.function} ({each / 2**20:.0f} MiB/s a disk)"
+    reason = f"{fill:.0%} of the disk at the pace of {day}"
+    return Duration(expected, 0.6 * expected, 2.0 * expected, reason)
+
+
+def _telling(scan: Scan) -> bool:
+    work = scan.function in ("scrub", "resilver", "rebuild")
+    return work and scan.state == "finished" and _seconds(scan) >= 1 and bool(scan.to_issue_bytes)
+
+
+def _seconds(scan: Scan) -> float:
+    if scan.duration is not None:
+        return scan.duration
+    return scan.end - scan.start if scan.end is not None and scan.start is not None else 0.0
+
+
+def _width(vdev: Vdev) -> int:
+    """Disks that an allocated byte of a vdev is spread over; the sides of a mirror are the same."""
+    return len(vdev.children) if vdev.kind.startswith(("raidz", "draid")) else 1
