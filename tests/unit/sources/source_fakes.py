@@ -211,6 +211,14 @@ def system(
     )
 
 
+async def gone(alive: Callable[[], bool]) -> None:
+    """Until a killed process is reaped, so that nothing of it outlives the test."""
+    async with asyncio.timeout(30):
+        while alive():
+            await asyncio.sleep(0)
+    await settle()
+
+
 async def settle() -> None:
     """Some turns of the loop, in which the pipes of abandoned processes close."""
     for _ in range(5):

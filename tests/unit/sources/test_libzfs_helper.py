@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.unit.sources.source_fakes import FakeProcess, FakeSpawner, helper, settle
+from tests.unit.sources.source_fakes import FakeProcess, FakeSpawner, gone, helper, settle
 from zconsole.sources.libzfs.client import CRASHES_ALLOWED, LibzfsReader
 from zconsole.sources.libzfs.helper import Helper
 from zconsole.sources.libzfs.library import LibraryUnusableError
@@ -195,17 +195,18 @@ for line in sys.stdin:
 async def test_a_real_helper_that_never_answers_delays_neither_read_nor_close(device):
     command = (sys.executable, "-c", STUCK_HELPER)
     source = LibzfsReader(ProcessRunner(), command, device)
-    with pytest.raises(DeadlineError):
+    with pytest.raises(DeadlineError) as caught:
         await source.read("tank", 0.1)
     reading = asyncio.create_task(source.read("tank", 60))
     while source.library is None:
         await asyncio.sleep(0)
-    began = time.monotonic()
+    began, second = time.monotonic(), source._helper
     await source.aclose()
     reading.cancel()
     assert time.monotonic() - began < 1.0
     await asyncio.wait((reading,))
-    await settle()
+    await gone(caught.value.alive)
+    await gone(second.alive)
 
 
 async def test_the_helper_module_starts_and_leaves_when_its_input_closes():
@@ -217,7 +218,6 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_closes():
         assert hello.keys() <= {"ready", "unusable"}
         process._transport.get_pipe_transport(0).close()
         assert await process.readline() is None
-        while process.alive:
-            await asyncio.sleep(0)
+    await gone(lambda: process.alive)
     process.abandon()
     await settle()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.unit.sources.source_fakes import settle
+from tests.unit.sources.source_fakes import gone, settle
 from zconsole.sources.runner import DeadlineError, ProcessRunner, find_command, zfs_environment
 
 
@@ -29,9 +29,7 @@ async def test_a_missing_command_is_an_oserror():
 async def test_a_command_that_does_not_end_is_killed_and_watched_until_it_is_gone():
     with pytest.raises(DeadlineError) as caught:
         await ProcessRunner().run((sys.executable, "-c", "input()"), 0.01)
-    async with asyncio.timeout(30):
-        while caught.value.alive():
-            await asyncio.sleep(0)
+    await gone(caught.value.alive)
 
 
 async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
@@ -41,9 +39,9 @@ async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
     process.write("two")
     assert [await process.readline(), await process.readline()] == ["got one", "got two"]
     process.abandon()
-    await settle()
     assert await process.readline() is None
     assert await process.readline() is None
+    await gone(lambda: process.alive)
 
 
 async def test_the_last_words_of_a_process_are_kept():

@@ -80,6 +80,8 @@ class LibzfsReader:
 
     async def _running(self) -> _Helper:
         """The helper, started when there is none. Raises ReaderUnusableError when it cannot."""
+        if self._helper is not None and self._helper.serving:
+            return self._helper
         async with self._starting:
             if self._helper is None or not self._helper.usable:
                 self._helper = _Helper(await self._spawn())
@@ -133,6 +135,7 @@ class _Helper:
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self._hello: asyncio.Future[Mapping[str, Any]] = _future()
         self._listener = asyncio.create_task(self._listen())
+        self._soname: str | None = None
         self._ended: Exception | None = None
 
     @property
@@ -141,10 +144,14 @@ class _Helper:
         return self._ended is None
 
     @property
+    def serving(self) -> bool:
+        """Whether it has started and can be asked."""
+        return self.usable and self.soname is not None
+
+    @property
     def soname(self) -> str | None:
-        """The library it loaded."""
-        done = self._hello.done() and not self._hello.cancelled() and not self._hello.exception()
-        return str(self._hello.result().get("ready")) if done else None
+        """The library it loaded, once it has said so."""
+        return self._soname
 
     def alive(self) -> bool:
         """Whether the process is still there, perhaps stuck in the kernel."""
@@ -183,6 +190,7 @@ class _Helper:
 
     def _take(self, answer: Mapping[str, Any]) -> None:
         if not self._hello.done():
+            self._soname = answer.get("ready")
             self._hello.set_result(answer)
             return
         waiting = self._waiting.pop(str(answer.get("pool")), None)
