@@ -21,6 +21,10 @@ TOO_LITTLE = 0.05
 STRIKES = 3
 """Looks in a row that have to agree."""
 SAMPLES = 3
+SETTLING = 3
+SMALLEST_STEP = 4 << 20
+STEP_SHARE = 0.25
+"""Share of what is predicted to be left to the target that may pass before the next look."""
 
 Blocks = list[tuple[int, str, int]]
 
@@ -35,6 +39,9 @@ class Effect:
     raw_factor: float
     clock: Callable[[], float]
     now_spaces: tuple[Space, ...] = ()
+    next_look: int = 0
+    """Bytes of files after which ``reached`` looks again."""
+    step: int = 0
     _looked: float | None = None
     _strikes: int = 0
     _samples: list[tuple[str, str, int, Blocks]] = field(default_factory=list)
@@ -53,6 +60,28 @@ class Effect:
     def spread(self) -> float:
         """The spread as of the last look."""
         return predict.spread(self.look())
+
+    def reached(self, target: float, handled: int) -> bool:
+        """Whether the spread is down to ``target`` after ``handled`` bytes of files.
+
+        Looks ever closer on the way there. Freed space shows SETTLING txgs late (TXG_DEFER_SIZE,
+        include/sys/txg.h), so those are synced first.
+        """
+        if handled < self.next_look:
+            return False
+        try:
+            for _ in range(SETTLING):
+                self.reader.sync(self.pool)
+        except UnavailableError:
+            return False
+        spaces = self.look(force=True)
+        if predict.spread(spaces) <= target:
+            return True
+        whole = sum(space.alloc for space in spaces)
+        raw = predict.raw_to_target(spaces, target, whole) or whole
+        self.step = max(SMALLEST_STEP, round(raw / self.raw_factor * STEP_SHARE))
+        self.next_look = handled + self.step
+        return False
 
     def in_vain(self, moved: int) -> bool:
         """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""

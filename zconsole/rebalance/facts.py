@@ -253,7 +253,8 @@ def parse_spaces(text: str, version: tuple[int, ...]) -> tuple[Space, ...]:
         if not normal or len(words) < 4:
             continue
         if words[2].isdigit():
-            rows.append((words[0], int(words[1]), int(words[2]), 0))
+            alloc, free = int(words[2]), int(words[3]) if words[3].isdigit() else 0
+            rows.append((words[0], alloc + free, alloc, 0))
         elif rows:
             name, size, alloc, devices = rows[-1]
             rows[-1] = (name, size, alloc, devices + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from zconsole.rebalance import latency
 from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.pacing import Backoff, Gate, stop_when, window_gate
+from zconsole.rebalance.pacing import Backoff, Gate, window_gate
 from zconsole.rebalance.plan import Place
 from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.watch import PoolGate, SnapshotGate, SpaceGate
@@ -68,9 +68,6 @@ def limiting(limits: Limits, around: Surroundings) -> list[Gate]:
     if limits.max_latency:
         wait = latency.DiskWait(_devices(around))
         gates.append(Backoff(limits.max_latency, wait, around.clock))
-    effect, target = around.effect, limits.until_spread
-    if effect is not None and target is not None:
-        gates.append(stop_when("target spread reached", lambda: effect.spread() <= target))
     return gates
 
 

@@ -123,14 +123,3 @@ class Backoff:
             if slow:
                 self.until = now + self.spell
         return "disks answer slowly" if now < self.until else None
-
-
-def stop_when(reason: str, reached: Callable[[], bool]) -> Gate:
-    """A gate that ends the job once a goal is reached."""
-
-    def gate() -> str | None:
-        if reached():
-            raise StopJobError(reason)
-        return None
-
-    return gate

@@ -180,7 +180,7 @@ def make(
     ]
     _leave_out_split(plans, links)
     plan = _predicted(reader, plans, pool, goal)
-    plan.notes += _notes(plan)
+    plan.notes += _notes(plan, goal)
     plan.refused = _refusal(plan, pools, wish, goal)
     return plan
 
@@ -312,7 +312,7 @@ def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
     return max(0, round(min(free, above)))
 
 
-def _notes(plan: Plan) -> list[str]:
+def _notes(plan: Plan, goal: Goal) -> list[str]:
     notes = []
     pool = plan.pool
     if pool is not None:
@@ -324,6 +324,11 @@ def _notes(plan: Plan) -> list[str]:
             notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
         if pool.checkpoint:
             notes.append("a checkpoint keeps every block that is freed")
+        if goal.until_spread is None and plan.bytes_to_target and _overshoots(plan):
+            notes.append(
+                f"moving everything goes too far: --until-spread {plan.target:g} would stop after"
+                f" {plan.bytes_to_target} bytes"
+            )
     held = sum(
         s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
     )
@@ -332,6 +337,13 @@ def _notes(plan: Plan) -> list[str]:
     if os.geteuid() != 0:
         notes.append("not root: files of others are skipped, trusted attributes are not seen")
     return notes
+
+
+def _overshoots(plan: Plan) -> bool:
+    """Whether the emptiest vdev of today would be the fullest."""
+    before = plan.pool.spaces if plan.pool else ()
+    emptiest = min(range(len(before)), key=lambda index: before[index].fill)
+    return plan.after[emptiest].fill - min(s.fill for s in plan.after) > plan.target
 
 
 def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | None:

@@ -32,8 +32,6 @@ BATCH_FILES = 1000
 DESCRIPTORS_A_FILE = 4
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
-LOOKS_TO_TARGET = 64
-"""At least so many looks at the vdevs on the way to a target spread."""
 OPEN_DIRECTORIES = 256
 FULL = ("No space left on device", "Disk quota exceeded")
 FULL_STRIKES = 3
@@ -90,8 +88,10 @@ class Runner:
     _limits: Limits = field(init=False)
     _order: str = "run"
     _current: FileRow | None = None
-    _batch_bytes: int = 32 << 20
+    _batch_bytes: int = 16 << 20
     _full: int = 0
+    _in_place: bool = False
+    """Whether bytes handled have moved already: those of a copy move when its batch ends."""
     _paths: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -243,6 +243,7 @@ class Runner:
                 device = self.journal.directory(row.directory).dev
                 (copied if engine_of[device] == "copy" else rewritten).append(row)
             began, handled = self.clocks.monotonic(), self.progress.handled
+            self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
             self._size_batches(self.clocks.monotonic() - began, self.progress.handled - handled)
@@ -272,8 +273,8 @@ class Runner:
         if seconds > 0 and size:
             self._batch_bytes = round(size / seconds * BATCH_SECONDS)
         largest = BATCH_BYTES
-        if self._limits.until_spread is not None and self.job.bytes_to_target:
-            largest = min(largest, self.job.bytes_to_target // LOOKS_TO_TARGET)
+        if self._limits.until_spread is not None and self._around.effect is not None:
+            largest = min(largest, self._around.effect.step or largest)
         self._batch_bytes = max(SMALLEST_BATCH, min(self._batch_bytes, largest))
 
     def _copy(self, rows: list[FileRow]) -> None:
@@ -284,6 +285,7 @@ class Runner:
                 self._directories.close()
 
     def _rewrite(self, rows: list[FileRow]) -> None:
+        self._in_place = True
         for row in rows:
             self._current = row
             self._report(self._rewriter.run(row), "rewrite")
@@ -291,10 +293,21 @@ class Runner:
                 self._directories.close()
         if rows:
             self._engine.flush()
+        self._in_place = False
 
     def _tick(self, count: int) -> None:
         self.progress.work(count)
         self._pacer.tick(count)
+        if self._in_place:
+            self._check_target()
+
+    def _check_target(self) -> None:
+        """Stop where the wanted spread is reached. Raises StopJobError."""
+        watching, target = self._around.effect, self._limits.until_spread
+        if watching is None or target is None:
+            return
+        if watching.reached(target, self.progress.handled):
+            raise StopJobError("target spread reached")
 
     def _sync(self, fd: int) -> None:
         if self._around.pool is None:
