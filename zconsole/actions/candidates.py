@@ -40,7 +40,7 @@ def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
 
 def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
     """One device for this place, with every reason against it."""
-    sized, hair = _size(target, device)
+    sized, hair = _size(target, device, facts)
     sector, slow = _sectors(target, device)
     used, doubts = _in_use(pool, target, device)
     return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow))
@@ -73,15 +73,22 @@ def _order(candidate: Candidate) -> tuple[bool, int, int, str]:
     return (not candidate.usable, len(candidate.cautions), device.size or 0, device.path)
 
 
-def _size(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     least = least_bytes(target)
     if least is None or device.size is None:
         return (), ("its size could not be compared",)
     if device.size < least:
         return (f"too small: {size(device.size)}, this place needs {size(least)}",), ()
-    if device.kind == "disk" and device.size - PARTITIONING < least:
+    usable = device.size - (PARTITIONING if device.kind == "disk" else 0)
+    if usable < least and device.size < _smallest_sibling(target, facts, device.size + 1):
         return (), (f"may be too small by a hair: {size(device.size)} for {size(least)}",)
     return (), ()
+
+
+def _smallest_sibling(target: Target, facts: Facts, unknown: int) -> int:
+    """Size of the smallest whole disk the vdev has: another of that size fits as that one did."""
+    known = (facts.device(leaf.path) for leaf in target.top.leaves() if leaf.path)
+    return min((d.size for d in known if d is not None and d.size), default=unknown)
 
 
 def _sectors(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:

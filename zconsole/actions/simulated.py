@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zconsole.actions.device import Device
 from zconsole.actions.kit import Kit, MemoryLog
 from zconsole.actions.plan import Facts, version_of
@@ -64,7 +66,7 @@ class SimulatedFacts:
             features=dict.fromkeys(FEATURES, enabled) | {"raidz_expansion": "disabled"},
             properties={"autoexpand": "on" if state.autoexpand else "off"},
             parameters=self._world.tunables(),
-            devices=tuple(_device(leaf) for leaf in (*state.host.shelf, *state.leaves())),
+            devices=_devices(state),
             labels=_labels(state) if suspended else {},
         )
 
@@ -87,6 +89,12 @@ def simulated_kit(world: World, denied: str = "") -> Kit:
         denied,
         lambda: world.pools[0].now,
     )
+
+
+def _devices(state: PoolState) -> tuple[Device, ...]:
+    """The shelf, then what is in the pool and so has its label."""
+    shelf = tuple(_device(leaf) for leaf in state.host.shelf)
+    return shelf + tuple(replace(_device(leaf), zfs_pool=state.name) for leaf in state.leaves())
 
 
 def _device(leaf: Leaf) -> Device:

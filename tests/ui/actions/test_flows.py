@@ -60,7 +60,8 @@ async def test_the_whole_story_of_a_failed_disk():
         await a.to("bay05")
         said = await a.press("R")
         assert said.index("bay15") < said.index("too small")
-        said = await a.press("j", "enter")
+        await pick(a, "bay15")
+        said = a.screen
         assert "1 more device may fail in raidz2-0" in said
         await a.press(*RUN, "escape")
         assert commands(a)[0][0] == "replace"
@@ -127,7 +128,9 @@ async def pick(a, text: str) -> None:
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
     async with acting("failed-disk") as a:
         await a.to("bay05")
-        await a.press("R", "j", "enter", *RUN, "escape")
+        await a.press("R")
+        await pick(a, "bay15")
+        await a.press(*RUN, "escape")
         await a.pass_time(120)
         await a.to("bay15")
         await a.press("A")
@@ -214,3 +217,14 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
         a.app.offer_to_put_back()
         await a.settle()
         assert any("T, then u" in n.message for n in a.app._notifications)
+
+
+async def test_a_long_plan_is_read_without_leaving_cancel():
+    async with acting("failed-disk", size=(60, 15)) as a:
+        await a.to("bay05")
+        await a.press("R", "enter")
+        assert "no checkpoint exists" not in a.screen
+        await a.press("pagedown", "down", "pagedown")
+        assert "no checkpoint exists" in a.screen
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.actions.pools import TIB, at, pool, top
-from zconsole.actions.candidates import ranked
+from zconsole.actions.candidates import judge, least_bytes, ranked
+from zconsole.actions.device import Device
 from zconsole.actions.gather import gather, label_of, temperature_of, with_temperatures
 from zconsole.actions.machine import Machine, disks, file_device
 from zconsole.actions.plan import Facts
@@ -240,3 +241,16 @@ async def test_temperatures_only_where_smartctl_gives_them(tree):
     assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature == 41.0
     assert (await with_temperatures(Answers(), found))[0].temperature is None
     assert temperature_of("[]") is None
+
+
+def test_a_disk_of_the_siblings_size_fits_as_they_did():
+    p = at(pool(top("raidz2", 0, 6))).pool
+    target = find(p, "1000")
+    assert target is not None
+    least = least_bytes(target)
+    assert least is not None
+    whole = least + (2 << 20)
+    sibling = Device("/dev/disk/by-id/d01", "/dev/sdb", ("/dev/disk/by-id/d01-part1",), size=whole)
+    new = Device("/dev/disk/by-id/new", "/dev/sdx", size=whole)
+    assert judge(p, target, new, Facts(devices=(sibling, new))).cautions == ()
+    assert "hair" in judge(p, target, new, Facts(devices=(new,))).cautions[0]

@@ -48,6 +48,10 @@ class ConfirmScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave_deed", show=False),
         Binding("v", "other_way", show=False),
+        Binding("up,k", "scroll_deed(-1)", show=False),
+        Binding("down,j", "scroll_deed(1)", show=False),
+        Binding("pageup", "page_deed(-1)", show=False),
+        Binding("pagedown", "page_deed(1)", show=False),
         Binding("left", "app.next_pane(-1)", show=False),
         Binding("right", "app.next_pane(1)", show=False),
     ]
@@ -92,6 +96,14 @@ class ConfirmScreen(Screen[None]):
         if self._state == "asking":
             self._index = (self._index + 1) % len(self._deeds)
             self._fill()
+
+    def action_scroll_deed(self, lines: int) -> None:
+        """Read on while the focus stays where it is."""
+        self.query_one("#deed", LinesView).move(lines)
+
+    def action_page_deed(self, pages: int) -> None:
+        """Read on by a screen full."""
+        self.query_one("#deed", LinesView).page(pages)
 
     def action_leave_deed(self) -> None:
         """Back; what runs goes on running and is reported when it ends."""
