@@ -27,8 +27,8 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
 LABEL_NVLIST = 16 * 1024
 """Where the label's nvlist begins (vdev_label_t in vdev_impl.h), XDR-encoded."""
 
-DESTROYED = 2
-"""POOL_STATE_DESTROYED: what a destroyed pool and a detached device leave; free to be used."""
+DESTROYED, SPARE, L2CACHE = 2, 3, 4
+"""Of pool_state_t: what a destroyed pool leaves is free; spares and caches have no txg."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,26 @@ def contents_of(path: Path) -> Contents:
 
 
 def _label_pool(head: bytes) -> str | None:
-    """The pool in the label's nvlist, unless it is destroyed or the device was detached."""
+    """The pool in the label's nvlist, unless it is destroyed or the device was detached.
+
+    A detached device's label has txg 0 (``zpool_read_label``, zutil_import.c).
+    """
     nvlist = head[LABEL_NVLIST:]
     if nvlist[:1] != b"\x01":  # NV_ENCODE_XDR
         return None
-    state = _pair(nvlist, b"state", 8)
-    if state is None or int.from_bytes(nvlist[state : state + 8], "big") == DESTROYED:
+    state, txg = _number(nvlist, b"state"), _number(nvlist, b"txg")
+    if state in (None, DESTROYED) or (not txg and state not in (SPARE, L2CACHE)):
         return None
     name = _pair(nvlist, b"name", 9)
     if name is None:
         return ""
     length = int.from_bytes(nvlist[name : name + 4], "big")
     return nvlist[name + 4 : name + 4 + min(length, 255)].decode("utf-8", "surrogateescape")
+
+
+def _number(nvlist: bytes, name: bytes) -> int | None:
+    value = _pair(nvlist, name, 8)
+    return None if value is None else int.from_bytes(nvlist[value : value + 8], "big")
 
 
 def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:

@@ -31,7 +31,7 @@ def image(**at: bytes) -> bytes:
 EXT = image(_1080=b"\x53\xef")
 
 
-def label(state: int, name: bytes = b"old") -> bytes:
+def label(state: int, name: bytes = b"old", txg: int = 7) -> bytes:
     """The start of a ZFS label's nvlist, as ``zdb -l`` reads it."""
 
     def pair(key: bytes, kind: int, value: bytes) -> bytes:
@@ -50,6 +50,7 @@ def label(state: int, name: bytes = b"old") -> bytes:
         + bytes(8)
         + pair(b"name", 9, text)
         + pair(b"state", 8, state.to_bytes(8, "big"))
+        + pair(b"txg", 8, txg.to_bytes(8, "big"))
     )
 
 
@@ -182,6 +183,8 @@ def test_a_file_as_device(tmp_path):
         (ZFS, (), "old"),
         (EXPORTED, (), "old"),
         (DESTROYED, (), None),
+        (label(0, txg=0), (), None),  # detached
+        (label(3, txg=0), (), "old"),  # a hot spare
         (label(0, b"a\x1bb"), (), "a\x1bb"),
         (image(_0=b"XFSB"), ("xfs",), None),
         (image(_0=b"LUKS\xba\xbe"), ("crypto_LUKS",), None),
