@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "the console over a simulated pool; needs no ZFS and no root",
     "rebalance": "rewrite directories so that their blocks spread over all vdevs",
     "tunables": "scan and rebuild tunables: list, set, preset, restore",
+    "report": "the report of a scan: rates, limits, devices, promises; two of them compared",
     "themes": "the themes found, where they are, and any that failed to load",
     "console": "the console; the word is needed only for a pool named like a command",
 }
@@ -180,6 +181,24 @@ def _configure_demo(parser: argparse.ArgumentParser) -> None:
     _pace(parser)
 
 
+def _configure_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pool", nargs="?", metavar="POOL", help="one pool (default: all)")
+    parser.add_argument(
+        "--scan", type=whole, default=1, metavar="N", help="which one: 1 is the newest"
+    )
+    parser.add_argument("--list", action="store_true", help="the reports there are, a line each")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="as JSON")
+    how.add_argument("--svg", action="store_true", help="the rate over time as a chart")
+    how.add_argument("--md", action="store_true", help="as Markdown (the default)")
+    parser.add_argument(
+        "--compare", nargs=2, metavar="N|FILE", help="two scans, by number, report or recording"
+    )
+    parser.add_argument(
+        "--from", dest="recording", metavar="RECORDING", help="of the scans in a recording"
+    )
+
+
 def _configure_themes(parser: argparse.ArgumentParser) -> None:
     _json(parser, "one JSON object a theme and line")
 
@@ -211,6 +230,7 @@ CONFIGURE: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "demo": _configure_demo,
     "rebalance": _configure_rebalance,
     "tunables": _configure_tunables,
+    "report": _configure_report,
     "themes": _configure_themes,
     "console": _configure_console,
 }

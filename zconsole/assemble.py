@@ -46,6 +46,7 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
         flags=flags,
         limit=history.limits.verdict,
         ceiling=history.limits.ceiling,
+        tunables=sample.tunables,
         troubles=history.troubles(sample.t),
     )
 

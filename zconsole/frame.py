@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -148,6 +148,8 @@ class Frame:
     """What the running scan waits for; None when none runs."""
     ceiling: Ceiling | None = None
     """The fastest the running scan could go; None while nothing was seen to tell."""
+    tunables: Mapping[str, int] = field(default_factory=dict)
+    """Module parameters of scans, where known."""
     troubles: tuple[Trouble, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
 

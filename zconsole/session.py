@@ -13,6 +13,7 @@ from zconsole.history import PoolHistory
 from zconsole.history.remember import HistoryStore
 from zconsole.model import Sample, Trouble
 from zconsole.raw import Raw
+from zconsole.scanreport.keeper import ReportKeeper
 from zconsole.state import StateError
 
 
@@ -24,11 +25,14 @@ class Session:
         zone: tzinfo = UTC,
         flags: tuple[str, ...] = (),
         store: HistoryStore | None = None,
+        reports: ReportKeeper | None = None,
     ) -> None:
-        """``store`` keeps histories between runs; None for recordings, demos and saved output."""
+        """``store`` keeps histories between runs, ``reports`` those of scans; None for recordings,
+        demos and saved output."""
         self._zone = zone
         self._flags = flags
         self._store = store
+        self._reports = reports
         self._notes: dict[str, str] = {}
         self._histories: dict[str, PoolHistory] = {}
         self._last: dict[str, Frame] = {}
@@ -63,6 +67,11 @@ class Session:
             self._keep(frame, at_once=True)
         if self._store is not None:
             self._store.close()
+        if self._reports is not None:
+            try:
+                self._reports.close()
+            except StateError as error:
+                self._note("reports", f"not kept: {error}")
 
     def _decode(self, raw: Raw) -> tuple[Sample | Trouble, ...]:
         try:
@@ -85,6 +94,7 @@ class Session:
         frame = frame_of(seen, history, self._flags)
         self._last[name] = frame
         self._keep(frame)
+        self._report(frame)
         return frame
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
@@ -94,6 +104,14 @@ class Session:
             self._store.keep(frame.guid, self.history(frame.pool), frame.t, at_once)
         except StateError as error:
             self._note(frame.pool, f"history not kept: {error}")
+
+    def _report(self, frame: Frame) -> None:
+        if self._reports is None:
+            return
+        try:
+            self._reports.push(frame)
+        except StateError as error:
+            self._note(frame.pool, f"report not kept: {error}")
 
     def _note(self, pool: str, trouble: str | None) -> None:
         if trouble is not None:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from zconsole.frame import Frame
 from zconsole.history.remember import HistoryStore
 from zconsole.report import json, text
+from zconsole.scanreport.keeper import ReportKeeper
+from zconsole.scanreport.store import ReportStore
 from zconsole.session import Session
 from zconsole.sources.base import Source
 from zconsole.state import StateError, state_dir, state_dirs
@@ -58,7 +60,8 @@ def live_session(keep: bool = True) -> Session:
     except StateError as error:
         print(f"zconsole: no history kept: {error}", file=sys.stderr)
         directory = None
-    return Session(zone=local_zone(), store=HistoryStore(directory, readable))
+    reports = ReportKeeper(ReportStore(directory, readable)) if directory else None
+    return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
 
 
 def local_zone() -> tzinfo:

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.unit.scanreport.recording import record
+from zconsole.cli import main
+from zconsole.commands.report import recorded
+from zconsole.errors import NotUnderstoodError
+from zconsole.scanreport.figures import differences, promises
+from zconsole.scanreport.keeper import ReportKeeper
+from zconsole.scanreport.report import dumped, loaded
+from zconsole.scanreport.store import ReportStore
+from zconsole.scanreport.svg import svg
+from zconsole.scanreport.words import markdown
+from zconsole.session import Session
+from zconsole.sim.source import World
+
+
+@pytest.fixture(scope="module")
+def nvme(tmp_path_factory):
+    """The fifth report's resilver, to its end."""
+    return record(tmp_path_factory.mktemp("nvme") / "rec", "nvme", 600)
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    """The third report's scrub, released after four minutes."""
+    path = tmp_path_factory.mktemp("held") / "rec"
+    return record(path, "scrub-delay", 480, zfs_scrub_delay=(240, 0))
+
+
+async def test_a_finished_resilver_is_told_in_figures(nvme):
+    (report,) = await recorded(str(nvme))
+    assert (report.function, report.state, report.errors) == ("resilver", "finished", 0)
+    assert report.issued_bytes == pytest.approx(report.total_bytes, rel=0.01)
+    assert report.rate == pytest.approx(report.issued_bytes / report.duration)
+    assert report.limits["new-disk"] > 0.8 * sum(report.limits.values())
+    (new,) = [device for device in report.devices if device.filled]
+    assert new.write_bytes / new.seconds == pytest.approx(1.86e9, rel=0.1)
+    assert all(device.read_bytes > 0 for device in report.devices if not device.filled)
+
+
+async def test_promises_are_held_against_what_came(nvme):
+    (report,) = await recorded(str(nvme))
+    found = promises(report)
+    assert found
+    assert all(abs(promise.error) < 0.5 for promise in found)
+    assert all(promise.came < report.duration for promise in found)
+
+
+async def test_a_tunable_that_was_changed_is_there_with_its_effect(held):
+    (report,) = await recorded(str(held))
+    (change,) = report.changes
+    assert (change.name, change.before, change.after) == ("zfs_scrub_delay", 4, 0)
+    assert change.issue_before == pytest.approx(3.3e6, rel=0.2)
+    assert change.issue_after > 10 * change.issue_before
+
+
+async def test_a_report_survives_its_file(nvme):
+    (report,) = await recorded(str(nvme))
+    assert loaded(dumped(report), "x") == loaded(dumped(loaded(dumped(report), "x")), "x")
+    assert loaded(dumped(report), "x").devices[0].name == report.devices[0].name
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', '{"format": 1}', "null", '"x"'])
+def test_what_is_no_report_is_refused_in_one_line(text):
+    with pytest.raises(NotUnderstoodError, match="no scan report"):
+        loaded(text, "x")
+
+
+async def test_it_reads_like_something_to_send(nvme):
+    (report,) = await recorded(str(nvme))
+    text = markdown(report)
+    for part in ("# resilver on flash: finished", "## Rate over time", "## Devices", "## ETA"):
+        assert part in text
+    assert "the new disk's writes" in text
+    assert "\x1b" not in text
+
+
+async def test_the_chart_is_well_formed(held):
+    (report,) = await recorded(str(held))
+    root = ElementTree.fromstring(svg(report))
+    assert root.tag.endswith("svg")
+    assert any(child.tag.endswith("polyline") for child in root)
+    assert "zfs_scrub_delay=0" in svg(report)
+
+
+async def test_two_scans_compare_figure_by_figure(nvme, held):
+    (first,), (second,) = await recorded(str(nvme)), await recorded(str(held))
+    found = {d.name: d for d in differences(first, second)}
+    assert found["duration"].first == first.duration
+    assert found["mean rate"].change < -0.9
+    assert found["new disk, mean"].second is None
+
+
+def advance(session, world, seconds):
+    for elapsed in seconds:
+        world.advance(float(elapsed))
+        session.advance(world.raws())
+
+
+def test_a_report_goes_on_where_an_earlier_session_left_it(tmp_path):
+    tmp_path.chmod(0o700)
+    world = World("nvme", 1)
+    first = Session(reports=ReportKeeper(ReportStore(tmp_path)))
+    advance(first, world, range(0, 100, 5))
+    first.close()
+    (running,) = ReportStore(tmp_path).reports()
+    assert running.state == "running"
+    second = Session(reports=ReportKeeper(ReportStore(tmp_path)))
+    advance(second, world, range(100, 600, 5))
+    second.close()
+    (report,) = ReportStore(tmp_path).reports("flash")
+    assert report.state == "finished"
+    assert report.watched_from == running.watched_from
+    (new,) = [device for device in report.devices if device.filled]
+    assert new.seconds > running.devices[0].seconds
+
+
+def test_only_one_of_two_sessions_writes(tmp_path):
+    tmp_path.chmod(0o700)
+    world, one, other = World("nvme", 1), ReportStore(tmp_path), ReportStore(tmp_path)
+    keeper = ReportKeeper(one)
+    session = Session(reports=keeper)
+    advance(session, world, (0, 5, 10))
+    (report,) = keeper.current()
+    assert one.save(report)
+    assert not other.save(report)
+    session.close()
+    assert other.save(report)
+    other.close()
+
+
+def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, capsys):
+    assert main(["report", "--from", str(nvme)]) == 0
+    assert capsys.readouterr().out.startswith("# resilver on flash: finished")
+    assert main(["report", "--from", str(nvme), "--json"]) == 0
+    saved = tmp_path / "one.json"
+    saved.write_text(capsys.readouterr().out)
+    assert main(["report", "--compare", str(saved), str(held)]) == 0
+    assert "| mean rate" in capsys.readouterr().out
+    assert main(["report", "--compare", str(saved), str(held), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["compared"][0]["name"] == "duration"
+    assert main(["report", "--from", str(nvme), "--list"]) == 0
+    assert "resilver  finished" in capsys.readouterr().out
+    assert main(["report", "--from", str(nvme), "--svg"]) == 0
+    assert capsys.readouterr().out.startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["report"], 3),
+        (["report", "--scan", "2"], 3),
+        (["report", "--from", "/nonexistent"], 3),
+        (["report", "--compare", "/nonexistent", "1"], 3),
+        (["report", "--compare", "0", "1"], 2),
+    ],
+)
+def test_what_is_not_there_is_one_line(words, code, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    assert main(words) == code
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,128 @@
+"""``zconsole report``: the reports of past and running scans, and two of them compared."""
+
+from __future__ import annotations
+
+import argparse
+import json as stdlib_json
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+from pathlib import Path
+
+from zconsole.commands import common
+from zconsole.errors import ExitCode, NotFoundError, UsageError
+from zconsole.report import json
+from zconsole.scanreport.figures import differences
+from zconsole.scanreport.keeper import ReportKeeper
+from zconsole.scanreport.report import ScanReport, dumped
+from zconsole.scanreport.store import ReportStore, read_report
+from zconsole.scanreport.svg import svg
+from zconsole.scanreport.words import compared, markdown
+from zconsole.session import Session
+from zconsole.sources.replay import ReplaySource
+from zconsole.state import state_dirs
+from zconsole.units import clean, duration, size
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is asked for; returns the exit code."""
+    zone = UTC if args.recording else None
+    if args.compare:
+        return _compare(args, zone)
+    reports = _known(args)
+    if args.list:
+        return _list(reports, args.json)
+    _print(_chosen(reports, args.scan, args.pool), args, zone)
+    return ExitCode.OK
+
+
+def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
+    """Newest first: from a recording, or from the state directories."""
+    if args.recording:
+        found = common.run(recorded(args.recording))
+        return [report for report in found if args.pool in (None, report.pool)]
+    return ReportStore(None, state_dirs()).reports(args.pool)
+
+
+async def recorded(path: str) -> Sequence[ScanReport]:
+    """The reports of every scan in a recording, newest first, those that still ran included."""
+    session, keeper = Session(zone=UTC), ReportKeeper()
+    done: list[ScanReport] = []
+    async for frames in common.rounds(ReplaySource(path, speed=None), session, 0.0):
+        for frame in frames:
+            done.extend(keeper.push(frame))
+    return sorted((*done, *keeper.current()), key=lambda report: -report.start)
+
+
+def _chosen(reports: Sequence[ScanReport], number: int, pool: str | None) -> ScanReport:
+    if not reports:
+        whose = f" of {pool}" if pool else ""
+        raise NotFoundError(f"no scan report{whose}: they are kept while zconsole watches a scan")
+    if number > len(reports):
+        raise NotFoundError(f"no scan {number}: there are {len(reports)}, 1 is the newest")
+    return reports[number - 1]
+
+
+def _print(report: ScanReport, args: argparse.Namespace, zone: tzinfo | None) -> None:
+    if args.json:
+        print(dumped(report))
+    elif args.svg:
+        print(svg(report), end="")
+    else:
+        print(markdown(report, zone), end="")
+
+
+def _list(reports: Sequence[ScanReport], as_json: bool) -> int:
+    for number, report in enumerate(reports, 1):
+        if as_json:
+            print(json.line({"scan": number, **_summary(report)}))
+            continue
+        words = [f"{number:>3}", report.pool, report.function, report.state]
+        words += [duration(report.duration), size(report.issued_bytes)]
+        print(clean("  ".join(words)))
+    return ExitCode.OK
+
+
+def _summary(report: ScanReport) -> dict[str, object]:
+    names = ("pool", "guid", "function", "vdev", "state", "start", "end", "duration")
+    return {name: getattr(report, name) for name in (*names, "issued_bytes", "errors")}
+
+
+def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
+    if args.svg:
+        raise UsageError("--compare prints text or JSON, no SVG")
+    words: list[str] = args.compare
+    known = _known(args) if any(word.isdigit() for word in words) else ()
+    first, second = (_named(word, known, args.pool) for word in words)
+    if not args.json:
+        print(compared(first, second, zone), end="")
+        return ExitCode.OK
+    rows = [
+        {"name": d.name, "unit": d.unit, "first": d.first, "second": d.second, "change": d.change}
+        for d in differences(first, second)
+    ]
+    print(json.line({"version": 1, "compared": rows}))
+    return ExitCode.OK
+
+
+def _named(word: str, known: Sequence[ScanReport], pool: str | None) -> ScanReport:
+    """By its number among those known, else a file: a report's JSON, or a recording."""
+    if word.isdigit():
+        if word == "0":
+            raise UsageError("scans count from 1, the newest")
+        return _chosen(known, int(word), pool)
+    path = Path(word)
+    if _is_recording(path):
+        return _chosen(common.run(recorded(word)), 1, None)
+    return read_report(path)
+
+
+def _is_recording(path: Path) -> bool:
+    """Whether a file's first line is a sample."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first = stdlib_json.loads(file.readline(1 << 24))
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        return False
+    return isinstance(first, dict) and "t" in first

@@ -1,0 +1,104 @@
+"""Reports on disk: one file a scan in the state directory, the newest of each pool kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from zconsole import state
+from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.scanreport.report import ScanReport, dumped, loaded
+from zconsole.state import StateError
+
+MOST_BYTES = 4 * 2**20
+KEPT = 50
+"""Reports of one pool that are kept, the newest."""
+_NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json")
+
+
+class ReportStore:
+    """Where reports are written, by one console of a pool at a time, and read by all."""
+
+    def __init__(self, directory: Path | None, readable: Sequence[Path] = ()) -> None:
+        self._directory = directory
+        self._readable = tuple(readable) or ((directory,) if directory else ())
+        self._locks: dict[str, int | None] = {}
+
+    def save(self, report: ScanReport) -> bool:
+        """Write a report unless another console does; raises StateError when it cannot be."""
+        name = f"report-{report.key}.json"
+        if self._directory is None or not _NAME.fullmatch(name) or not self._mine(report.guid):
+            return False
+        state.write_private(self._directory / name, dumped(report).encode())
+        if report.state != "running":
+            self._forget_old(str(report.guid))
+        return True
+
+    def unfinished(self, guid: str) -> tuple[ScanReport, ...]:
+        """Reports of a pool whose scans had not ended when last seen."""
+        return tuple(r for r in self.reports(guid=guid) if r.state in ("running", "paused"))
+
+    def reports(self, pool: str | None = None, guid: str | None = None) -> list[ScanReport]:
+        """Every readable report of a pool, or of all, newest first; damaged ones are left out."""
+        found: dict[str, ScanReport] = {}
+        for directory in self._readable:
+            for path in _files(directory, guid):
+                report = _read(path)
+                if report is not None and pool in (None, report.pool):
+                    found.setdefault(path.name, report)
+        return sorted(found.values(), key=lambda report: -report.start)
+
+    def close(self) -> None:
+        """Let go of the locks."""
+        for handle in self._locks.values():
+            if handle is not None:
+                os.close(handle)
+        self._locks.clear()
+
+    def _mine(self, guid: str | None) -> bool:
+        if guid is None or self._directory is None:
+            return False
+        if self._locks.get(guid) is None:
+            self._locks[guid] = state.try_lock(self._directory / f"report-{guid}.lock")
+        return self._locks[guid] is not None
+
+    def _forget_old(self, guid: str) -> None:
+        if self._directory is None:
+            return
+        paths = sorted(_files(self._directory, guid), key=_start, reverse=True)
+        for path in paths[KEPT:]:
+            path.unlink(missing_ok=True)
+
+
+def read_report(path: Path) -> ScanReport:
+    """A report somebody names by its file. Raises NotFoundError or NotUnderstoodError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise NotUnderstoodError(f"{path}: too large for a scan report")
+    return loaded(data.decode("utf-8", "replace"), str(path))
+
+
+def _files(directory: Path, guid: str | None) -> list[Path]:
+    try:
+        names = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]
+    except OSError:
+        return []
+    return [path for path in names if guid is None or path.name.startswith(f"report-{guid}-")]
+
+
+def _start(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    return int(match[2]) if match else 0
+
+
+def _read(path: Path) -> ScanReport | None:
+    try:
+        return loaded(state.read_private(path, MOST_BYTES).decode(), str(path))
+    except (StateError, NotUnderstoodError, FileNotFoundError, UnicodeDecodeError):
+        return None

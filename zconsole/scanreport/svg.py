@@ -1,0 +1,105 @@
+"""A report's rate over time as one SVG chart, for a page or a mail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+from zconsole.scanreport.report import Moment, ScanReport
+from zconsole.scanreport.words import WORDS
+from zconsole.units import clean, duration, rate
+
+WIDTH, HEIGHT = 860, 320
+LEFT, RIGHT, TOP, BOTTOM = 76, 20, 46, 58
+COLOURS = {
+    "new-disk": "#3b7dd8",
+    "slow-disk": "#d8743b",
+    "random": "#8f5fd0",
+    "foreground": "#2f9e6e",
+    "throttle": "#c2a21a",
+    "memory": "#c0499a",
+    "cpu": "#c03a3a",
+    "bus": "#4aa3b5",
+    "smr": "#8a4b21",
+}
+
+
+def svg(report: ScanReport) -> str:
+    """The chart: issued bytes/s over the scan's hours, coloured below by what it waited for."""
+    parts = (*_frame(report), *_curve(report), *_causes(report), *_changes(report), "</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _frame(report: ScanReport) -> Iterator[str]:
+    where = f" of {report.vdev}" if report.vdev else ""
+    title = f"{report.function}{where} on {report.pool}: {report.state}"
+    title += f" after {duration(report.duration)}, {rate(report.rate)} on average"
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">'
+    )
+    yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
+    yield _text(LEFT, 24, title, "start", 15)
+    floor, top = HEIGHT - BOTTOM, _top(report)
+    for share in (0.0, 0.5, 1.0):
+        y = floor - share * (floor - TOP)
+        yield f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
+        yield _text(LEFT - 6, y + 4, rate(share * top), "end")
+        x = LEFT + share * (WIDTH - LEFT - RIGHT)
+        yield _text(x, floor + 18, duration(share * report.duration), "middle")
+
+
+def _curve(report: ScanReport) -> Iterator[str]:
+    points = " ".join(
+        f"{_x(report, m):.1f},{_y(report, m):.1f}"
+        for m in report.moments
+        if m.issue_rate is not None
+    )
+    if points:
+        yield f'<polyline points="{points}" fill="none" stroke="#1f4e8c" stroke-width="1.5"/>'
+
+
+def _causes(report: ScanReport) -> Iterator[str]:
+    """A strip below the axis, and its legend."""
+    y = HEIGHT - BOTTOM + 26
+    for here, after in zip(report.moments, report.moments[1:], strict=False):
+        colour = COLOURS.get(here.cause or "", "#bbbbbb")
+        width = max(0.5, _x(report, after) - _x(report, here))
+        x = _x(report, here)
+        yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
+    x = float(LEFT)
+    for cause in sorted(report.limits, key=lambda c: -report.limits[c])[:5]:
+        words = WORDS.get(cause, cause)
+        colour = COLOURS.get(cause, "#bbbbbb")
+        yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
+        yield _text(x + 13, y + 23, words, "start")
+        x += 30 + 6.6 * len(words)
+
+
+def _changes(report: ScanReport) -> Iterator[str]:
+    for change in report.changes:
+        x = _x(report, Moment(change.t, None))
+        ends = f'x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}"'
+        yield f'<line {ends} stroke="#c2a21a"/>'
+        yield _text(x + 3, TOP + 10, f"{change.name}={change.after}", "start", 10)
+
+
+def _top(report: ScanReport) -> float:
+    return max((m.issue_rate or 0.0 for m in report.moments), default=0.0) or 1.0
+
+
+def _x(report: ScanReport, moment: Moment) -> float:
+    share = (moment.t - report.start) / report.duration if report.duration > 0 else 0.0
+    return LEFT + min(1.0, max(0.0, share)) * (WIDTH - LEFT - RIGHT)
+
+
+def _y(report: ScanReport, moment: Moment) -> float:
+    floor = HEIGHT - BOTTOM
+    return floor - (moment.issue_rate or 0.0) / _top(report) * (floor - TOP)
+
+
+def _text(x: float, y: float, words: str, anchor: str, points: int = 12) -> str:
+    inside = escape(clean(words))
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-size="{points}">{inside}</text>'
+    )

@@ -1,0 +1,206 @@
+"""A report as Markdown that reads as plain text too: something to send to a colleague."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, tzinfo
+
+from zconsole.scanreport.figures import Difference, differences, promises
+from zconsole.scanreport.report import DeviceReport, ScanReport, TunableChange
+from zconsole.units import clean, duration, latency, rate, size
+
+ROWS = 12
+"""Lines of the course."""
+BAR = 30
+WORDS = {
+    "new-disk": "the new disk's writes",
+    "slow-disk": "a slow source disk",
+    "random": "random I/O",
+    "foreground": "other I/O",
+    "throttle": "a throttle or tunable",
+    "memory": "scan memory",
+    "cpu": "the processor",
+    "bus": "a shared link",
+    "smr": "the collapse of the new disk",
+    "disks": "the disks themselves",
+    "metadata": "walking metadata",
+    "unclear": "not clear",
+}
+
+
+def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
+    """The whole report; clock times in ``zone``, None for the machine's own."""
+    parts = (
+        _head(report, zone),
+        _course(report, zone),
+        _limits(report),
+        _devices(report.devices),
+        _promised(report),
+        _changes(report.changes, zone),
+        _notes(report),
+    )
+    return "\n".join(clean(line).rstrip() for part in parts for line in part) + "\n"
+
+
+def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) -> str:
+    """Two reports side by side."""
+    rows = [
+        (d.name, _value(d.first, d.unit), _value(d.second, d.unit), _change(d))
+        for d in differences(first, second)
+        if d.first is not None or d.second is not None
+    ]
+    head = ("", _title(first, zone), _title(second, zone), "change")
+    lines = [
+        f"# {first.function} compared",
+        "",
+        *_table(head, rows),
+        "",
+        *_limited("first", first),
+        *_limited("second", second),
+    ]
+    return "\n".join(clean(line).rstrip() for line in lines) + "\n"
+
+
+def _limited(which: str, report: ScanReport) -> Iterator[str]:
+    total = sum(report.limits.values())
+    if total > 0:
+        ranked = sorted(report.limits.items(), key=lambda item: -item[1])
+        words = ", ".join(f"{WORDS.get(c, c)} {s / total:.0%}" for c, s in ranked[:3])
+        yield f"- {which}: limited by {words}"
+
+
+def _title(report: ScanReport, zone: tzinfo | None) -> str:
+    return f"{report.pool} {_clock(report.start, zone)}"
+
+
+def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
+    where = f" of {report.vdev}" if report.vdev else ""
+    yield f"# {report.function}{where} on {report.pool}: {report.state}"
+    yield ""
+    ended = f" to {_clock(report.end, zone)}" if report.end is not None else ", still running"
+    yield f"- {_clock(report.start, zone)}{ended}: {duration(report.duration)}"
+    late = report.watched_from - report.start
+    if late > 60:
+        yield f"- watched from {duration(late)} after its start"
+    at = f" at {rate(report.rate)} on average" if report.rate else ""
+    yield f"- issued {size(report.issued_bytes)} of {size(report.total_bytes)}{at}"
+    yield f"- repaired {size(report.processed_bytes)}"
+    yield f"- errors: {'not known' if report.errors is None else report.errors}"
+    restarts = "not known" if report.restarts is None else report.restarts
+    yield f"- restarts: {restarts}"
+    if report.health:
+        yield f"- the pool when last seen: {report.health}"
+    if report.version:
+        yield f"- OpenZFS {report.version}"
+
+
+def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
+    moments = report.moments
+    rates = [m.issue_rate or 0.0 for m in moments]
+    if len(moments) < 2 or max(rates) <= 0:
+        return
+    yield from ("", "## Rate over time", "", "```")
+    step = max(1, -(-len(moments) // ROWS))
+    top = max(rates)
+    for start in range(0, len(moments), step):
+        part = moments[start : start + step]
+        mean = sum(m.issue_rate or 0.0 for m in part) / len(part)
+        bar = "#" * round(mean / top * BAR)
+        percent = part[0].percent
+        done = f"{percent:5.1f}%" if percent is not None else "     -"
+        yield f"{_clock(part[0].t, zone)}  {done}  {rate(mean):>9}  {bar}"
+    yield "```"
+
+
+def _limits(report: ScanReport) -> Iterator[str]:
+    total = sum(report.limits.values())
+    if total <= 0:
+        return
+    yield from ("", "## What it waited for", "")
+    ranked = sorted(report.limits.items(), key=lambda item: -item[1])
+    rows = [(WORDS.get(c, c), duration(s), f"{s / total:.0%}") for c, s in ranked]
+    yield from _table(("limit", "time", "share"), rows)
+
+
+def _devices(devices: Sequence[DeviceReport]) -> Iterator[str]:
+    if not devices:
+        return
+    yield from ("", "## Devices", "")
+    head = ("device", "read", "written", "mean rate", "busy", "wait", "worst", "new errors")
+    yield from _table(head, [_device(device) for device in devices])
+
+
+def _device(device: DeviceReport) -> tuple[str, ...]:
+    moved = device.read_bytes + device.write_bytes
+    return (
+        f"{device.name} (new)" if device.filled else device.name,
+        size(device.read_bytes),
+        size(device.write_bytes),
+        rate(moved / device.seconds if device.seconds else None),
+        "-" if device.busy is None else f"{device.busy:.0%}",
+        latency(device.latency, "-"),
+        latency(device.worst_latency, "-"),
+        str(device.new_errors),
+    )
+
+
+def _promised(report: ScanReport) -> Iterator[str]:
+    found = promises(report)
+    if not found:
+        return
+    yield from ("", "## ETA as told, and what came true", "")
+    rows = [
+        (f"{p.share:.0%}", duration(p.told), duration(p.came), f"{p.error:+.0%}") for p in found
+    ]
+    yield from _table(("at", "told", "came", "off by"), rows)
+
+
+def _changes(changes: Sequence[TunableChange], zone: tzinfo | None) -> Iterator[str]:
+    if not changes:
+        return
+    yield from ("", "## Tunables changed", "")
+    head = ("when", "tunable", "from", "to", "rate before", "after", "wait before", "after")
+    rows = [
+        (
+            _clock(c.t, zone), c.name, str(c.before), str(c.after),
+            rate(c.issue_before), rate(c.issue_after),
+            latency(c.latency_before, "-"), latency(c.latency_after, "-"),
+        )
+        for c in changes
+    ]  # fmt: skip
+    yield from _table(head, rows)
+
+
+def _notes(report: ScanReport) -> Iterator[str]:
+    if report.notes:
+        yield from ("", "## Notes", "")
+        yield from (f"- {note}" for note in report.notes)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table whose columns line up; a ``|`` inside a cell is escaped."""
+    cells = [[clean(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for number, row in enumerate(cells):
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"| {' | '.join(padded)} |"
+        if number == 0:
+            yield f"|{'|'.join('-' * (width + 2) for width in widths)}|"
+
+
+def _value(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    if unit == "s":
+        return duration(value) if value >= 1 else latency(value)
+    if unit == "share":
+        return f"{value:.1%}"
+    return {"bytes": size(value), "bytes/s": rate(value)}.get(unit, f"{value:.0f}")
+
+
+def _change(difference: Difference) -> str:
+    return "" if difference.change is None else f"{difference.change:+.0%}"
+
+
+def _clock(t: float | None, zone: tzinfo | None) -> str:
+    return "-" if t is None else datetime.fromtimestamp(t, zone).strftime("%Y-%m-%d %H:%M:%S")
