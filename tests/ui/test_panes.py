@@ -129,6 +129,14 @@ class TestScan:
         assert "at most 410M/s here, now 30% of it" in said
         assert "could try look at its SMART errors" in said
 
+    def test_advice_is_never_cut_short(self):
+        base = frames.resilver()
+        long = replace(base, limit=replace(base.limit, advice="look at it; " + "do this " * 20))
+        assert "could try" not in text(scan_lines(long, LOOK, 80))
+        said = text(scan_lines(long, LOOK, 80, roomy=True))
+        assert "could try" in said
+        assert " ".join(said.split()).count("do this") == 20
+
     def test_a_limit_that_is_not_sure_is_called_so(self):
         base = frames.resilver()
         doubtful = replace(base, limit=replace(base.limit, sure=0.2))

@@ -10,6 +10,8 @@ SMALLEST = (54, 10)
 """Below this many columns or lines there is only a notice with the essential numbers."""
 COMPACT = 20
 """Below this many lines the header and the scan leave out what can be done without."""
+ROOMY = 30
+"""From this many lines on, what is only good to know may take several."""
 _DEVICES_MIN = 5
 _EVENTS_FULL = 10
 _WIDE = 140

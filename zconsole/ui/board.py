@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from zconsole import units
 from zconsole.frame import Frame
-from zconsole.ui.allot import COMPACT, PANES, SMALLEST, Heights, Wanted, allot
+from zconsole.ui.allot import COMPACT, PANES, ROOMY, SMALLEST, Heights, Wanted, allot
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.devices import DeviceView
 from zconsole.ui.draw import Line, Span, crop
@@ -91,7 +91,8 @@ class Board(Vertical):
             return
         header = self._header(scene)
         tabs = 1 if len(scene.frames) > 1 else 0
-        scan = scan_lines(scene.body, scene.look, width, compact=height < COMPACT)
+        roomy = height >= ROOMY or self.zoomed == "scan"
+        scan = scan_lines(scene.body, scene.look, width, compact=height < COMPACT, roomy=roomy)
         heights = allot(
             width,
             height,

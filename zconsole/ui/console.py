@@ -158,9 +158,9 @@ class Console(App[None]):
     # Moving about
 
     def action_move(self, lines: int) -> None:
-        """Move the cursor, or scroll."""
-        if isinstance(self.focused, LinesView):
-            self.focused.move(lines)
+        """Move the cursor, or scroll; from the filter prompt, the cursor of the list."""
+        view = self.focused if isinstance(self.focused, LinesView) else self.devices
+        view.move(lines)
 
     def action_page(self, pages: int) -> None:
         """Move by a screen full."""

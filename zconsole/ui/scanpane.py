@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from zconsole import units
 from zconsole.eta import Estimate
@@ -31,14 +32,18 @@ class _Ink:
     now: float
     frame: Frame
     compact: bool
+    roomy: bool
 
 
-def scan_lines(frame: Frame, look: Look, width: int, *, compact: bool = False) -> tuple[Line, ...]:
+def scan_lines(
+    frame: Frame, look: Look, width: int, *, compact: bool = False, roomy: bool = False
+) -> tuple[Line, ...]:
     """Every running scan in full, then activities, then a line for each of the newest past ones.
 
-    ``compact`` leaves out a finished first stage and what is nice to know.
+    ``compact`` leaves out a finished first stage and what is nice to know; ``roomy`` is for
+    screens where advice may take several lines.
     """
-    ink = _Ink(look, width, frame.t, frame, compact)
+    ink = _Ink(look, width, frame.t, frame, compact, roomy)
     running = [view for view in frame.scans if view.scan.active]
     past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
     lines: list[Line] = []
@@ -205,23 +210,32 @@ def _trend(view: ScanView, ink: _Ink) -> Line:
 
 
 def _limit(ink: _Ink) -> list[Line]:
-    """What the running scan waits for, how fast it could go, and what could be done."""
+    """What the running scan waits for, how fast it could go, and what could be done.
+
+    Advice is never cut short: without room for all of it, it is left out.
+    """
     limit, ceiling = ink.frame.limit, ink.frame.ceiling
     if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
         return []
     doubt = "perhaps " if limit.sure < _SURE else ""
-    lines: list[Line] = [
-        (Span(f" {'limit':<{_LABEL}}", "dim"), Span(f"{doubt}{ink.look.text(limit.text)}"))
-    ]
+    lines = _paragraph("limit", f"{doubt}{limit.text}", ink)
     if ceiling is not None:
         share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
-        said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
-        if width_of(lines[0]) + len(said) + 4 <= ink.width:
-            lines[0] = (*lines[0], Span(f"   {said}", "dim"))
-    if limit.advice:
-        advice = Span(ink.look.text(limit.advice))
-        lines.append((Span(f" {'could try':<{_LABEL}}", "dim"), advice))
-    return lines
+        said = f"   at most {ink.look.rate(ceiling.rate)} here{share}"
+        if width_of(lines[-1]) + len(said) < ink.width:
+            lines[-1] = (*lines[-1], Span(said, "dim"))
+    advice = _paragraph("could try", limit.advice, ink)
+    return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
+
+
+def _paragraph(label: str, text: str, ink: _Ink) -> list[Line]:
+    """Outside text wrapped beside its label; no lines for no text."""
+    broken = wrap(ink.look.text(text), max(10, ink.width - _LABEL - 2))
+    labels = (label, *[""] * (len(broken) - 1))
+    return [
+        (Span(f" {name:<{_LABEL}}", "dim"), Span(line))
+        for name, line in zip(labels, broken, strict=False)
+    ]
 
 
 def _notes(view: ScanView, ink: _Ink) -> list[Line]:
