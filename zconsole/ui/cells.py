@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from zconsole import units
 from zconsole.frame import Frame, Row
-from zconsole.model import Progress, Vdev
+from zconsole.model import Progress
 from zconsole.ui.columns import Column
 from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.glyphs import STATE_MARKS
@@ -250,8 +250,3 @@ _CELLS: dict[str, Callable[[Item, Row, Column, Panel], tuple[str, str]]] = {
     "slow": _counter("slow"),
     "note": _note,
 }
-
-
-def leaf_names(vdevs: Sequence[Vdev], look: Look) -> tuple[str, ...]:
-    """Names of the devices as they may be shown, for shortening together."""
-    return tuple(look.text(v.name) for v in vdevs)

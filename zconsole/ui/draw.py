@@ -34,9 +34,6 @@ ROLES = (
 _SOLID = frozenset({"title", "focus", "tab", "badge-notice", "badge-warning", "badge-error"})
 """Roles that show on a blank."""
 
-SEVERITIES = ("ok", "notice", "warning", "error")
-"""Of health and events, least first."""
-
 
 class Span(NamedTuple):
     """A piece of a line."""

@@ -24,8 +24,6 @@ class Glyphs:
     """Between two facts on one line."""
     folded: str
     sorted: str
-    rule: str
-    percent_gap: str = " "
 
     @property
     def is_ascii(self) -> bool:
@@ -44,7 +42,6 @@ UNICODE = Glyphs(
     dot="·",
     folded="▸",
     sorted="▾",
-    rule="─",
 )
 
 ASCII = Glyphs(
@@ -58,7 +55,6 @@ ASCII = Glyphs(
     dot="|",
     folded="+",
     sorted="v",
-    rule="-",
 )
 
 STATE_MARKS = {
