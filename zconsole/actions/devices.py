@@ -5,6 +5,7 @@ from __future__ import annotations
 from zconsole.actions import conditions as must
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import gone, leaf_is
+from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find, members
 from zconsole.model import Vdev
@@ -74,6 +75,7 @@ def plan_detach(s: Situation, key: str) -> Plan:
         steps=(Step(argv, f"remove {target.name}", reversible=False),),
         consequences=(_detach_effect(target),),
         not_undone=("the copy on it is dropped: it has to be filled anew to come back",),
+        warnings=_group_meaning(s, target),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -142,6 +144,13 @@ def _detach_effect(target: Target) -> str:
     if group.children[0] is target.vdev:
         return f"{others}, a spare until now, becomes a permanent part of {target.top.name}"
     return f"{others} stays in the place; the spare goes back to the list of spares"
+
+
+def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
+    """Why the group is still there, once no resilver runs that would end it."""
+    if target.group is None or s.active("resilver") or s.active("rebuild"):
+        return ()
+    return tuple(filter(None, (leftover(target.group),)))
 
 
 def _detachable(target: Target) -> Precondition:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Follow, Outcome, Situation
 from zconsole.actions.target import Target, find, find_path
 from zconsole.model import Scan
@@ -97,7 +98,7 @@ def _one_replace(now: Situation, swap: OldAndNew, spared: bool, since: float) ->
     return Outcome(
         False,
         f"the resilver ended with {ended.errors or 0} errors and {old.group.name} is still there:"
-        " redundancy is not restored",
+        f" redundancy is not restored. {leftover(old.group) or ''}".rstrip(),
     )
 
 

@@ -13,7 +13,6 @@ from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find
-from zconsole.model import Vdev
 from zconsole.redundancy import is_complete, redundancy
 from zconsole.topology import data_vdevs
 
@@ -186,19 +185,3 @@ def warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     if "too many errors" in target.vdev.note or target.vdev.state == "FAULTED":
         said.append("the old device is faulted: nothing is read from it")
     return tuple(said)
-
-
-def leftover(vdev: Vdev) -> str | None:
-    """What a replacing or spare group that stays after the resilver means; None for others."""
-    if vdev.kind == "replacing":
-        return (
-            "a replacing group stays when the resilver ended with errors, or a checkpoint existed:"
-            " the old device may hold the only good copy of some block. Fix or remove the damaged"
-            " files, then resilver again or scrub; detach the old device only if it is worthless."
-        )
-    if vdev.kind == "spare":
-        return (
-            "a spare stands in: replace the failed device to give the spare back, or detach the"
-            " failed device to make the spare permanent."
-        )
-    return None

@@ -404,3 +404,11 @@ def test_a_replace_can_be_backed_out_before_anything_is_issued():
     pair = group("replacing", disk("d00", 1000, "FAULTED"), disk("nd", 1900))
     assert plan_detach(raidz2(running("resilver", 0.0), changes=(pair,)), "1900").refused is None
     assert plan_detach(raidz2(changes=(pair,)), "1900").refused
+
+
+def test_a_leftover_group_is_explained_before_a_device_of_it_is_detached():
+    pair = group("replacing", disk("d00", 1000), disk("nd", 1900))
+    assert "only good copy" in said(plan_detach(raidz2(changes=(pair,)), "1000"))
+    assert "only good copy" not in said(
+        plan_detach(raidz2(running("resilver"), changes=(pair,)), "1900")
+    )

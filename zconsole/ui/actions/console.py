@@ -9,11 +9,14 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from zconsole.actions.execute import Event, Executor
+from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.kit import Kit
 from zconsole.actions.look import frame_look, situation_of
 from zconsole.actions.plan import Facts, Outcome, Plan, Situation
+from zconsole.actions.target import key_of
 from zconsole.errors import ZconsoleError
 from zconsole.sources.base import Capabilities
+from zconsole.topology import data_vdevs
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
 from zconsole.ui.actions.keys import ACTIONS, offers
 from zconsole.ui.actions.lines import plan_lines
@@ -229,6 +232,22 @@ class ActingConsole(Console):
             markup=False,
             severity="information" if outcome.ok else "error",
         )
+
+        if outcome.ok and plan.action in ("replace", "spare"):
+            self.run_worker(self._offer_growth(), group="growth", exit_on_error=False)
+
+    async def _offer_growth(self) -> None:
+        """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
+        situation = await self.situation()
+        for top in data_vdevs(situation.pool.root):
+            key = key_of(situation.pool, top)
+            plan = plan_expand(situation, key) if key else None
+            if plan is not None and plan.refused is None and space_gained(situation, top):
+                self.notify(
+                    f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A.",
+                    timeout=20,
+                    markup=False,
+                )
 
     def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""

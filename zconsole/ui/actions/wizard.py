@@ -11,8 +11,9 @@ from zconsole.actions.candidates import Candidate, ranked, spares
 from zconsole.actions.device import Device
 from zconsole.actions.gather import with_temperatures
 from zconsole.actions.growth import plan_attach
+from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import Swap, leftover, plan_replace
+from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.spares import plan_give_back
 from zconsole.actions.target import Target, find, key_of
 from zconsole.errors import ZconsoleError
