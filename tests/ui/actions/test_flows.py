@@ -228,3 +228,23 @@ async def test_a_long_plan_is_read_without_leaving_cancel():
         assert "no checkpoint exists" in a.screen
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
+
+
+async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
+    async with acting("six-disk-swap", size=(110, 40)) as a:
+        await a.to("WD30EZRX")
+        assert "not whole yet" in await a.press("A")
+        await a.press("escape")
+        while any(view.scan.active for view in a.app.showing.frame.scans):
+            await a.pass_time(7200, 1800)
+        await a.pass_time(120)
+        await a.to("ST5000DM000")
+        await a.press("A")
+        await pick(a, "Expand raidz2-0")
+        assert "gains about 10.9T" in a.screen
+        assert "never shrinks" in a.screen
+        await a.press("shift+tab", *"raidz2-0", "enter")
+        assert [command[:2] for command in commands(a)] == [["online", "-e"]] * 6
+        await a.press("escape")
+        await a.pass_time(60, 10)
+        assert [r["ok"] for r in a.log if r["event"] == "ended"] == [True]
