@@ -17,6 +17,7 @@ COMMANDS = {
     "rebalance": "rewrite directories so that their blocks spread over all vdevs",
     "tunables": "scan and rebuild tunables: list, set, preset, restore",
     "report": "the report of a scan: rates, limits, devices, promises; two of them compared",
+    "export": "Prometheus metrics: served, or as node_exporter's textfile",
     "themes": "the themes found, where they are, and any that failed to load",
     "console": "the console; the word is needed only for a pool named like a command",
 }
@@ -199,6 +200,16 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _configure_export(parser: argparse.ArgumentParser) -> None:
+    _pools(parser)
+    parser.add_argument("--listen", metavar="[ADDR:]PORT", help="serve /metrics (loopback)")
+    parser.add_argument("--textfile", metavar="PATH", help="replace this file at every sample")
+    parser.add_argument(
+        "--interval", type=seconds, default=15.0, metavar="S", help="seconds between samples"
+    )
+    _count(parser)
+
+
 def _configure_themes(parser: argparse.ArgumentParser) -> None:
     _json(parser, "one JSON object a theme and line")
 
@@ -231,6 +242,7 @@ CONFIGURE: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "rebalance": _configure_rebalance,
     "tunables": _configure_tunables,
     "report": _configure_report,
+    "export": _configure_export,
     "themes": _configure_themes,
     "console": _configure_console,
 }

@@ -1,0 +1,1 @@
+"""Prometheus metrics of what no other exporter knows: stages, windowed rates, ETA, redundancy."""
