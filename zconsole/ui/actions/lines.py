@@ -17,7 +17,7 @@ def plan_lines(plan: Plan, denied: str, look: Look, width: int) -> tuple[Line, .
     if plan.refused is not None:
         lines += _block("Not possible now", (plan.refused,), "error", look, width)
         lines += _block("Instead", plan.alternatives, "", look, width)
-    heading = "To run by hand" if denied else "Will run"
+    heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
     commands = tuple(step.command for step in plan.steps)
     lines += _block(heading, commands, "accent", look, width)
     lines += _block("What will happen", plan.consequences, "", look, width)
