@@ -1,10 +1,11 @@
 """What a sample costs in CPU time, side by side, on a machine with a real OpenZFS pool.
 
-    python -m tests.bench.sample_cost POOL [ROUNDS]
+    python -m tests.bench.sample_cost POOL [SAMPLES]
 
 Compares a libzfs sample (helper process, decoding and rates included) with `zpool_refresh_stats`
-alone and with spawning `zpool status -jP` and `zpool iostat -HpPlqv`. Rounds alternate, so that
-a busy machine slows all of them alike; the medians of CPU milliseconds are printed.
+alone and with spawning `zpool status -jP` and `zpool iostat -HpPlqv`. Ways alternate sample by
+sample with a pause between, as samples do in use: in a tight loop caches stay warm, which favours
+whatever is smallest. The medians of CPU milliseconds are printed.
 """
 
 from __future__ import annotations
@@ -17,30 +18,36 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from zconsole.decode import decode
-from zconsole.history import PoolHistory
+from zconsole.history.rates import RateWindow
 from zconsole.session import Session
 from zconsole.sources.host import steady_clock
 from zconsole.sources.libzfs.client import LibzfsReader
 from zconsole.sources.libzfs.library import LibzfsPool, load_library
 from zconsole.sources.live import LiveSource
 from zconsole.sources.runner import ProcessRunner, zfs_environment
+from zconsole.topology import placed
 
-SAMPLES = 20
-"""Samples a round; one is too short for the clocks of other processes."""
+PAUSE = 0.05
+"""Seconds between two samples."""
 
 Measured = Callable[[], Awaitable[None]]
 
 
-def cpu_ms(children_of: int) -> float:
-    """CPU milliseconds used so far by this process, its ended and its running children."""
+def own_ms() -> float:
+    """CPU milliseconds used so far by this process and its ended children."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
-    return used * 1000 + sum(_running_ms(pid) for pid in _children(children_of))
+    return 1000 * (own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime)
+
+
+def helpers_ms() -> float:
+    """CPU milliseconds used so far by the running children."""
+    return sum(_running_ms(pid) for pid in _children(os.getpid()))
 
 
 def _children(pid: int) -> list[str]:
@@ -64,7 +71,7 @@ class Bench:
         if self._handle.read() is None:
             raise SystemExit(f"no such pool: {pool}")
         self._reader = LibzfsReader(ProcessRunner())
-        self._history = PoolHistory()
+        self._windows: defaultdict[str, RateWindow] = defaultdict(RateWindow)
         self._live = LiveSource([pool])
         self._session = Session()
 
@@ -76,7 +83,8 @@ class Bench:
         form = await self._reader.read(self._pool, 30)
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
         for sample in decode(raw):
-            self._history.push(sample)
+            for place in placed(sample.pool.root):
+                self._windows[place.key].add(sample.clock, place.vdev)
 
     async def frame(self) -> None:
         self._session.advance(await self._live.sample())
@@ -99,35 +107,37 @@ class Bench:
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
-async def median_costs(ways: dict[str, Measured], rounds: int) -> dict[str, float]:
-    """CPU milliseconds a sample of each way, medians over alternating rounds."""
+async def median_costs(ways: dict[str, Measured], samples: int) -> dict[str, float]:
+    """CPU milliseconds a sample of each way, medians over alternating samples."""
     costs: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         await way()
-    for _ in range(rounds):
+    for _ in range(samples):
         for name, way in ways.items():
-            before = cpu_ms(os.getpid())
-            for _ in range(SAMPLES):
-                await way()
-            costs[name].append((cpu_ms(os.getpid()) - before) / SAMPLES)
+            await asyncio.sleep(PAUSE)
+            helpers_before = helpers_ms()
+            own_before = own_ms()
+            await way()
+            own = own_ms() - own_before
+            costs[name].append(own + helpers_ms() - helpers_before)
     return {name: statistics.median(found) for name, found in costs.items()}
 
 
-async def main(pool: str, rounds: int) -> None:
+async def main(pool: str, samples: int) -> None:
     bench = Bench(pool)
     version = Path("/sys/module/zfs/version").read_text().strip()
     has_json = not version.startswith(("0.", "2.0", "2.1", "2.2"))
     ways: dict[str, Measured] = {
         "zpool_refresh_stats alone": bench.refresh,
         "libzfs sample, model and rates": bench.sample,
-        "libzfs sample, disks, host and frame": bench.frame,
+        "all of it: disks, host, estimate, limits and frame": bench.frame,
         "spawn zpool status": bench.status if has_json else bench.text,
         "spawn zpool iostat": bench.iostat,
     }
-    costs = await median_costs(ways, rounds)
+    costs = await median_costs(ways, samples)
     await bench.close()
     refresh, sample, _, status, iostat = costs.values()
-    print(f"OpenZFS {version}, pool {pool}, medians of {rounds} rounds of {SAMPLES}")
+    print(f"OpenZFS {version}, pool {pool}, medians of {samples} samples")
     for name, cost in costs.items():
         print(f"{cost:9.2f} ms CPU  {name}")
     print(f"sample / (status + iostat) = 1/{(status + iostat) / sample:.1f}   (budget 1/10)")
@@ -136,4 +146,4 @@ async def main(pool: str, rounds: int) -> None:
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    asyncio.run(main(arguments[0], int(arguments[1]) if len(arguments) > 1 else 5))
+    asyncio.run(main(arguments[0], int(arguments[1]) if len(arguments) > 1 else 50))
