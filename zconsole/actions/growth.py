@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import judge
+from zconsole.actions.candidates import LABELS, judge
 from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import when
@@ -17,7 +17,7 @@ from zconsole.topology import is_group
 from zconsole.units import size
 
 WORTH = 0.05
-"""Share by which the disks must exceed the vdev: less is labels and rounding to metaslabs."""
+"""Share by which the disks must exceed the vdev: less is rounding to metaslabs."""
 
 
 def plan_expand(s: Situation, key: str) -> Plan:
@@ -70,7 +70,7 @@ def space_gained(s: Situation, top: Vdev) -> int | None:
     if top.size_bytes is None or not sizes:
         return None
     width = 1 if top.kind in ("mirror", "disk", "file") else len(members(top))
-    gain = min(sizes) * width - top.size_bytes
+    gain = (min(sizes) - LABELS) * width - top.size_bytes
     return gain if gain > top.size_bytes * WORTH else 0
 
 
