@@ -115,6 +115,12 @@ def _saved(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def _host(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host", metavar="USER@HOST[,...]", help="watch other machines' pools over ssh"
+    )
+
+
 def _vigil(parser: argparse.ArgumentParser) -> None:
     from zconsole.vigil.arguments import configure
 
@@ -123,6 +129,7 @@ def _vigil(parser: argparse.ArgumentParser) -> None:
 
 def _configure_status(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
+    _host(parser)
     _saved(parser, "zpool status")
     _json(parser, "one JSON object a pool and line")
     parser.add_argument(
@@ -156,6 +163,7 @@ def _configure_watch(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
     )
+    _host(parser)
     _vigil(parser)
 
 
@@ -217,6 +225,7 @@ def _configure_themes(parser: argparse.ArgumentParser) -> None:
 def _configure_console(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _pace(parser)
+    _host(parser)
     _vigil(parser)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import socket
 import sys
@@ -10,9 +11,12 @@ from datetime import tzinfo
 
 from zconsole.actions.kit import Kit, live_kit
 from zconsole.commands import common, status
+from zconsole.commands.remote import fleet_of
 from zconsole.details import machine_details
 from zconsole.feed import SessionFeed
+from zconsole.fleet import FleetFeed
 from zconsole.sources.live import LiveSource
+from zconsole.sources.remote import hosts_of, socket_directory
 from zconsole.ui.app import run_console
 from zconsole.ui.feed import ConsoleOptions, Feed
 from zconsole.units import clean
@@ -55,12 +59,24 @@ def open_console(
 def _live(args: argparse.Namespace) -> int:
     complaints: list[str] = []
     wake = wake_of(args, complaints.append)
-    feed: Feed = SessionFeed(
-        LiveSource(args.pools), common.live_session(), args.interval, machine_details
-    )
-    if wake is not None:
-        feed = WakefulFeed(feed, wake)
-    code = open_console(args, feed, None, kit=live_kit(args.read_only))
+    with contextlib.ExitStack() as stack:
+        feed = _feed(args, stack)
+        if wake is not None:
+            feed = WakefulFeed(feed, wake)
+        kit = live_kit(args.read_only) if args.host is None else None
+        code = open_console(args, feed, None, host=args.host, kit=kit)
     for complaint in dict.fromkeys(complaints):
         print(f"zconsole: {clean(complaint)}", file=sys.stderr)
     return code
+
+
+def _feed(args: argparse.Namespace, stack: contextlib.ExitStack) -> Feed:
+    """Of this machine's pools, or those of the hosts named, which are only watched."""
+    if args.host is not None:
+        hosts_of(args.host)
+        sockets = stack.enter_context(socket_directory())
+        fleet = fleet_of(args.host, args.pools, args.interval, sockets)
+        return FleetFeed(fleet, args.interval)
+    return SessionFeed(
+        LiveSource(args.pools), common.live_session(), args.interval, machine_details
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 
-from zconsole.commands import common
-from zconsole.errors import ExitCode, NotFoundError
+from zconsole.commands import common, remote
+from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.frame import Frame
 from zconsole.report import json, text
 from zconsole.session import Session
@@ -19,6 +20,8 @@ FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; returns the exit code."""
+    if args.saved and args.host is not None:
+        raise UsageError("--from reads a file, --host another machine: not both")
     frames = _saved(args) if args.saved else common.run(_live(args))
     if not frames:
         print("zconsole: no pools are imported", file=sys.stderr)
@@ -63,6 +66,9 @@ def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...
 
 
 async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
+    if args.host is not None:
+        async with contextlib.aclosing(remote.rounds(args.host, args.pools, 1.0)) as rounds:
+            return tuple(await anext(rounds))
     source = LiveSource(args.pools)
     try:
         return common.live_session(keep=False).advance(await source.sample() or ())

@@ -1,0 +1,47 @@
+"""Opening the machines that ``--host`` names, for the console, ``watch`` and ``status``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+from zconsole.commands import common
+from zconsole.fleet import Fleet, Member
+from zconsole.frame import Frame
+from zconsole.sources.remote import RemoteSource, hosts_of, socket_directory
+
+
+def fleet_of(words: str, pools: Sequence[str], interval: float, sockets: Path) -> Fleet:
+    """A member for each host; with several, pools carry their host's name.
+
+    Raises UsageError for what is no ssh destination.
+    """
+    hosts = hosts_of(words)
+    return Fleet(
+        [
+            Member(
+                host,
+                RemoteSource(host, pools, interval, sockets),
+                common.live_session(),
+                prefix=len(hosts) > 1,
+            )
+            for host in hosts
+        ]
+    )
+
+
+async def rounds(
+    words: str, pools: Sequence[str], interval: float
+) -> AsyncGenerator[list[Frame], None]:
+    """Frames of all machines, ``interval`` seconds from start to start."""
+    loop = asyncio.get_running_loop()
+    with socket_directory() as sockets:
+        fleet = fleet_of(words, pools, interval, sockets)
+        try:
+            while True:
+                due = loop.time() + interval
+                yield list(await fleet.frames())
+                await asyncio.sleep(max(0.0, due - loop.time()))
+        finally:
+            await fleet.aclose()

@@ -1,0 +1,100 @@
+"""Several machines at once: one source and session each, their frames side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from zconsole.frame import Frame
+from zconsole.session import Session
+from zconsole.sources.base import Capabilities, Source
+from zconsole.ui.feed import Update
+
+
+class Member:
+    """One machine."""
+
+    def __init__(self, host: str, source: Source, session: Session, prefix: bool) -> None:
+        """With ``prefix`` its pools are shown as ``HOST:POOL``."""
+        self.host = host
+        self.source = source
+        self._session = session
+        self._prefix = prefix
+
+    async def frames(self) -> tuple[Frame, ...]:
+        """A frame for each of its pools now; a machine that is away gives stale ones."""
+        found = self._session.advance(await self.source.sample() or ())
+        if not self._prefix:
+            return found
+        return tuple(replace(frame, pool=self._named(frame.pool)) for frame in found)
+
+    def _named(self, pool: str) -> str:
+        return pool if pool == self.host else f"{self.host}:{pool}"
+
+    async def aclose(self) -> None:
+        """Keep its histories and let go of it."""
+        self._session.close()
+        await self.source.aclose()
+
+
+class Fleet:
+    """All machines."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._members = tuple(members)
+
+    async def frames(self) -> tuple[Frame, ...]:
+        """Every machine's frames, in their order; all are asked at the same time."""
+        rounds = await asyncio.gather(*(member.frames() for member in self._members))
+        return tuple(frame for frames in rounds for frame in frames)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of the first machine: nothing may be changed on any."""
+        return self._members[0].source.capabilities
+
+    async def aclose(self) -> None:
+        """Let go of all."""
+        await asyncio.gather(*(member.aclose() for member in self._members))
+
+
+class FleetFeed:
+    """The console's feed over a fleet."""
+
+    def __init__(self, fleet: Fleet, interval: float) -> None:
+        self._fleet = fleet
+        self._interval = interval
+        self._changed = asyncio.Event()
+        self._due: float | None = None
+
+    @property
+    def interval(self) -> float:
+        """See Feed.interval."""
+        return self._interval
+
+    def set_interval(self, seconds: float) -> None:
+        """See Feed.set_interval."""
+        self._interval = seconds
+        self._changed.set()
+
+    async def next(self) -> Update | None:
+        """See Feed.next."""
+        loop = asyncio.get_running_loop()
+        while self._due is not None and (left := self._due + self._interval - loop.time()) > 0:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left)
+            except TimeoutError:
+                break
+        self._due = loop.time()
+        frames = await self._fleet.frames()
+        return Update(frames, self._fleet.capabilities)
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        """Nothing beyond the sample is asked of another machine."""
+        return ()
+
+    async def aclose(self) -> None:
+        """See Feed.aclose."""
+        await self._fleet.aclose()
