@@ -9,6 +9,7 @@ from typing import Any
 from zconsole.decode.blocks import Blocks
 from zconsole.decode.capacity import CapacityRow, capacities
 from zconsole.decode.iostat import IostatRow, latest
+from zconsole.decode.values import mapping
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import IoRates, Pool, Scan, Vdev
 from zconsole.raw import Raw
@@ -29,6 +30,8 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
     """The pool with rates, capacities, block device counters and exact remaining bytes."""
     changes: dict[str, Any] = {}
     root = pool.root
+    if raw.get("names") and "text" in raw:
+        root = _with_paths(root, mapping(raw["names"], "names"))
     if raw.get("iostat"):
         root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
     if raw.get("list"):
@@ -49,6 +52,17 @@ def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
     if any(new is not old for new, old in zip(children, vdev.children, strict=True)):
         fields["children"] = children
     return replace(vdev, **fields) if fields else vdev
+
+
+def _with_paths(root: Vdev, names: Mapping[str, str]) -> Vdev:
+    """Text prints names only; their paths, where the source found them out, lead to the disks."""
+    paths = {name: path for path, name in names.items()}
+
+    def change(vdev: Vdev) -> Mapping[str, Any]:
+        known = vdev.path is None and not vdev.children and vdev.name in paths
+        return {"path": paths[vdev.name]} if known else {}
+
+    return _mapped(root, change)
 
 
 def _with_block(root: Vdev, blocks: Blocks) -> Vdev:

@@ -179,3 +179,18 @@ class TestSample:
     def test_no_form_is_not_understood(self, raw: Any) -> None:
         with pytest.raises(NotUnderstoodError):
             decode(raw)
+
+
+def test_text_with_its_paths_beside_it_finds_the_disks() -> None:
+    text = (OLD / "status.txt").read_text()
+    (plain,) = decode({"t": 100.0, "text": text})
+    assert isinstance(plain, Sample)
+    leaf = next(plain.pool.root.leaves())
+    assert (leaf.path, leaf.block) == (None, None)
+    path = f"/dev/disk/by-id/{leaf.name}-part1"
+    row = ["254", "1", "vda1", "89", "0", "4944", "256", "12", "0", "3372", "13", "0", "15", "28"]
+    found = read(text=text, names={path: leaf.name}, devices={path: ["vda1"]}, diskstats=[row])
+    found_leaf = next(found.pool.root.leaves())
+    assert found_leaf.path == path
+    assert found_leaf.block is not None
+    assert found_leaf.block.read_ops == 89
