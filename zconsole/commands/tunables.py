@@ -78,10 +78,11 @@ def _set(
 ) -> int:
     guarded = {n: v for n, v in values.items() if known(n).guarded and v}
     plain = {n: v for n, v in values.items() if n not in guarded}
+    problems = (control.problem(name, value) for name, value in guarded.items())
+    if problem := next(filter(None, problems), None):
+        raise UsageError(problem)
     control.set(plain, time.time())
     for name, value in guarded.items():
-        if problem := control.problem(name, value):
-            raise UsageError(problem)
         asyncio.run(
             guard.start(
                 ProcessRunner(), state_dir(create=True), name, value, args.seconds, None, module
