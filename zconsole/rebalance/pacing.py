@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.item import StopJobError
-
 SLICE = 0.05
 """Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
 LOOK = 0.2
@@ -68,7 +66,7 @@ class Pacer:
             self._debt = max(-BURST * rate, self._debt - (now - self._paid) * rate)
         self._paid = now
         self._debt += count
-        while self.rate and self._debt > 0:
+        while self.rate and self._debt >= 1:
             before = self.clock()
             self.sleep(min(SLICE, self._debt / self.rate))
             self.service()

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.choice import Wish, choose, is_exported
+from zconsole.rebalance.facts import Dataset, Mount
+
+ZFS = Mount("zfs", "tank/a", "/tank/a")
+EXT4 = Mount("ext4", "/dev/sda1", "/")
+PLAIN = Dataset("tank/a", {"checksum": "on", "compression": "lz4"})
+STRONG = Dataset("tank/a", {"checksum": "sha256", "compression": "lz4"})
+
+
+def engine(
+    dataset: Dataset | None = PLAIN,
+    wish: Wish = Wish(),
+    version: tuple[int, ...] = (2, 3, 9),
+    able: bool | None = True,
+    mount: Mount = ZFS,
+    exported: bool = False,
+) -> tuple[str | None, str]:
+    choice = choose(wish, mount, dataset, version, able, exported)
+    return choice.engine, choice.why
+
+
+def test_rewrite_where_there_is_one() -> None:
+    assert engine()[0] == "rewrite"
+    assert engine(able=None)[0] == "rewrite"
+
+
+def test_copy_where_rewrite_would_move_nothing() -> None:
+    chosen, why = engine(STRONG)
+    assert chosen == "copy"
+    assert "nop-write" in why
+    assert engine(STRONG, Wish("rewrite"))[0] is None
+
+
+def test_new_properties_are_rewritten_even_with_a_strong_checksum() -> None:
+    assert engine(STRONG, Wish(aim="properties"))[0] == "rewrite"
+
+
+def test_a_new_recordsize_needs_a_copy() -> None:
+    assert engine(wish=Wish(aim="recordsize"))[0] == "copy"
+    assert engine(wish=Wish("rewrite", "recordsize"))[0] is None
+
+
+def test_dedup_moves_nothing() -> None:
+    assert engine(Dataset("tank/a", {"dedup": "on"}))[0] is None
+
+
+def test_no_exchange_before_2_2() -> None:
+    old = {"version": (2, 1, 11), "able": False}
+    assert engine(**old)[0] is None  # type: ignore[arg-type]
+    assert engine(wish=Wish(accept_races=True), **old)[0] == "copy"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shared", [{"sharenfs": "on"}, {"sharesmb": "on"}])
+def test_exported_datasets_are_not_copied(shared: dict[str, str]) -> None:
+    dataset = Dataset("tank/a", {"checksum": "sha256", "compression": "on", **shared})
+    assert engine(dataset)[0] is None
+    assert engine(dataset, Wish(accept_races=True))[0] == "copy"
+
+
+def test_hidden_acls_are_not_dropped() -> None:
+    dataset = Dataset("tank/a", {"acltype": "nfsv4"})
+    assert engine(dataset, Wish("copy"))[0] is None
+    assert engine(dataset)[0] == "rewrite"
+
+
+def test_other_filesystems_only_when_allowed() -> None:
+    assert engine(None, mount=EXT4)[0] is None
+    allowed = Wish(allow_non_zfs=True)
+    assert engine(None, allowed, mount=EXT4)[0] == "copy"
+    assert engine(None, allowed, mount=Mount("nfs4", "host:/x", "/x"))[0] is None
+    assert engine(None, Wish("rewrite", allow_non_zfs=True), mount=EXT4)[0] is None
+
+
+def test_read_only_mounts_get_none() -> None:
+    assert engine(mount=Mount("zfs", "tank/a", "/tank/a", read_only=True))[0] is None
+
+
+def test_exports_of_the_kernel_server(tmp_path: Path) -> None:
+    table = tmp_path / "etab"
+    table.write_text("/tank/a/share\thost(rw)\n")
+    assert is_exported("/tank/a", table)
+    assert not is_exported("/tank/b", table)
+    assert not is_exported("/tank/a", tmp_path / "none")
