@@ -15,7 +15,7 @@ from zconsole.topology import Placed
 
 FEW = 64
 """Leaves up to which every sample is looked at."""
-SELDOM = 10.0
+SELDOM = 20.0
 """Seconds between looks at larger pools."""
 
 
