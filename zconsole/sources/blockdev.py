@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from zconsole.sources.bsd import disk_row, psutil_rows
 from zconsole.sources.kstat import ROOT
 
 SECTOR = 512
@@ -34,6 +35,8 @@ def diskstats_names(path: str, known: Iterable[str], root: Path = ROOT) -> tuple
     ``known`` are the names that have a row. A device mapper node (LUKS, LVM, multipath) without
     one is replaced by what it is made of.
     """
+    if not (root / "sys/class/block").exists():
+        return disk_row(path, known)
     name = node_name(path, root)
     return () if name is None else _rows(name, frozenset(known), root)
 
@@ -54,11 +57,11 @@ def slaves(name: str, root: Path = ROOT) -> tuple[str, ...]:
 
 
 def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
-    """The lines of /proc/diskstats by device name; empty where there is no such file."""
+    """The lines of /proc/diskstats by device name, or what psutil knows instead of them."""
     try:
         lines = (root / "proc/diskstats").read_text().splitlines()
     except OSError:
-        return {}
+        return psutil_rows()
     return {words[2]: line for line in lines if len(words := line.split(None, 3)) == 4}
 
 

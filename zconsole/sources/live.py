@@ -24,9 +24,9 @@ from zconsole.sources.parameters import ScanParameters
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import (
     DeadlineError,
+    Keeper,
     ProcessRunner,
     Runner,
-    Spawner,
     find_command,
 )
 from zconsole.sources.watch import GONE, PoolWatch, Reading
@@ -38,8 +38,8 @@ DEADLINE = 5.0
 PATIENCE = 1.0
 """Seconds a later sample waits for a slow pool before the others are shown without it."""
 
-CLOSE_DEADLINE = 0.5
-"""Seconds that tasks are given to end when the source is closed."""
+CLOSE_DEADLINE = 0.3
+"""Seconds that tasks, and then processes, are given to end when the source is closed."""
 
 FILES_DEADLINE = 1.0
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
@@ -50,7 +50,7 @@ class System:
     """What the live source takes from the machine; tests put their own in."""
 
     runner: Runner
-    spawner: Spawner
+    spawner: Keeper
     root: Path = ROOT
     clocks: Clocks = field(default_factory=Clocks)
     deadline: float = DEADLINE
@@ -122,6 +122,7 @@ class LiveSource:
             await self._chain.aclose()
         if ending:
             await asyncio.wait(ending, timeout=CLOSE_DEADLINE)
+        await self._system.spawner.settle(CLOSE_DEADLINE)
 
     async def _open(self) -> ReaderChain:
         """Find out what this machine offers. Raises UnavailableError."""

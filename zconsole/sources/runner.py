@@ -16,6 +16,9 @@ SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_S
 
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
 
+SETTLE_STEP = 0.01
+"""Seconds between two looks at a process that was told to stop."""
+
 STDERR_KEPT = 4096
 """Bytes of a long-lived process's stderr that are kept, the newest."""
 
@@ -87,6 +90,13 @@ class Spawner(Protocol):
         """The running process. Raises OSError when the command is absent."""
 
 
+class Keeper(Spawner, Protocol):
+    """A Spawner that knows what became of its processes."""
+
+    async def settle(self, patience: float) -> None:
+        """Wait at most ``patience`` seconds until what was told to stop is gone."""
+
+
 def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:
     """An environment in which zpool prints plain, parseable text in UTF-8 and no colour.
 
@@ -106,15 +116,37 @@ def find_command(name: str) -> str | None:
 class ProcessRunner:
     """Runs real commands in a session of their own; one that hangs in the kernel is abandoned."""
 
+    def __init__(self) -> None:
+        self._started: list[asyncio.SubprocessTransport] = []
+
+    async def settle(self, patience: float) -> None:
+        """See Keeper.settle.
+
+        Before Python 3.12 a child that ends after its event loop was closed is logged to stderr.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while loop.time() < until and any(
+            transport.is_closing() and transport.get_returncode() is None
+            for transport in self._started
+        ):
+            await asyncio.sleep(SETTLE_STEP)
+
+    def _remember(self, transport: asyncio.SubprocessTransport) -> None:
+        self._started = [each for each in self._started if each.get_returncode() is None]
+        self._started.append(transport)
+
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See Runner.run."""
         transport, output = await _start(_Output, argv, stdin=asyncio.subprocess.DEVNULL)
+        self._remember(transport)
         return await _finished(argv, transport, output, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
         """See Teller.tell."""
         pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
         transport, output = await _start(_Output, argv, stdin=pipe, environment=own)
+        self._remember(transport)
         stdin = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
         if stdin is not None:
             stdin.write(text.encode("utf-8", "surrogateescape"))
@@ -123,7 +155,10 @@ class ProcessRunner:
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
         """See Spawner.spawn."""
-        return LineProcess(*await _start(_Lines, argv, stdin=asyncio.subprocess.PIPE, cwd=cwd))
+        pipe = asyncio.subprocess.PIPE
+        transport, lines = await _start(_Lines, argv, stdin=pipe, cwd=cwd)
+        self._remember(transport)
+        return LineProcess(transport, lines)
 
 
 class LineProcess:

@@ -156,6 +156,7 @@ class FakeSpawner:
     def __init__(self, makers: Mapping[str, Callable[[], FakeProcess]]) -> None:
         self._makers = makers
         self.started: list[FakeProcess] = []
+        self.settled = False
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> FakeProcess:
         for word, make in self._makers.items():
@@ -163,6 +164,9 @@ class FakeSpawner:
                 self.started.append(make())
                 return self.started[-1]
         raise FileNotFoundError(2, "No such file or directory")
+
+    async def settle(self, patience: float) -> None:
+        self.settled = True
 
 
 def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeProcess:

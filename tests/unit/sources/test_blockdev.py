@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import types
+
+import psutil
 import pytest
 
 from zconsole.sources.blockdev import (
@@ -78,8 +81,29 @@ def test_diskstats_lines_by_name(root):
     assert diskstats_rows(root) == {"sda": "   8  0 sda 1 2 3", "sda1": "   8  1 sda1 4 5 6"}
 
 
-def test_no_diskstats_is_no_rows(tmp_path):
+def test_without_diskstats_psutil_counts_whole_disks(tmp_path, monkeypatch):
+    found = types.SimpleNamespace(
+        read_count=3, read_bytes=1024, read_time=7, write_count=4, write_bytes=2048, busy_time=9
+    )
+    monkeypatch.setattr(psutil, "disk_io_counters", lambda perdisk, nowrap: {"ada0": found})
+    assert diskstats_rows(tmp_path) == {"ada0": "0 0 ada0 3 0 2 7 4 0 4 0 0 9 0"}
+    monkeypatch.setattr(psutil, "disk_io_counters", lambda perdisk, nowrap: None)
     assert diskstats_rows(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("/dev/ada0", ("ada0",)),
+        ("/dev/ada0p3", ("ada0",)),
+        ("/dev/da12s1a", ("da12",)),
+        ("/dev/ada0p3.eli", ("ada0",)),
+        ("/dev/gpt/disk0", ()),
+        ("/var/vdev/ada0", ()),
+    ],
+)
+def test_without_sys_a_partition_has_the_row_of_its_disk(tmp_path, path, rows):
+    assert diskstats_names(path, ("ada0", "da12"), tmp_path) == rows
 
 
 def test_facts_of_a_partition_are_its_disks_and_its_own_size(root):

@@ -28,7 +28,7 @@ async def test_a_missing_command_is_an_oserror():
 
 async def test_a_command_that_does_not_end_is_killed_and_watched_until_it_is_gone():
     with pytest.raises(DeadlineError) as caught:
-        await ProcessRunner().run((sys.executable, "-c", "input()"), 0.01)
+        await ProcessRunner().run((sys.executable, "-c", "import time; time.sleep(60)"), 0.01)
     await gone(caught.value.alive)
 
 
@@ -66,3 +66,32 @@ def test_the_environment_makes_zpool_plain_and_findable():
 def test_a_command_in_the_system_directories_is_found(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_command("no-such-command-anywhere") is None
+
+
+LEAVES_A_PROCESS_BEHIND = """
+import asyncio, sys
+from zconsole.sources.runner import ProcessRunner
+async def main():
+    runner = ProcessRunner()
+    (await runner.spawn((sys.executable, "-c", "input()"))).abandon()
+    await runner.settle(30)
+asyncio.run(main())
+"""
+
+
+async def test_nothing_is_said_about_a_process_left_behind_when_the_program_ends():
+    argv = (sys.executable, "-c", LEAVES_A_PROCESS_BEHIND)
+    done = await ProcessRunner().run(argv, 60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+async def test_settling_waits_for_nobody_who_was_not_told_to_stop():
+    runner = ProcessRunner()
+    process = await runner.spawn((sys.executable, "-c", "input()"))
+    async with asyncio.timeout(5):
+        await runner.settle(60)
+    assert process.alive
+    process.abandon()
+    await runner.settle(30)
+    assert not process.alive
+    await settle()
