@@ -236,6 +236,7 @@ async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
     sampling.cancel()
     await made.aclose()
     assert time.monotonic() - began < 1.0
+    assert made._system.spawner.settled
 
 
 @pytest.mark.parametrize(
