@@ -1,0 +1,252 @@
+"""What other rebalancers get wrong, one test each: every one of these lost data somewhere."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults import trees
+from tests.faults.harness import FaultySys, create, run
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.locks import BusyTreeError, TreeLocks
+from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.walk import Walk
+
+
+def outcome(area: Path, root: Path, **settings: object) -> dict[str, tuple[str, str | None]]:
+    """Move a tree; (outcome, reason) by file name."""
+    create(root, area / "job.db", **settings)
+    return ran(area)
+
+
+def ran(area: Path, system: Sys | None = None) -> dict[str, tuple[str, str | None]]:
+    """Run the created job."""
+    shown, _ = run(area / "job.db", system)
+    return {Path(r["path"]).name: (r["outcome"], r["reason"]) for r in shown}
+
+
+def tree(area: Path, **files: bytes) -> Path:
+    root = area / "tree"
+    root.mkdir()
+    for name, content in files.items():
+        (root / name).write_bytes(content)
+    return root
+
+
+def test_an_append_handle_loses_no_line(area: Path) -> None:
+    root = tree(area, log=b"")
+    with (root / "log").open("ab", buffering=0) as log:
+        log.write(b"before\n")
+        found = outcome(area, root)
+        log.write(b"after\n")
+    assert found["log"] == ("skipped", "open for writing")
+    assert (root / "log").read_bytes() == b"before\nafter\n"
+
+
+def test_a_shared_mapping_counts_as_open_for_writing(area: Path) -> None:
+    root = tree(area, mapped=bytes(4096))
+    with (root / "mapped").open("r+b") as file:
+        memory = mmap.mmap(file.fileno(), 4096)
+    found = outcome(area, root)
+    memory[:5] = b"later"
+    memory.close()
+    assert found["mapped"][0] == "skipped"
+    assert (root / "mapped").read_bytes()[:5] == b"later"
+
+
+def test_a_file_that_others_have_locked_is_left_alone(area: Path) -> None:
+    root = tree(area, lock=b"", free=b"")
+    with (root / "lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        found = outcome(area, root)
+    assert found == {"lock": ("skipped", "locked"), "free": ("moved", None)}
+
+
+def test_a_link_replaced_by_an_editor_keeps_the_new_content(area: Path) -> None:
+    root = tree(area, one=b"old")
+    os.link(root / "one", root / "two")
+    create(root, area / "job.db")
+    (root / "new").write_bytes(b"new")
+    (root / "new").rename(root / "two")
+    found = ran(area)
+    assert (root / "one").read_bytes() == b"old"
+    assert (root / "two").read_bytes() == b"new"
+    assert {word for word, _ in found.values()} == {"skipped"}
+
+
+def test_links_that_leave_the_set_are_not_split(area: Path) -> None:
+    root = tree(area, inside=b"shared")
+    os.link(root / "inside", area / "outside")
+    create(root, area / "job.db")
+    _, summary = run(area / "job.db")
+    assert summary["skipped"] == {"hard links outside the set": 1}
+    assert (root / "inside").stat().st_ino == (area / "outside").stat().st_ino
+
+
+def test_a_link_that_appears_after_the_walk_is_not_split(area: Path) -> None:
+    root = tree(area, inside=b"shared")
+    create(root, area / "job.db")
+    os.link(root / "inside", area / "outside")
+    assert ran(area)["inside"] == ("skipped", "hard links outside the set")
+    assert (root / "inside").stat().st_ino == (area / "outside").stat().st_ino
+
+
+def test_a_file_replaced_after_the_walk_is_left_alone(area: Path) -> None:
+    root = tree(area, file=b"old")
+    create(root, area / "job.db")
+    (root / "new").write_bytes(b"new")
+    (root / "new").rename(root / "file")
+    assert ran(area)["file"][0] == "skipped"
+    assert (root / "file").read_bytes() == b"new"
+
+
+def test_the_verification_verifies(area: Path) -> None:
+    """A copy that came out wrong is thrown away."""
+
+    class Liar(Sys):
+        def pwrite(self, fd: int, data: bytes, offset: int) -> int:  # type: ignore[override]
+            return os.pwrite(fd, b"!" + bytes(data)[1:], offset)
+
+    root = tree(area, file=b"content")
+    create(root, area / "job.db")
+    inode = (root / "file").stat().st_ino
+    assert ran(area, Liar())["file"][0] == "failed"
+    assert (root / "file").read_bytes() == b"content"
+    assert (root / "file").stat().st_ino == inode
+    assert [p.name for p in root.iterdir()] == ["file"]
+
+
+def test_metadata_that_cannot_be_kept_keeps_the_file(area: Path) -> None:
+    class Forgetful(Sys):
+        def setxattr(self, fd: int, name: str, value: bytes) -> None:
+            """Pretends."""
+
+    root = tree(area, file=b"content")
+    os.setxattr(root / "file", "user.colour", b"red")
+    create(root, area / "job.db")
+    assert ran(area, Forgetful())["file"] == ("skipped", "xattrs cannot be kept")
+    assert os.getxattr(root / "file", "user.colour") == b"red"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
+def test_no_copy_is_ever_open_to_others(area: Path) -> None:
+    """Until it has its owner, a copy has no name or is private to us."""
+    seen: list[int] = []
+
+    def after(number: int, name: str, result: object) -> None:
+        if name in ("open_unnamed", "open_new"):
+            seen.append(os.fstat(int(str(result))).st_mode & 0o777)
+
+    root = tree(area, file=b"secret")
+    (root / "file").chmod(0o666)
+    create(root, area / "job.db")
+    ran(area, FaultySys(after=after))
+    assert seen == [0o600]
+
+
+def test_other_filesystems_are_not_entered() -> None:
+    reasons = [r for p in Walk(Sys(), [b"/dev"]) for _, r in p.skipped]
+    assert "other dataset" in reasons
+    assert not any(p.directory.name == b"pts" for p in Walk(Sys(), [b"/dev"]))
+
+
+def test_two_jobs_on_one_tree_cannot_run(area: Path) -> None:
+    root = tree(area)
+    (root / "below").mkdir()
+    for first, second in ((root, root), (root, root / "below"), (root / "below", root)):
+        locks = TreeLocks(Sys(), [os.fsencode(first)])
+        with pytest.raises(BusyTreeError):
+            TreeLocks(Sys(), [os.fsencode(second)])
+        locks.close()
+    (root / "beside").mkdir()
+    one = TreeLocks(Sys(), [os.fsencode(root / "below")])
+    TreeLocks(Sys(), [os.fsencode(root / "beside")]).close()
+    one.close()
+
+
+def test_without_exchange_it_is_refused_unless_races_are_accepted(area: Path) -> None:
+    class Old(Sys):
+        def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+            raise OSError(22, "Invalid argument")
+
+    root = area / "tree"
+    trees.build(root)
+    before = trees.manifest(root)
+    create(root, area / "job.db")
+    with pytest.raises(ZconsoleError, match="--accept-races"):
+        run(area / "job.db", Old())
+    assert trees.manifest(root) == before
+    (area / "job.db").rename(area / "first.db")
+    create(root, area / "job.db", accept_races=True)
+    assert {word for word, _ in ran(area, Old()).values()} == {"moved"}
+    assert trees.manifest(root) == before
+
+
+def test_named_temporaries_work_where_there_are_no_unnamed_ones(area: Path) -> None:
+    class Named(Sys):
+        def open_unnamed(self, directory: int) -> int:
+            raise OSError(95, "Operation not supported")
+
+    root = area / "tree"
+    trees.build(root)
+    before = trees.manifest(root)
+    create(root, area / "job.db")
+    assert {word for word, _ in ran(area, Named()).values()} == {"moved"}
+    assert trees.manifest(root) == before
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_no_call_that_clones_blocks(area: Path) -> None:
+    root = tree(area, large=os.urandom(3 << 20), small=b"x")
+    trace = area / "trace"
+    argv = [
+        "strace", "-f", "-o", str(trace), "-e", "trace=copy_file_range,sendfile,splice,ioctl",
+        sys.executable, "-m", "zconsole", "rebalance", "run", str(root), "--allow-non-zfs",
+        "--yes", "--journal", str(area / "job.db"),
+    ]  # fmt: skip
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    if "PTRACE" in done.stderr:
+        pytest.skip("tracing is not permitted here")
+    assert done.returncode == 0, done.stderr
+    calls = trace.read_text()
+    assert not any(word in calls for word in ("copy_file_range", "sendfile", "splice", "FICLONE"))
+
+
+SUICIDE = """
+import os, signal, sys
+from pathlib import Path
+from tests.faults.harness import FaultySys, run
+number = int(sys.argv[2])
+def after(count, name, result):
+    if count == number:
+        os.kill(os.getpid(), signal.SIGKILL)
+run(Path(sys.argv[1]), FaultySys(after=after))
+"""
+
+
+@pytest.mark.slow
+def test_a_real_sigkill(area: Path) -> None:
+    """The same as in this process, with a process that really dies; every 40th call."""
+    step = 1 if os.environ.get("ZCONSOLE_FAULTS") == "all" else 40
+    for number in range(5, 2000, step):
+        root, journal = area / f"tree{number}", area / f"job{number}.db"
+        trees.build(root)
+        before = trees.manifest(root)
+        create(root, journal)
+        argv = [sys.executable, "-c", SUICIDE, str(journal), str(number)]
+        done = subprocess.run(argv, cwd=Path(__file__).parents[2], check=False)
+        if done.returncode == 0:
+            return
+        assert done.returncode == -signal.SIGKILL
+        _, summary = run(journal)
+        assert trees.manifest(root) == before, number
+        assert summary["files_failed"] == 0
+    raise AssertionError("the job never ended")
