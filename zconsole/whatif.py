@@ -77,8 +77,10 @@ def shape_of(word: str) -> Shape:
 def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:
     """The tree with vdevs added, and others of another size. Raises UsageError for a name that
     is no normal-class top-level vdev, or a size that what is there would not fit in."""
-    names = {vdev.name for vdev in data_vdevs(root) if vdev.vclass == "normal"}
+    names = [vdev.name for vdev in data_vdevs(root) if vdev.vclass == "normal"]
     for name in resizes:
+        if names.count(name) > 1:
+            raise UsageError(f"{names.count(name)} vdevs are called {name!r}: which one is unclear")
         if name not in names:
             raise UsageError(f"no vdev {name!r} in {root.name}: {', '.join(sorted(names))}")
     kept = [_resized(v, resizes[v.name]) if v.name in resizes else v for v in root.children]

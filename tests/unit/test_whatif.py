@@ -123,3 +123,21 @@ def test_bad_input_is_one_line_and_code_2(tmp_path, capsys, words):
     path.write_text(LIST)
     assert main(["balance", "--from", str(path), *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+TWINS = """\
+NAME        SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT
+storage     138T  95.2T  43.1T        -         -     0%    68%  1.00x    ONLINE  -
+  raidz1    102T  95.1T  6.77T        -         -     1%  93.3%      -  ONLINE
+  raidz1   36.4T  78.0G  36.3T        -         -     0%  0.20%      -  ONLINE
+"""
+
+
+def test_vdevs_of_one_name_are_told_apart_by_their_place(tmp_path, capsys):
+    path = tmp_path / "list"
+    path.write_text(TWINS)
+    assert main(["balance", "--from", str(path), "--add-vdev", "36T"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[2:5]] == ["102T", "36.4T", "36T"]
+    assert main(["balance", "--from", str(path), "--resize", "raidz1=200T"]) == 2
+    assert "2 vdevs are called" in capsys.readouterr().err

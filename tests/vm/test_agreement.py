@@ -26,7 +26,7 @@ FAST = {
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
 MOVEMENT = 0.25
-"""Share of a running scan's bytes that may go by while the sources are asked in turn."""
+"""Share of a running scan's total that may go by while the sources are asked in turn."""
 
 Node = dict[str, Any]
 
@@ -62,12 +62,12 @@ def counters(tree: Node) -> list[tuple[int | None, ...]]:
     return [(n["read"], n["write"], n["cksum"]) for n in nodes(tree)]
 
 
-def same_to_rounding(text: int | None, exact: int | None, moving: bool) -> bool:
-    """Whether a printed figure may stand for an exact one a moment apart."""
+def same_to_rounding(text: int | None, exact: int | None, moved: float) -> bool:
+    """Whether a printed figure may stand for an exact one taken before it, ``moved`` bytes ago."""
     if text is None or exact is None:
         return True
-    slack = size_resolution(size(exact)) + 1 + (MOVEMENT * max(text, exact) if moving else 0)
-    return abs((parse_size(size(exact)) or 0) - text) <= slack
+    slack = size_resolution(size(exact)) + size_resolution(size(text)) + 1
+    return -slack <= text - (parse_size(size(exact)) or 0) <= moved + slack
 
 
 def assert_agree(found: dict[str, Node], state: State) -> None:
@@ -92,8 +92,12 @@ def assert_scans_agree(sample: Node, text: Node, moving: bool, source: str) -> N
             assert scan[key] == printed[key], (source, key)
         if scan["state"] == "finished":
             assert scan["errors"] == printed["errors"], source
+        moved = (
+            MOVEMENT * (scan["total_bytes"] or 0) if moving and scan["state"] == "running" else 0
+        )
         for key in BYTES:
-            assert same_to_rounding(printed[key], scan[key], moving), (source, key, scan, printed)
+            shown = (source, key, scan, printed)
+            assert same_to_rounding(printed[key], scan[key], moved), shown
 
 
 @pytest.mark.parametrize("state", list(cases()))

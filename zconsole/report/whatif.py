@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 from zconsole.frame import VdevBalance
@@ -13,11 +14,11 @@ from zconsole.whatif import Duration, Outlook
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
     """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
-    before = {vdev.name: vdev for vdev in look.before.vdevs}
     width = max((len(clean(v.name)) for v in look.after.vdevs), default=4)
     yield f"{'VDEV':<{width}}  {'SIZE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
-    for vdev in look.after.vdevs:
-        yield _line(vdev, before.get(vdev.name), width)
+    # In order, not by name: old listings call two vdevs the same.
+    for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
+        yield _line(now, was, width)
     yield f"spread {_percent(look.before.spread)} -> {_percent(look.after.spread)}"
     left = _percent(look.spread_after)
     if look.rewrite_bytes is None:
