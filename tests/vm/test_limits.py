@@ -1,0 +1,125 @@
+"""What a scan waits for, on live pools that are held back on purpose; and being woken by one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+
+import pytest
+
+from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory
+
+PYTHON = "PYTHONPATH=/root/zconsole /opt/zc/bin/python -m zconsole"
+PARAMETERS = "/sys/module/zfs/parameters"
+MEGABYTE = 1 << 20
+HOOK = "#!/bin/sh\ncat >>/root/alerts\n"
+
+
+def causes(vm: Machine, samples: int = 14) -> Counter[str]:
+    """How often each cause was named while watching; too little seen does not count."""
+    command = f"{PYTHON} watch tank --json --interval 1 --count {samples}"
+    lines = vm.run(command, timeout=samples * 3 + 60).stdout.splitlines()
+    found = [json.loads(line)["scan"]["limit"] for line in lines]
+    return Counter(limit["cause"] for limit in found if limit and limit["figures"])
+
+
+def named(vm: Machine) -> str:
+    """The cause named most often; raises where none was."""
+    found = causes(vm)
+    assert found, vm.run(f"{PYTHON} status tank").stdout
+    return found.most_common(1)[0][0]
+
+
+@pytest.fixture
+def mirror(vm: Machine, pool: PoolFactory) -> PoolFactory:
+    """A mirror of two disks with 300 MB on it."""
+    pool.create("mirror d0 d1")
+    pool.fill(300)
+    return pool
+
+
+@pytest.fixture
+def raidz(vm: Machine, pool: PoolFactory) -> PoolFactory:
+    """A raidz1 of four disks with 400 MB on it."""
+    pool.create("raidz1 d0 d1 d2 d3", options="-o ashift=12")
+    pool.fill(400)
+    return pool
+
+
+def test_a_throttled_new_disk_is_the_limit(vm: Machine, mirror: PoolFactory) -> None:
+    mirror.slow(4, bps=3 * MEGABYTE)
+    mirror.zpool("replace", "-f", "tank", "d1", "d4")
+    mirror.wait_status("resilvered, [0-9]")
+    assert named(vm) == "new-disk"
+
+
+@pytest.mark.slow
+def test_a_throttled_source_is_a_slow_disk(vm: Machine, raidz: PoolFactory) -> None:
+    raidz.slow(1, bps=2 * MEGABYTE)
+    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")
+    raidz.zpool("replace", "-f", "tank", "d3", "d4")
+    raidz.wait_status("resilvered, [0-9]")
+    assert named(vm) == "slow-disk"
+
+
+@pytest.mark.slow
+def test_a_disk_of_few_requests_a_second_is_a_slow_disk(vm: Machine, raidz: PoolFactory) -> None:
+    vm.throttle(2, iops=4)
+    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")
+    raidz.zpool("scrub", "tank")
+    raidz.wait_status("scrub in progress")
+    assert named(vm) == "slow-disk"
+
+
+@pytest.mark.slow
+def test_readers_beside_a_scrub_are_foreground(vm: Machine, mirror: PoolFactory) -> None:
+    mirror.slow(0, 1, bps=6 * MEGABYTE)
+    vm.run("zfs set primarycache=metadata tank")
+    readers = "while :; do dd if=/tank/data of=/dev/null bs=128k status=none; done"
+    many = f"for i in 1 2 3 4 5 6; do sh -c {shlex.quote(readers)} & done"
+    vm.run(f"({many}) </dev/null >/dev/null 2>&1 & echo started")
+    try:
+        mirror.zpool("scrub", "tank")
+        mirror.wait_status("scrub in progress")
+        assert named(vm) == "foreground"
+    finally:
+        vm.run("pkill -x sh; pkill -x dd", check=False)
+
+
+@pytest.mark.slow
+def test_a_frozen_scan_is_a_throttle(vm: Machine, mirror: PoolFactory) -> None:
+    mirror.slow(0, 1, bps=4 * MEGABYTE)
+    mirror.zpool("scrub", "tank")
+    mirror.wait_status("scrub in progress")
+    vm.run(f"echo 1 >{PARAMETERS}/zfs_scan_suspend_progress")
+    try:
+        assert named(vm) in ("throttle", "metadata")
+        limit = vm.run(f"{PYTHON} watch tank --json --interval 1 --count 12").stdout
+        assert "zfs_scan_suspend_progress" in limit.splitlines()[-1] or "metadata" in limit
+    finally:
+        vm.run(f"echo 0 >{PARAMETERS}/zfs_scan_suspend_progress")
+
+
+@pytest.mark.slow
+def test_a_resilver_left_alone_wakes_its_owner_when_it_stalls_and_when_it_ends(
+    vm: Machine, mirror: PoolFactory
+) -> None:
+    vm.run(f"rm -f /root/alerts; printf {shlex.quote(HOOK)} >/root/hook; chmod +x /root/hook")
+    mirror.slow(4, bps=8 * MEGABYTE)
+    mirror.zpool("replace", "-f", "tank", "d1", "d4")
+    watch = f"{PYTHON} watch tank --until-done --hook /root/hook --stalled-after 60"
+    vm.run(f"({watch}; echo $? >/root/code) </dev/null >/root/lines 2>/root/says & echo started")
+    vm.run("sleep 8")
+    vm.run(f"echo 1 >{PARAMETERS}/zfs_scan_suspend_progress; sleep 80", timeout=120)
+    vm.run(f"echo 0 >{PARAMETERS}/zfs_scan_suspend_progress")
+    mirror.slow(4, bps=0)
+    mirror.wait_until("[ -s /root/code ]", 300)
+    told = [json.loads(line) for line in vm.run("cat /root/alerts").stdout.splitlines()]
+    kinds = [alert["kind"] for alert in told if alert["kind"] in ("stalled", "finished")]
+    assert kinds == ["stalled", "finished"]
+    assert vm.run("cat /root/code").stdout.strip() == "0"
+    report = vm.run(f"{PYTHON} report tank").stdout
+    assert report.startswith("# resilver on tank: finished")
+    assert "## Devices" in report
