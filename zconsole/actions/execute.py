@@ -71,8 +71,7 @@ class Executor:
             return
         results: list[dict[str, Any]] = []
         for number, step in enumerate(plan.steps):
-            situation = await self._look(plan.pool)
-            if event := self._gate(plan, step, situation, first=number == 0):
+            if event := await self._gate(plan, step, first=number == 0):
                 yield event
                 if event.kind == "skipped":
                     continue
@@ -120,8 +119,12 @@ class Executor:
             return f"to confirm, type {plan.needs_typed}"
         return None
 
-    def _gate(self, plan: Plan, step: Step, situation: Situation, first: bool) -> Event | None:
+    async def _gate(self, plan: Plan, step: Step, first: bool) -> Event | None:
         """Why a step does not run: not needed any more, or something no longer holds."""
+        try:
+            situation = await self._look(plan.pool)
+        except ZconsoleError as error:
+            return Event("failed", str(error), step)
         if step.skip is not None and (why := step.skip(situation)):
             return Event("skipped", why, step)
         needed = (*plan.preconditions, *step.requires) if first else step.requires

@@ -27,6 +27,7 @@ from zconsole.actions.plan import Situation, Step
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.upkeep import plan_clear, plan_locate
+from zconsole.errors import UnavailableError
 from zconsole.model import ErrorCounters
 from zconsole.sources.runner import Completed, DeadlineError
 
@@ -295,3 +296,20 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     assert "still there" in left.text
     earlier = running("resilver", state="finished", start=10.0, end=20.0)
     assert follow(replace(replacing(earlier), t=1200.0)) is None
+
+
+async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit):
+    s, runner = mirror(), Canned()
+    looks = [s]
+
+    async def look(name: str) -> Situation:
+        if not looks:
+            raise UnavailableError("tank is no longer there")
+        return looks.pop()
+
+    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
+    events = await go(plan, runner, look, audit)
+    assert [e.kind for e in events] == ["begun", "failed"]
+    (line,) = records(audit)
+    assert len(line["steps"]) == 1
+    assert "no longer" in line["result"]
