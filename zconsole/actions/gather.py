@@ -17,7 +17,10 @@ from zconsole.model import Pool
 from zconsole.sources.runner import DeadlineError, Runner
 
 ANSWER = 10.0
-"""Seconds zpool, zdb or smartctl may take to answer a question."""
+"""Seconds zpool or zdb may take to answer a question."""
+
+WARM = 3.0
+"""Seconds a disk may take to tell its temperature: nobody waits for that alone."""
 
 DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
 """Module parameters on which the fate of a running resilver depends."""
@@ -96,13 +99,15 @@ async def _labels(runner: Runner, pool: Pool) -> dict[str, str]:
 async def _temperature(runner: Runner, device: Device) -> float | None:
     if device.kind != "disk":
         return None
-    return temperature_of(await _ask(runner, ("smartctl", "-j", "-A", device.path)))
+    # A disk in standby is left asleep (smartctl(8), -n).
+    argv = ("smartctl", "-j", "-n", "standby", "-A", device.path)
+    return temperature_of(await _ask(runner, argv, WARM))
 
 
-async def _ask(runner: Runner, argv: tuple[str, ...]) -> str:
+async def _ask(runner: Runner, argv: tuple[str, ...], deadline: float = ANSWER) -> str:
     """What a command prints; empty when it is not there or does not answer in time."""
     try:
-        return (await runner.run(argv, ANSWER)).stdout
+        return (await runner.run(argv, deadline)).stdout
     except (OSError, DeadlineError):
         return ""
 
