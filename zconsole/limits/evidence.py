@@ -54,6 +54,12 @@ class Disk:
         return None if wait is None else min(1.0, ops * wait)
 
     @property
+    def measured(self) -> bool:
+        """Whether its load is known: a busy share, or that it had no requests."""
+        idle = self.rates.read_ops == 0 and self.rates.write_ops == 0
+        return self.busy is not None or idle
+
+    @property
     def service(self) -> float | None:
         """Device seconds a request: busy time by requests; None when idle or unknown."""
         ops = (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)

@@ -56,6 +56,8 @@ def judge(seen: Evidence) -> Verdict | None:
         return None
     if seen.seconds < LEAST_SECONDS or not seen.disks:
         return Verdict("unclear", "not clear yet: too little was seen")
+    if not all(disk.measured for disk in seen.disks):
+        return Verdict("unclear", "not clear: nothing here tells how busy the disks are")
     for rule in RULES:
         verdict = rule(seen)
         if verdict is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.limits.watching import watched
+from zconsole.session import Session
+from zconsole.sim.source import World
 
 SEEDS = range(1, 11)
 NEEDED = 9
@@ -79,3 +81,26 @@ def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
     limit = watched("nvme", 3).limit
     assert limit is not None
     assert limit.figures["write_rate"] == pytest.approx(1.86e9, rel=0.1)
+
+
+def test_disks_that_nobody_measured_are_not_called_idle():
+    """A recording without the disks' own counters tells no limit, least of all a throttle."""
+    world, session = World("new-disk", 1), Session()
+    for elapsed in range(0, 60, 2):
+        world.advance(float(elapsed))
+        bare = [{key: raw[key] for key in BARE} for raw in world.raws()]
+        for raw in bare:
+            strip(raw["libzfs"]["vdev_tree"])
+        frame = session.advance(bare)[0]
+    assert frame.limit.cause == "unclear"
+    assert "how busy" in frame.limit.text
+
+
+BARE = ("t", "clock", "boot", "source", "pool", "libzfs")
+
+
+def strip(vdev: dict) -> None:
+    vdev.pop("vdev_stats_ex", None)
+    vdev["vdev_stats"] = [0, *vdev["vdev_stats"][1:]]
+    for child in vdev.get("children", ()):
+        strip(child)
