@@ -19,6 +19,7 @@ from zconsole.sources.events import EventFollower
 from zconsole.sources.host import Clocks, FileThread, LoadMeter, boot_id, is_root
 from zconsole.sources.kstat import HANGING_STATES, ROOT, module_version, pool_states
 from zconsole.sources.libzfs.client import LibzfsReader
+from zconsole.sources.lzc import PoolCore, load_lzc
 from zconsole.sources.message import MessageKeeper
 from zconsole.sources.parameters import ScanParameters
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
@@ -83,6 +84,7 @@ class LiveSource:
         self._watches: dict[str, PoolWatch] = {}
         self._probe: PoolWatch | None = None
         self._states: Mapping[str, str] = {}
+        self._unlisted: Sequence[str] = ()
         self._version: str | None = None
         self._boot: str | None = None
         self._chain: ReaderChain | None = None
@@ -163,10 +165,25 @@ class LiveSource:
         self._states = await self._imported()
         if not self._asked_for:
             return tuple(dict.fromkeys((*sorted(self._states), *self._watches)))
-        missing = [name for name in self._asked_for if name not in self._states]
-        if first and missing:
-            raise NotFoundError(f"no such pool: {', '.join(missing)}")
+        if first:
+            missing = [name for name in self._asked_for if name not in self._states]
+            self._unlisted = await self._confirmed(missing)
+        self._states = {**dict.fromkeys(self._unlisted, ""), **self._states}
         return self._asked_for
+
+    async def _confirmed(self, names: Sequence[str]) -> Sequence[str]:
+        """The same names if all are pools all the same, as where kstats are hidden.
+
+        Raises NotFoundError naming those that are not, UnavailableError when nobody answers.
+        """
+        core = PoolCore(self._system.runner, self._system.deadline, load_lzc() if names else None)
+        try:
+            missing = [name for name in names if not await core.pool_exists(name)]
+        except (DeadlineError, OSError) as error:
+            raise UnavailableError(f"cannot tell whether {names[0]} exists: {error}") from None
+        if missing:
+            raise NotFoundError(f"no such pool: {', '.join(missing)}")
+        return names
 
     async def _imported(self) -> Mapping[str, str]:
         """Imported pools and their state words, empty where the system has no kstat of them."""

@@ -35,6 +35,8 @@ class PoolCore:
 
     async def pool_exists(self, pool: str) -> bool:
         """Whether a pool of that name is imported. Raises DeadlineError, OSError."""
+        if any(mark in pool for mark in "/@#"):
+            return False  # lzc_exists knows datasets, snapshots and bookmarks, too
         answered, found = await self._call("lzc_exists", pool)
         if answered:
             return bool(found)

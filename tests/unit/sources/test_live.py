@@ -120,8 +120,26 @@ async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
 
 
 async def test_an_unknown_pool_is_not_found(tmp_path):
-    made = source(tmp_path, names=("tank", "nix"))
+    refused = {**JSON, ("zpool", "list", "-H"): printed("", 1, "no such pool")}
+    made = source(tmp_path, answers=refused, names=("tank", "nix"))
     with pytest.raises(NotFoundError, match="no such pool: nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
+    made = source(tmp_path, names=("tank", "hidden"))
+    for _ in range(2):
+        _, hidden = await made.sample()
+        assert hidden["libzfs"]["name"] == "hidden"
+        assert "kstat" not in hidden
+    await made.aclose()
+
+
+@pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}])
+async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
+    made = source(tmp_path, answers=answer, names=("nix",))
+    with pytest.raises(UnavailableError, match="nix"):
         await made.sample()
     await made.aclose()
 

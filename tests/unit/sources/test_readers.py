@@ -235,6 +235,8 @@ class TestLzc:
         core = PoolCore(CannedRunner({}), 5, Module)
         assert await core.pool_exists("tank")
         assert await core.sync_pool("ta\udcff")
+        assert not await core.pool_exists("tank/data")
+        assert not await core.pool_exists("tank@snapshot")
         assert asked == [b"tank", b"ta\xff"]
 
     @pytest.mark.parametrize(("code", "expected"), [(0, True), (1, False)])
