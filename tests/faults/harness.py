@@ -17,9 +17,25 @@ from zconsole.rebalance.run import Runner
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.syscalls import Sys
 
-CHANGING = frozenset({"open_unnamed", "open_new", "pwrite", "ftruncate", "fchown", "fchmod",
-                      "set_times", "setxattr", "removexattr", "link_fd", "link", "rename",
-                      "exchange", "unlink", "syncfs"})
+CHANGING = frozenset(
+    {
+        "open_unnamed",
+        "open_new",
+        "pwrite",
+        "ftruncate",
+        "fchown",
+        "fchmod",
+        "set_times",
+        "setxattr",
+        "removexattr",
+        "link_fd",
+        "link",
+        "rename",
+        "exchange",
+        "unlink",
+        "syncfs",
+    }
+)
 
 
 class Killed(BaseException):
@@ -27,7 +43,7 @@ class Killed(BaseException):
 
 
 class FaultySys(Sys):
-    """System calls, counted. ``fault`` is asked before each, ``after`` afterwards; both may raise."""
+    """System calls, counted; ``fault`` is asked before each, ``after`` told. Both may raise."""
 
     def __init__(
         self,
@@ -88,16 +104,20 @@ def fail_at(number: int, code: int) -> FaultySys:
     return FaultySys(fault)
 
 
+def _descriptors() -> set[int]:
+    return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+
+
 @contextmanager
 def descriptors_closed() -> Iterator[None]:
     """Close what was opened inside, as the kernel does for a dead process."""
-    before = set(os.listdir("/proc/self/fd"))
+    before = _descriptors()
     try:
         yield
     finally:
-        for word in set(os.listdir("/proc/self/fd")) - before:
+        for number in _descriptors() - before:
             try:
-                os.close(int(word))
+                os.close(number)
             except OSError:
                 continue
 

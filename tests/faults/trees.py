@@ -66,8 +66,7 @@ def manifest(root: Path) -> dict[str, tuple[Any, ...]]:
     for path in sorted(root.rglob("*")):
         names.setdefault(path.lstat().st_ino, []).append(str(path.relative_to(root)))
     return {
-        str(path.relative_to(root)): _described(path, names)
-        for path in [root, *root.rglob("*")]
+        str(path.relative_to(root)): _described(path, names) for path in [root, *root.rglob("*")]
     }
 
 

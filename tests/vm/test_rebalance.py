@@ -136,7 +136,9 @@ def test_a_lopsided_pool_reaches_its_target_as_predicted(vm: Machine) -> None:
 
 def test_plans_say_what_is_in_the_way(vm: Machine) -> None:
     first = vm.disks[0].path
-    vm.run(f"zpool create -f tank {first} && zfs create -o checksum=sha256 -o compression=lz4 tank/a")
+    vm.run(
+        f"zpool create -f tank {first} && zfs create -o checksum=sha256 -o compression=lz4 tank/a"
+    )
     python(vm, FILL, "/tank/a", 40, 100_000)
     made = plan(vm, f"/tank/a --engine rewrite {races(vm)}")
     assert "rewrite" in made["refused"] or "nop-write" in made["refused"]
@@ -167,4 +169,7 @@ def test_sha256_with_compression_is_copied_and_moves(vm: Machine) -> None:
     vdevs = records[-1]["summary"]["vdevs"]
     assert vdevs[1]["alloc_after"] > vdevs[1]["alloc_before"] + 40_000_000
     assert manifest(vm, "/tank/data") == before
-    assert "bcloneused\t0" in vm.run("zpool get -Hp -o property,value bcloneused tank || echo 'bcloneused\t0'").stdout
+    assert (
+        "bcloneused\t0"
+        in vm.run("zpool get -Hp -o property,value bcloneused tank || echo 'bcloneused\t0'").stdout
+    )

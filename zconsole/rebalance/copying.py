@@ -8,6 +8,7 @@ with a whole file, and the journal knows every temporary name.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -16,6 +17,7 @@ import secrets
 import stat
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 from zconsole.rebalance import content, inuse, metadata
@@ -81,10 +83,13 @@ class Engine:
     """Epoch seconds."""
     unnamed: bool = field(init=False)
     alarm: Alarm = field(default_factory=Alarm)
+    closers: Executor | None = None
+    """Threads that close originals whose last name is gone."""
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet; committed with the next batch, or by ``flush``."""
     outcomes: list[Outcome] = field(default_factory=list)
     _swappers: dict[int, Swapper] = field(default_factory=dict)
+    _closing: list[Future[None]] = field(default_factory=list)
     _items: list[Item] = field(default_factory=list)
     _buffer: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, content.WINDOW))
 
@@ -117,7 +122,8 @@ class Engine:
         return self.outcomes
 
     def flush(self) -> None:
-        """Tell the journal what became of the last batch."""
+        """Tell the journal what became of the last batch, and let its originals go."""
+        self._await_closed()
         if self.results:
             self.journal.record(self.results, directories={})
             self.results.clear()
@@ -247,6 +253,24 @@ class Engine:
         finally:
             self.directories.touched(place.directory)
 
+    def _release(self, fd: int) -> None:
+        """Close an original for the last time, which frees its blocks, beside the work.
+
+        Each such close may wait for the filesystem's journal; several wait together.
+        """
+        if self.closers is None:
+            with contextlib.suppress(OSError):
+                self.sys.close(fd)
+        else:
+            self._closing.append(self.closers.submit(self.sys.close, fd))
+
+    def _await_closed(self) -> None:
+        """Wait until the originals of the batch before are gone; their descriptors are needed."""
+        for closing in self._closing:
+            with contextlib.suppress(OSError):
+                closing.result()
+        self._closing.clear()
+
     def _commit_names(self) -> None:
         """Commit the names of the temporary files that are going to be created."""
         items = [item for item in self._live() if item.copy < 0]
@@ -359,6 +383,7 @@ class Engine:
     def _finish_all(self) -> None:
         if not self._live():
             return
+        self._await_closed()
         if any(item.leased for item in self._live()):
             self.sleep(GRACE)
         self.service()
@@ -374,7 +399,7 @@ class Engine:
             self.outcomes += [Outcome(row, "moved", 0, None) for row in rows]
         else:
             self._report(rows, "moved", None, item.size)
-        item.close(self.sys)
+        item.close(self.sys, self._release)
 
     # Endings.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from zconsole.rebalance.directories import Directory
@@ -87,10 +88,16 @@ class Item:
         """Whether any of its names holds the copy now."""
         return any(place.swapped for place in self.places)
 
-    def close(self, sys: Sys) -> None:
-        """Close both files, which ends the leases; an unnamed copy is gone."""
+    def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
+        """Close both files, which ends the leases; an unnamed copy is gone.
+
+        ``release`` closes an original that has lost its last name, which takes a while.
+        """
         self.done = True
         fds, self.copy, self.source = (self.copy, self.source), -1, -1
+        if release is not None and fds[1] >= 0:
+            release(fds[1])
+            fds = (fds[0], -1)
         for fd in fds:
             if fd >= 0:
                 # Verified or thrown away: an error of close says nothing, and it has closed.

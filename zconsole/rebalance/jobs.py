@@ -165,6 +165,7 @@ def _walk_into(
             "created": time.time(),
         },
     )
+    store.make_names_durable(journal.path.parent)
     return made
 
 

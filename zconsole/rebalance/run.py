@@ -6,6 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -29,7 +30,7 @@ from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
 BATCH_FILES = 1000
-DESCRIPTORS_A_FILE = 4
+DESCRIPTORS_A_FILE = 5
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
 OPEN_DIRECTORIES = 256
@@ -77,6 +78,7 @@ class Runner:
     show: Callable[[dict[str, Any]], None]
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
+    closers: Executor | None = None
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.rebalance.location import state_directory
+from zconsole.state import state_dir, state_dirs
 
 _LOCK_TRIES = 40
 
@@ -53,11 +53,10 @@ class JobLock:
         os.close(self._fd)
 
 
-def directory(create: bool) -> Path:
-    """The directory of the records. Raises ZconsoleError when it is not safely ours."""
-    path = state_directory(create) / "rebalance"
-    if create:
-        path.mkdir(mode=0o700, exist_ok=True)
+def directory() -> Path:
+    """The directory of our own records, made if need be. Raises ZconsoleError if not safe."""
+    path = state_dir(create=True) / "rebalance"
+    path.mkdir(mode=0o700, exist_ok=True)
     return path
 
 
@@ -66,7 +65,7 @@ def add(journal: Path | None, name: str | None = None) -> Record:
 
     ``name`` is the id of a job that had one already.
     """
-    where = directory(create=True)
+    where = directory()
     while True:
         job = name or secrets.token_hex(3)
         name = None
@@ -78,7 +77,19 @@ def add(journal: Path | None, name: str | None = None) -> Record:
             continue
         with os.fdopen(fd, "w") as stream:
             json.dump({"journal": os.fspath(record.journal)}, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        make_names_durable(where)
         return record
+
+
+def make_names_durable(directory: Path) -> None:
+    """Return when the names in a directory survive a power cut."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def remove(record: Record) -> None:
@@ -87,13 +98,18 @@ def remove(record: Record) -> None:
 
 
 def records() -> Iterator[Record]:
-    """Every job known, oldest first."""
-    where = directory(create=False)
-    found = sorted(where.glob("*.json"), key=lambda file: file.stat().st_mtime)
-    for file in found:
-        journal = json.loads(file.read_text()).get("journal")
-        if isinstance(journal, str):
-            yield Record(file.stem, Path(journal), file)
+    """Every job known, oldest first; where it may be read, the system's as well."""
+    files = [file for path in state_dirs() for file in (path / "rebalance").glob("*.json")]
+    for file in sorted(files, key=lambda file: file.stat().st_mtime):
+        yield Record(file.stem, _journal_of(file), file)
+
+
+def _journal_of(file: Path) -> Path:
+    """The journal a record names; the one beside it where the record was damaged."""
+    try:
+        return Path(json.loads(file.read_text())["journal"])
+    except (ValueError, KeyError, TypeError):
+        return file.with_suffix(".db")
 
 
 def find(job: str) -> Record:

@@ -9,13 +9,14 @@ from zconsole.rebalance.facts import Dataset, Mount
 
 ZFS = Mount("zfs", "tank/a", "/tank/a")
 EXT4 = Mount("ext4", "/dev/sda1", "/")
+AUTO = Wish()
 PLAIN = Dataset("tank/a", {"checksum": "on", "compression": "lz4"})
 STRONG = Dataset("tank/a", {"checksum": "sha256", "compression": "lz4"})
 
 
 def engine(
     dataset: Dataset | None = PLAIN,
-    wish: Wish = Wish(),
+    wish: Wish = AUTO,
     version: tuple[int, ...] = (2, 3, 9),
     able: bool | None = True,
     mount: Mount = ZFS,

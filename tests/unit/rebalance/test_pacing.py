@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from zconsole.rebalance.item import StopJobError
@@ -56,14 +58,19 @@ def test_leases_are_served_while_waiting() -> None:
     pacer = Pacer(clock, clock.sleep, [], lambda why: None, rate=100.0)
     pacer.service = lambda: served.append(clock.now)
     pacer.tick(100)
-    gaps = [b - a for a, b in zip(served, served[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(served)]
     assert served
     assert max(gaps) < 0.1
 
 
 @pytest.mark.parametrize(
     ("now", "reason"),
-    [(23 * 60, None), (3 * 60, None), (6 * 60, "outside 22:00-06:00"), (12 * 60, "outside 22:00-06:00")],
+    [
+        (23 * 60, None),
+        (3 * 60, None),
+        (6 * 60, "outside 22:00-06:00"),
+        (12 * 60, "outside 22:00-06:00"),
+    ],
 )
 def test_a_window_over_midnight(now: int, reason: str | None) -> None:
     assert window_gate("22:00-06:00", lambda: now)() == reason
@@ -71,7 +78,7 @@ def test_a_window_over_midnight(now: int, reason: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "22:00", "25:00-26:00", "1:99-2:00", "a-b"])
 def test_windows_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r".*"):
         window_gate(text, lambda: 0)
 
 

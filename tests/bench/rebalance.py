@@ -1,0 +1,170 @@
+"""The copy engine against cp, a shell loop and dd, side by side on the same files.
+
+Run on the filesystem to be measured: ``python -m tests.bench.rebalance DIR [--rounds N]
+[--files N] [--large MIB] [--walk N]``. Prints medians; both sides end with one sync of the
+filesystem. Dropping caches for the large file needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+LOOP = (
+    'for f in "$1"/*; do cp --reflink=never -p "$f" "$f.new" && cmp -s "$f" "$f.new"'
+    ' && mv "$f.new" "$f"; done'
+)
+
+
+def timed(work: Callable[[], object], area: Path) -> float:
+    """Seconds of some work and one sync after it."""
+    began = time.perf_counter()
+    work()
+    command("sync", "-f", area)
+    return time.perf_counter() - began
+
+
+def command(*words: object) -> None:
+    """Run a command to its success."""
+    subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)
+
+
+def rebalance(root: Path, journal: Path) -> None:
+    """Move a tree with the command people use."""
+    command(
+        sys.executable, "-m", "zconsole", "rebalance", "run", root, "--engine", "copy",
+        "--allow-non-zfs", "--yes", "--json", "--journal", journal,
+    )  # fmt: skip
+
+
+def fill(root: Path, files: int, size: int) -> None:
+    """Files of random content."""
+    root.mkdir()
+    for number in range(files):
+        (root / f"f{number:06d}").write_bytes(os.urandom(size))
+    command("sync", "-f", root)
+
+
+def small_files(area: Path, files: int, rounds: int) -> None:
+    """Files a second: cp -a, the copy engine, and a shell loop over a tenth of the files."""
+    root = area / "small"
+    fill(root, files, 4096)
+    few = area / "few"
+    fill(few, max(1, files // 40), 4096)
+    times: dict[str, list[float]] = {"cp -a": [], "rebalance": [], "shell loop": []}
+    for number in range(rounds):
+        target = area / "copy"
+        cp = ("cp", "-a", "--reflink=never", root, target)
+        times["cp -a"].append(files / timed(lambda cp=cp: command(*cp), area))  # type: ignore[misc]
+        shutil.rmtree(target)
+        command("sync", "-f", area)
+        journal = area / f"{number}.db"
+        seconds = timed(lambda journal=journal: rebalance(root, journal), area)  # type: ignore[misc]
+        times["rebalance"].append(files / seconds)
+        loop = timed(lambda: command("sh", "-c", LOOP, "sh", few), area)
+        times["shell loop"].append(max(1, files // 40) / loop)
+    show("small files", "files/s", times, {"cp -a": 0.25, "shell loop": 20})
+
+
+def large_file(area: Path, mebibytes: int, rounds: int) -> None:
+    """MiB/s of one large file, caches cold: dd, sync and cmp against the copy engine."""
+    root = area / "large"
+    root.mkdir()
+    source, target = root / "file", area / "dd"
+    with source.open("wb") as file:
+        for _ in range(mebibytes):
+            file.write(os.urandom(1 << 20))
+    times: dict[str, list[float]] = {"dd+sync+cmp": [], "rebalance": []}
+
+    def dd() -> None:
+        command("dd", f"if={source}", f"of={target}", "bs=1M", "conv=fsync", "status=none")
+        drop_caches()
+        command("cmp", source, target)
+
+    for number in range(rounds):
+        drop_caches()
+        times["dd+sync+cmp"].append(mebibytes / timed(dd, area))
+        target.unlink()
+        drop_caches()
+        journal = area / f"large{number}.db"
+        seconds = timed(lambda journal=journal: rebalance(root, journal), area)  # type: ignore[misc]
+        times["rebalance"].append(mebibytes / seconds)
+    show("large file", "MiB/s", times, {"dd+sync+cmp": 0.9})
+
+
+def walk(area: Path, files: int, rounds: int) -> None:
+    """Seconds to plan many empty files against find -printf, and the plan's peak memory."""
+    root = area / "walk"
+    for number in range(files):
+        if number % 10_000 == 0:
+            (root / f"d{number}").mkdir(parents=True)
+            directory = root / f"d{number}"
+        (directory / f"f{number}").touch()
+    times: dict[str, list[float]] = {"find -printf": [], "plan": []}
+    plan = (sys.executable, "-m", "zconsole", "rebalance", "plan", root, "--allow-non-zfs")
+    for _ in range(rounds):
+        find = ("find", root, "-printf", "%p %s %n %i %T@ %C@\\n")
+        times["find -printf"].append(files / timed(lambda find=find: command(*find), area))  # type: ignore[misc]
+        times["plan"].append(files / timed(lambda: command(*plan), area))
+    show("walk", "files/s", times, {"find -printf": 0.5})
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"  largest child process: {peak:.0f} MiB (at most 150)")
+
+
+def drop_caches() -> None:
+    """Forget cached file content, as far as permitted."""
+    command("sync")
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    except OSError as error:
+        print(f"  caches stay warm: {error}", file=sys.stderr)
+
+
+def show(title: str, unit: str, times: dict[str, list[float]], wanted: dict[str, float]) -> None:
+    """Medians, and the last entry's ratio to the others with what it should be."""
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    ours = medians.get("rebalance", medians.get("plan", 0.0))
+    print(title)
+    for name, value in medians.items():
+        ratio = (
+            f"  ours is {ours / value:.2f} of it (wanted {wanted[name]:g})"
+            if name in wanted
+            else ""
+        )
+        print(f"  {name:14} {value:10.0f} {unit}{ratio}")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure in a new directory, which is removed afterwards."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--large", type=int, default=1024, metavar="MIB")
+    parser.add_argument("--walk", type=int, default=0, metavar="FILES")
+    args = parser.parse_args(words)
+    area = args.directory / f"bench-{os.getpid()}"
+    area.mkdir()
+    os.environ["ZCONSOLE_STATE"] = str(area / "state")
+    try:
+        if args.files:
+            small_files(area, args.files, args.rounds)
+        if args.large:
+            large_file(area, args.large, args.rounds)
+        if args.walk:
+            walk(area, args.walk, args.rounds)
+    finally:
+        shutil.rmtree(area)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The command line: what scripts rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class Shell:
+    """Runs `zconsole rebalance` with a state directory of its own."""
+
+    def __init__(self, area: Path) -> None:
+        self.area = area
+        self.environment = {**os.environ, "ZCONSOLE_STATE": str(area / "state")}
+
+    def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "zconsole", "rebalance", *map(str, words)]
+        return subprocess.run(
+            argv, capture_output=True, text=True, env=self.environment, timeout=60, check=False
+        )
+
+    def status(self, *job: str) -> dict[str, Any]:
+        return json.loads(self("status", *job, "--json").stdout.splitlines()[-1])
+
+    def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        ends = time.monotonic() + 30
+        while not wanted(status := self.status()):
+            assert time.monotonic() < ends, status
+        return status
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    root.mkdir()
+    for number in range(4):
+        (root / f"f{number}").write_bytes(bytes([number]) * 3_000_000)
+    return root
+
+
+def test_a_plan_changes_nothing_and_says_everything(shell: Shell, tree: Path) -> None:
+    before = {p.name: p.stat() for p in tree.iterdir()}
+    done = shell("plan", tree, "--allow-non-zfs", "--json")
+    plan = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (plan["files"], plan["bytes"], plan["engine"]) == (4, 12_000_000, "copy")
+    assert plan["refused"] is None
+    assert plan["spread_before"] is None
+    assert set(plan["pinned_bytes"].values()) == {None}
+    assert {p.name: p.stat() for p in tree.iterdir()} == before
+
+
+def test_a_refusal_has_its_reason(shell: Shell, tree: Path) -> None:
+    done = shell("plan", tree, "--json")
+    assert done.returncode == 1
+    assert "--allow-non-zfs" in json.loads(done.stdout)["refused"]
+    done = shell("run", tree, "--yes")
+    assert done.returncode == 1
+    assert "refused" in done.stderr
+    assert shell("status").stdout == ""
+
+
+def test_a_run_prints_its_job_first_and_a_line_a_file(shell: Shell, tree: Path) -> None:
+    done = shell("run", tree, "--allow-non-zfs", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    job = done.stderr.splitlines()[0].removeprefix("job ")
+    *files, last = map(json.loads, done.stdout.splitlines())
+    assert {Path(f["path"]).name for f in files} == {"f0", "f1", "f2", "f3"}
+    assert all((f["engine"], f["outcome"], f["reason"]) == ("copy", "moved", None) for f in files)
+    summary = last["summary"]
+    assert (summary["job"], summary["files_moved"], summary["stopped_by"]) == (job, 4, "done")
+    assert shell.status(job)["state"] == "finished"
+
+
+def test_questions_need_a_terminal(shell: Shell, tree: Path) -> None:
+    assert shell("run", tree, "--allow-non-zfs").returncode == 2
+    assert shell("run", "--yes").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("plan", "/nowhere"), 3),
+        (("status", "nojob"), 3),
+        (("pause", "nojob"), 3),
+        (("resume",), 2),
+        (("plan", "/", "--until-spread", "7"), 2),
+        (("run", "/", "--window", "late"), 2),
+    ],
+)
+def test_bad_input_has_its_exit_code(shell: Shell, words: tuple[str, ...], code: int) -> None:
+    done = shell(*words)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> None:
+    journal = shell.area / "job.db"
+    shell("run", tree, "--allow-non-zfs", "--yes", "--detach", "--limit-rate", "1000000",
+          "--journal", journal)  # fmt: skip
+    job = shell.wait(lambda s: s["state"] == "running")["job"]
+    assert shell("pause", job).returncode == 0
+    shell.wait(lambda s: s["state"] == "paused")
+    assert shell("run", "--yes", "--journal", journal).returncode == 1
+    assert shell("resume", job).returncode == 0
+    shell.wait(lambda s: s["state"] == "running")
+    assert shell("stop", job).returncode == 0
+    stopped = shell.wait(lambda s: s["state"] == "stopped")
+    assert stopped["why"] == "stop"
+    assert not any(p.name.startswith(".zc-") for p in tree.iterdir())
+    assert shell("pause", job).returncode == 1
+    done = shell("run", "--yes", "--json", "--journal", journal)
+    assert done.returncode in (0, 1)
+
+
+def test_a_journal_resumes(shell: Shell, tree: Path) -> None:
+    journal = shell.area / "job.db"
+    words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal", journal)
+    first = shell(*words)
+    again = shell(*words)
+    assert first.returncode == again.returncode == 0
+    assert len(first.stdout.splitlines()) == 5
+    assert len(again.stdout.splitlines()) == 1
+    assert json.loads(again.stdout)["summary"]["files_moved"] == 4
+
+
+def test_a_journal_that_is_none(shell: Shell, tree: Path) -> None:
+    (shell.area / "junk").write_text("junk, and more of it than a header would need\n" * 40)
+    done = shell("run", tree, "--yes", "--journal", shell.area / "junk")
+    assert done.returncode == 5
