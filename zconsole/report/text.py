@@ -69,7 +69,7 @@ def _heading(frame: Frame) -> Iterator[str]:
 def limit_lines(frame: Frame) -> Iterator[str]:
     """What the running scan waits for, how sure that is, what could be done, and the ceiling."""
     limit, ceiling = frame.limit, frame.ceiling
-    if limit is None:
+    if limit is None or not limit.figures:
         return
     sure = f" ({limit.sure:.0%} sure)" if limit.sure else ""
     yield f"  limited by {limit.text}{sure}" if limit.sure else f"  limit: {limit.text}"

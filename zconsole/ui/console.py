@@ -109,6 +109,7 @@ class Console(App[None]):
         """Await the feed; nothing else waits for a sample."""
         try:
             while (update := await self.feed.next()) is not None:
+                tell(self, update)
                 self.post_message(FramesReady(update, self._clock()))
         except ZconsoleError as error:
             self.failure = error
@@ -119,7 +120,6 @@ class Console(App[None]):
     def on_frames_ready(self, message: FramesReady) -> None:
         """Take the round, and paint it unless one was painted a moment ago."""
         self.showing.take(message.update, message.arrived)
-        tell(self, message.update)
         gap = min(_PAINT_GAP, self.feed.interval)
         wait = self._painted + gap * 0.9 - self._clock()
         if wait <= 0:

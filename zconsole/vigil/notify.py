@@ -13,7 +13,7 @@ from zconsole.units import clean
 from zconsole.vigil.alerts import Alert
 
 HOOK_DEADLINE = 60.0
-"""Seconds a hook may take before it is ended; what is to last it starts in the background."""
+"""Seconds a hook may take before it is ended. What is to outlive it must let go of its output."""
 
 BELL = "\a"
 
