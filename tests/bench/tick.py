@@ -1,0 +1,108 @@
+"""A tick of the demo's pool of 1,000 leaves: CPU of sample, model, frame and paint; memory.
+
+``python -m tests.bench.tick [--hours H]`` prints milliseconds of CPU a step (the medians of 40
+ticks) and the process's largest memory after H simulated hours at 1 Hz (24 unless told; that many
+samples are really taken).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from zconsole.assemble import frame_of
+from zconsole.decode import decode
+from zconsole.history import PoolHistory
+from zconsole.sim.source import World, samples
+from zconsole.sources.base import Capabilities
+from zconsole.ui.app import make_console
+from zconsole.ui.feed import ConsoleOptions, Update
+
+TICKS = 40
+SIZE = (80, 24)
+
+
+class OneFeed:
+    """A feed that never ends its first wait: the bench hands over frames itself."""
+
+    interval = 1.0
+
+    def set_interval(self, seconds: float) -> None:
+        self.interval = seconds
+
+    async def next(self) -> Update | None:
+        await asyncio.Event().wait()
+        return None
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    async def aclose(self) -> None:
+        return None
+
+
+class Meter:
+    """CPU seconds of each step, many times."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, list[float]] = {}
+
+    def measure(self, step: str, work: Callable[[], Any]) -> Any:
+        began = time.process_time()
+        result = work()
+        self.taken.setdefault(step, []).append(time.process_time() - began)
+        return result
+
+    def report(self) -> None:
+        total = 0.0
+        for step, values in self.taken.items():
+            each = 1e3 * median(values[3:])
+            total += each
+            print(f"{step:<12} {each:7.1f} ms")
+        print(f"{'a tick':<12} {total:7.1f} ms (at most 100)")
+
+
+async def ticks() -> None:
+    """The steps of a tick, painted in a console without a terminal."""
+    from zconsole.ui.messages import FramesReady
+
+    world, history, meter = World("thousand", 1), PoolHistory(), Meter()
+    console = make_console(OneFeed(), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
+    async with console.run_test(size=SIZE) as pilot:
+        for index in range(TICKS):
+            meter.measure("simulation", lambda at=float(index): world.advance(at))
+            (raw,) = meter.measure("simulation", world.raws)
+            (sample,) = meter.measure("decode", lambda raw=raw: decode(raw))
+            meter.measure("history", lambda sample=sample: history.push(sample))
+            frame = meter.measure("frame", lambda sample=sample: frame_of(sample, history))
+            update = Update((frame,), Capabilities("demo"))
+            began = time.process_time()
+            console.post_message(FramesReady(update, time.monotonic()))
+            await pilot.pause()
+            meter.taken.setdefault("paint", []).append(time.process_time() - began)
+    meter.report()
+
+
+def day(hours: float) -> None:
+    """Largest memory after that many simulated hours at 1 Hz."""
+    history = PoolHistory()
+    count = round(hours * 3600)
+    for raws in samples("thousand", 1, 1.0, count):
+        for raw in raws:
+            (sample,) = decode(raw)
+            history.push(sample)  # type: ignore[arg-type]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"largest memory after {hours:g} simulated hours: {peak:.0f} MB (at most 120)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hours", type=float, default=24.0)
+    given = parser.parse_args()
+    asyncio.run(ticks())
+    day(given.hours)
