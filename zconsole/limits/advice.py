@@ -15,6 +15,7 @@ BUS = (
     "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
     "spread the disks over more ports"
 )
+UNSORTED = "this version takes blocks in the order they were written; from 0.8 it sorts them"
 FIRST_SORTED = (0, 8)
 """From this release scans sort what they issue and have no delays (dsl_scan.c)."""
 
@@ -88,11 +89,14 @@ def slow_disk(name: str) -> str:
     )
 
 
-def new_disk(disk: Disk) -> str:
+def new_disk(seen: Evidence, disk: Disk) -> str:
     """For a resilver that goes as fast as the new disk writes."""
     small = disk.request is not None and disk.request < 128 * 1024
-    if small:
-        return "small writes: a sequential rebuild (replace -s on mirrors and dRAID) writes larger"
+    if small and seen.version and seen.version < FIRST_SORTED:
+        return UNSORTED
+    top = seen.tops.get(disk.top)
+    if small and top is not None and top.kind.startswith(("mirror", "draid")):
+        return "small writes: next time a sequential rebuild (replace -s), which writes larger"
     return "nothing to tune: it writes as fast as it can; a write this slow for its kind is a fault"
 
 
@@ -123,7 +127,7 @@ def memory(seen: Evidence) -> str:
 def random_io(seen: Evidence) -> str:
     """For a scan whose disks seek."""
     if seen.version and seen.version < FIRST_SORTED:
-        return "this version takes blocks in the order they were written; from 0.8 it sorts them"
+        return UNSORTED
     if seen.scan.function == "rebuild":
         return ""
     return "small, scattered blocks; zfs_vdev_scrub_max_active higher lets disks reorder more"

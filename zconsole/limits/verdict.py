@@ -122,7 +122,7 @@ def _filled(seen: Evidence) -> Verdict | None:
         return _short(seen, disk)
     if busy < SATURATED or busy < usual + GAP or disk.rate <= 0:
         return None
-    return _collapsed(disk, usual) or _new(disk, usual, len(targets))
+    return _collapsed(disk, usual) or _new(seen, disk, usual)
 
 
 def _kept_short(disk: Disk) -> bool:
@@ -151,8 +151,8 @@ def _collapsed(disk: Disk, usual: float) -> Verdict | None:
     return Verdict("smr", text, figures, 0.85, advice.smr(disk.name))
 
 
-def _new(disk: Disk, usual: float, count: int) -> Verdict:
-    busy = disk.busy or 0.0
+def _new(seen: Evidence, disk: Disk, usual: float) -> Verdict:
+    busy, count = disk.busy or 0.0, len(seen.targets)
     pieces = f" in {size(disk.request)} pieces" if disk.request else ""
     text = f"the new disk {disk.name}: {busy:.0%} busy writing {rate(disk.rate)}{pieces}, "
     text += f"the others {usual:.0%}"
@@ -162,7 +162,7 @@ def _new(disk: Disk, usual: float, count: int) -> Verdict:
     if disk.request:
         figures["request_bytes"] = disk.request
     sure = 0.95 if busy - usual > 0.3 else 0.8
-    return Verdict("new-disk", text, figures, sure, advice.new_disk(disk))
+    return Verdict("new-disk", text, figures, sure, advice.new_disk(seen, disk))
 
 
 def _foreground(seen: Evidence) -> Verdict | None:
