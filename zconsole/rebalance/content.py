@@ -11,6 +11,7 @@ import hashlib
 import mmap
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from zconsole.rebalance.syscalls import Sys
 
@@ -29,20 +30,42 @@ class ChangedError(Exception):
 
 
 class Digest:
-    """SHA-256 over the windows of a file that are not all zero."""
+    """SHA-256 over the windows of a file that are not all zero.
+
+    From the second window on it is computed in a thread, beside the reading and writing.
+    """
 
     def __init__(self, size: int) -> None:
         self._hash = hashlib.sha256(size.to_bytes(8, "big"))
+        self._thread: ThreadPoolExecutor | None = None
+        self._pending: Future[None] | None = None
 
     def update(self, offset: int, window: bytes) -> None:
         """Take in one aligned window."""
+        if offset == 0:
+            self._take(offset, window)
+            return
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1)
+        self._wait()
+        self._pending = self._thread.submit(self._take, offset, window)
+
+    def value(self) -> bytes:
+        """The digest, 32 bytes; nothing can be taken in afterwards."""
+        self._wait()
+        if self._thread is not None:
+            self._thread.shutdown()
+        return self._hash.digest()
+
+    def _take(self, offset: int, window: bytes) -> None:
         if window != (_ZEROS if len(window) == WINDOW else bytes(len(window))):
             self._hash.update(offset.to_bytes(8, "big"))
             self._hash.update(window)
 
-    def value(self) -> bytes:
-        """The digest, 32 bytes."""
-        return self._hash.digest()
+    def _wait(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None
 
 
 def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick) -> bytes:

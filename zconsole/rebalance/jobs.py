@@ -204,7 +204,7 @@ def listed() -> list[Status]:
     for record in store.records():
         try:
             found.append(status(record))
-        except ZconsoleError:
+        except (ZconsoleError, OSError, sqlite3.Error):
             continue
     return found
 
