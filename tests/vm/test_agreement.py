@@ -25,7 +25,7 @@ FAST = {
 """States of the fast subset: one of each kind of tree and of scan."""
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
-MOVEMENT = 0.25
+MOVEMENT = 0.5
 """Share of a running scan's total that may go by while the sources are asked in turn."""
 
 Node = dict[str, Any]
