@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -49,7 +50,9 @@ class FaultySys(Sys):
         self,
         fault: Callable[[int, str], None] = lambda number, name: None,
         after: Callable[[int, str, Any], None] = lambda number, name, result: None,
+        named: bool = False,
     ) -> None:
+        self.named = named
         self.calls: list[str] = []
         self.fault = fault
         self.after = after
@@ -57,7 +60,7 @@ class FaultySys(Sys):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name in ("calls", "fault", "after", "dead", "opened") or name.startswith("_"):
+        if name in ("calls", "fault", "after", "dead", "named", "die") or name.startswith("_"):
             return found
 
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -67,6 +70,8 @@ class FaultySys(Sys):
             self.calls.append(name)
             self.fault(number, name)
             try:
+                if self.named and name == "open_unnamed":
+                    raise OSError(errno.EOPNOTSUPP, "no unnamed files")
                 result = found(*args, **kwargs)
             except OSError:
                 self.after(number, name, None)
@@ -82,9 +87,9 @@ class FaultySys(Sys):
         raise Killed
 
 
-def kill_after(number: int) -> FaultySys:
+def kill_after(number: int, named: bool = False) -> FaultySys:
     """A process that dies right after its Nth system call has taken effect."""
-    sys = FaultySys()
+    sys = FaultySys(named=named)
 
     def after(count: int, name: str, result: Any) -> None:
         if count == number:
@@ -94,14 +99,14 @@ def kill_after(number: int) -> FaultySys:
     return sys
 
 
-def fail_at(number: int, code: int) -> FaultySys:
+def fail_at(number: int, code: int, named: bool = False) -> FaultySys:
     """A process whose Nth system call fails."""
 
     def fault(count: int, name: str) -> None:
         if count == number:
             raise OSError(code, os.strerror(code))
 
-    return FaultySys(fault)
+    return FaultySys(fault, named=named)
 
 
 def _descriptors() -> set[int]:

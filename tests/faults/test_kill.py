@@ -21,12 +21,12 @@ from tests.faults.harness import (
 )
 
 
-def counted(area: Path) -> int:
+def counted(area: Path, named: bool) -> int:
     """How many system calls an undisturbed run makes."""
     root = area / "counted"
     trees.build(root)
     create(root, area / "counted.db")
-    sys = FaultySys()
+    sys = FaultySys(named=named)
     run(area / "counted.db", sys)
     shutil.rmtree(root)
     return len(sys.calls)
@@ -45,14 +45,15 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
     assert all(after[name] != inode for name, inode in inodes.items())
 
 
-def test_killed_after_every_call(area: Path) -> None:
-    for number in range(counted(area)):
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
+def test_killed_after_every_call(area: Path, named: bool) -> None:
+    for number in range(counted(area, named)):
         root, journal = area / f"tree{number}", area / f"job{number}.db"
         trees.build(root)
         before = trees.manifest(root)
         create(root, journal)
         with descriptors_closed(), pytest.raises(Killed):
-            run(journal, kill_after(number))
+            run(journal, kill_after(number, named))
         _, summary = run(journal)
         assert trees.manifest(root) == before, number
         assert summary["files_failed"] == 0, (number, summary)
@@ -64,26 +65,27 @@ CODES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EINTR, errno.EACCES)
 SHIFTS = range(len(CODES)) if os.environ.get("ZCONSOLE_FAULTS") == "all" else range(1)
 
 
-def failure(journal: Path, number: int, code: int) -> list[int | None]:
+def failure(journal: Path, number: int, code: int, named: bool) -> list[int | None]:
     """Run with one failing call; the error that ended the run, if one did."""
     try:
-        run(journal, fail_at(number, code))
+        run(journal, fail_at(number, code, named))
     except OSError as error:
         return [error.errno]
     return []
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 @pytest.mark.parametrize("shift", SHIFTS)
-def test_failed_at_every_call(area: Path, shift: int) -> None:
+def test_failed_at_every_call(area: Path, shift: int, named: bool) -> None:
     """The errors take turns; ZCONSOLE_FAULTS=all gives every error to every call."""
-    for number in range(counted(area)):
+    for number in range(counted(area, named)):
         code = CODES[(number + shift) % len(CODES)]
         root, journal = area / f"tree{number}", area / f"job{number}.db"
         trees.build(root)
         before = trees.manifest(root)
         create(root, journal)
         with descriptors_closed():
-            errors = failure(journal, number, code)
+            errors = failure(journal, number, code, named)
         assert errors in ([], [code])
         _, summary = run(journal)
         assert trees.manifest(root) == before, (number, code)

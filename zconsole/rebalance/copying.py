@@ -456,7 +456,9 @@ class Engine:
         """Forget whatever is not in place; the journal still has it to do."""
         for item in self._live():
             if not item.in_place:
-                self._swapper(item.places[0]).undo(item)
+                # What cannot be undone now stays in the journal for recovery.
+                with contextlib.suppress(OSError, ConflictError):
+                    self._swapper(item.places[0]).undo(item)
             item.close(self.sys)
 
     def _report(

@@ -96,6 +96,8 @@ class Swapper:
         if place.swapped:
             self._restore_name(item, place)
         if place.linked:
+            if item.new == 0 and item.copy >= 0:
+                item.new = self.sys.fstat(item.copy).st_ino
             if item.copy_leased and not self.sys.leased(item.copy):
                 raise ConflictError
             self._remove(place, place.temp, item.new)
