@@ -240,8 +240,9 @@ def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
     pool.fill(10)
     vm.run("rm -f /root/go /root/out")
     vm.run(
-        f"cd {TREE_IN_GUEST} && (until [ -e /root/go ]; do sleep 0.2; done; echo) |"
-        " /opt/zc/bin/python -m tests.vm.act --wait tank clear >/root/out 2>&1 &"
+        f"(cd {TREE_IN_GUEST}; (until [ -e /root/go ]; do sleep 0.2; done; echo) |"
+        " /opt/zc/bin/python -m tests.vm.act --wait tank clear >/root/out 2>&1)"
+        " >/dev/null 2>&1 </dev/null &"
     )
     vm.run("until grep -q seen /root/out; do sleep 0.2; done", timeout=120)
     vm.pull(0)
