@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.balance import balance
-from zconsole.commands import common
+from zconsole.commands import common, live
 from zconsole.decode.capacity import CapacityRow, PoolCapacity, capacities
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.frame import Frame
@@ -121,7 +121,7 @@ def _vdev(row: CapacityRow) -> Vdev:
 async def _live(args: argparse.Namespace) -> Sequence[_Seen]:
     source = LiveSource([args.pool] if args.pool else [])
     try:
-        frames = common.live_session(keep=False).advance(await source.sample() or ())
+        frames = live.session(keep=False).advance(await source.sample() or ())
     finally:
         await source.aclose()
     return [_seen(frame) for frame in frames]

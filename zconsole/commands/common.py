@@ -1,23 +1,25 @@
-"""What several commands share: options, opening sources, printing rounds of frames."""
+"""What several commands share: rounds of frames, and printing them."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Any, TypeVar
 
 from zconsole.frame import Frame
-from zconsole.history.remember import HistoryStore
 from zconsole.report import json, text
-from zconsole.scanreport.keeper import ReportKeeper
-from zconsole.scanreport.store import ReportStore
 from zconsole.session import Session
 from zconsole.sources.base import Source
-from zconsole.state import StateError, state_dir, state_dirs
 
 Result = TypeVar("Result")
+
+
+def report(frames: Sequence[Frame], as_json: bool) -> None:
+    """Print each pool in full, or as a JSON line."""
+    for frame in frames:
+        print(json.line(json.sample_object(frame)) if as_json else text.status_report(frame))
 
 
 def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
@@ -47,31 +49,3 @@ async def rounds(
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """What a command's coroutine returns, run in an event loop of its own."""
     return asyncio.run(main)
-
-
-def live_session(keep: bool = True) -> Session:
-    """A session for samples of this machine: its dates in the machine's zone, its history on disk.
-
-    With ``keep`` the history is written too, where there is a directory of one's own for it.
-    """
-    readable = state_dirs()
-    try:
-        directory = state_dir(create=True) if keep else None
-    except StateError as error:
-        print(f"zconsole: no history kept: {error}", file=sys.stderr)
-        directory = None
-    reports = ReportKeeper(ReportStore(directory, readable)) if directory else None
-    return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
-
-
-def local_zone() -> tzinfo:
-    """The machine's time zone, following its changes of offset."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    try:
-        from pathlib import Path
-
-        with Path("/etc/localtime").open("rb") as zone_file:
-            return ZoneInfo.from_file(zone_file, key="localtime")
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        return UTC

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import socket
 import sys
-from datetime import tzinfo
 
-from zconsole.actions.kit import Kit, live_kit
-from zconsole.commands import common, status
+from zconsole.actions.kit import live_kit
+from zconsole.commands import live, status
 from zconsole.commands.remote import fleet_of
+from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.details import machine_details
 from zconsole.feed import SessionFeed
 from zconsole.fleet import FleetFeed
 from zconsole.sources.live import LiveSource
 from zconsole.sources.remote import hosts_of, socket_directory
-from zconsole.ui.app import run_console
-from zconsole.ui.feed import ConsoleOptions, Feed
+from zconsole.ui.feed import Feed
 from zconsole.units import clean
 from zconsole.vigil.arguments import wake_of
 from zconsole.vigil.feed import WakefulFeed
@@ -30,30 +27,6 @@ def run(args: argparse.Namespace) -> int:
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
     return _live(args)
-
-
-def has_terminal() -> bool:
-    """Whether a console can be drawn here: a TTY on both sides that is not dumb."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def open_console(
-    args: argparse.Namespace,
-    feed: Feed,
-    zone: tzinfo | None,
-    host: str | None = None,
-    kit: Kit | None = None,
-) -> int:
-    """Run the console over a feed until the operator quits; returns its exit code."""
-    options = ConsoleOptions(
-        host=socket.gethostname() if host is None else host,
-        theme=args.theme,
-        ascii=args.ascii,
-        mouse=not args.no_mouse,
-        read_only=args.read_only,
-        zone=zone,
-    )
-    return run_console(feed, options, kit)
 
 
 def _live(args: argparse.Namespace) -> int:
@@ -77,6 +50,4 @@ def _feed(args: argparse.Namespace, stack: contextlib.ExitStack) -> Feed:
         sockets = stack.enter_context(socket_directory())
         fleet = fleet_of(args.host, args.pools, args.interval, sockets)
         return FleetFeed(fleet, args.interval)
-    return SessionFeed(
-        LiveSource(args.pools), common.live_session(), args.interval, machine_details
-    )
+    return SessionFeed(LiveSource(args.pools), live.session(), args.interval, machine_details)

@@ -6,9 +6,8 @@ import argparse
 import sys
 import time
 
-from zconsole.actions.simulated import simulated_kit
-from zconsole.commands import common, status
-from zconsole.commands.console import has_terminal, open_console
+from zconsole.commands import common
+from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, UsageError
 from zconsole.feed import SessionFeed
 from zconsole.session import Session
@@ -43,12 +42,15 @@ async def _report(args: argparse.Namespace) -> int:
     """One report of the simulated pool, where there is no terminal to draw on."""
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, 1.0, 1):
-        status.show(session.advance(raws), False)
+        common.report(session.advance(raws), False)
     print("zconsole: no terminal, so one report; --json follows the simulation", file=sys.stderr)
     return ExitCode.OK
 
 
 def _console(args: argparse.Namespace) -> int:
+    # Only here: what acts is of no use to --json, whose start it would double.
+    from zconsole.actions.simulated import simulated_kit
+
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )

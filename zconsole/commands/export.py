@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.commands import common
+from zconsole.commands import common, live
 from zconsole.errors import ExitCode, UsageError
 from zconsole.export.metrics import families
 from zconsole.export.prometheus import Page, address_of, registry_of, serve, write
@@ -47,7 +47,7 @@ async def _export(
     stop: Callable[[], None] = serve(registry, address) if address else lambda: None
     if address:
         print(f"zconsole: metrics at http://{address[0]}:{address[1]}/metrics", file=sys.stderr)
-    rounds = common.rounds(LiveSource(args.pools), common.live_session(), args.interval)
+    rounds = common.rounds(LiveSource(args.pools), live.session(), args.interval)
     try:
         await feed(rounds, page, registry, args.textfile, args.count)
     except asyncio.CancelledError:

@@ -7,7 +7,7 @@ import asyncio
 import signal
 import sys
 
-from zconsole.commands import common
+from zconsole.commands import common, live
 from zconsole.commands.watch import Ending, running
 from zconsole.errors import ExitCode
 from zconsole.sources.live import LiveSource
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _record(args: argparse.Namespace) -> int:
     interval = args.interval
-    source, session = LiveSource(args.pools), common.live_session()
+    source, session = LiveSource(args.pools), live.session()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     if task is not None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from zconsole.commands import common
+from zconsole.commands import live
 from zconsole.fleet import Fleet, Member
 from zconsole.frame import Frame
 from zconsole.sources.remote import RemoteSource, hosts_of, socket_directory
@@ -23,7 +23,7 @@ def fleet_of(words: str, pools: Sequence[str], interval: float, sockets: Path) -
             Member(
                 host,
                 RemoteSource(host, pools, interval, sockets),
-                common.live_session(),
+                live.session(),
                 prefix=len(hosts) > 1,
             )
             for host in hosts

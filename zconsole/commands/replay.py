@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC
 
 from zconsole.commands import common
-from zconsole.commands.console import has_terminal, open_console
+from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
 from zconsole.feed import SessionFeed
 from zconsole.session import Session

@@ -7,10 +7,9 @@ import contextlib
 import sys
 from collections.abc import Sequence
 
-from zconsole.commands import common, remote
+from zconsole.commands import common, live, remote
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.frame import Frame
-from zconsole.report import json, text
 from zconsole.session import Session
 from zconsole.sources.live import LiveSource
 from zconsole.sources.saved import read_saved
@@ -25,17 +24,8 @@ def run(args: argparse.Namespace) -> int:
     frames = _saved(args) if args.saved else common.run(_live(args))
     if not frames:
         print("zconsole: no pools are imported", file=sys.stderr)
-    show(frames, args.json)
+    common.report(frames, args.json)
     return exit_status(frames) if args.exit_status else ExitCode.OK
-
-
-def show(frames: Sequence[Frame], as_json: bool) -> None:
-    """Print each pool in full, or as a JSON line."""
-    for frame in frames:
-        if as_json:
-            print(json.line(json.sample_object(frame)))
-        else:
-            print(text.status_report(frame))
 
 
 def exit_status(frames: Sequence[Frame]) -> ExitCode:
@@ -51,7 +41,7 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
-    frames = Session(zone=common.local_zone()).advance([read_saved(args.saved)])
+    frames = Session(zone=live.local_zone()).advance([read_saved(args.saved)])
     return _chosen(frames, args.pools)
 
 
@@ -71,6 +61,6 @@ async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
             return tuple(await anext(rounds))
     source = LiveSource(args.pools)
     try:
-        return common.live_session(keep=False).advance(await source.sample() or ())
+        return live.session(keep=False).advance(await source.sample() or ())
     finally:
         await source.aclose()

@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from zconsole.commands import common, remote
+from zconsole.commands import common, live, remote
 from zconsole.errors import ExitCode
 from zconsole.frame import Frame
 from zconsole.sources.live import LiveSource
@@ -38,7 +38,7 @@ def _sampled(args: argparse.Namespace) -> AsyncGenerator[list[Frame], None]:
     if args.host is not None:
         hosts_of(args.host)
         return remote.rounds(args.host, args.pools, args.interval)
-    return common.rounds(LiveSource(args.pools), common.live_session(), args.interval)
+    return common.rounds(LiveSource(args.pools), live.session(), args.interval)
 
 
 async def _rounds(

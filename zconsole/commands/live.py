@@ -1,0 +1,40 @@
+"""A session for samples of this machine, with what is kept of them on disk."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, tzinfo
+
+from zconsole.history.remember import HistoryStore
+from zconsole.scanreport.keeper import ReportKeeper
+from zconsole.scanreport.store import ReportStore
+from zconsole.session import Session
+from zconsole.state import StateError, state_dir, state_dirs
+
+
+def session(keep: bool = True) -> Session:
+    """A session for samples of this machine: its dates in the machine's zone, its history on disk.
+
+    With ``keep`` the history is written too, where there is a directory of one's own for it.
+    """
+    readable = state_dirs()
+    try:
+        directory = state_dir(create=True) if keep else None
+    except StateError as error:
+        print(f"zconsole: no history kept: {error}", file=sys.stderr)
+        directory = None
+    reports = ReportKeeper(ReportStore(directory, readable)) if directory else None
+    return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
+
+
+def local_zone() -> tzinfo:
+    """The machine's time zone, following its changes of offset."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        from pathlib import Path
+
+        with Path("/etc/localtime").open("rb") as zone_file:
+            return ZoneInfo.from_file(zone_file, key="localtime")
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return UTC

@@ -1,0 +1,40 @@
+"""Opening the console on a terminal, over any feed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from zconsole.ui.app import run_console
+from zconsole.ui.feed import ConsoleOptions, Feed
+
+if TYPE_CHECKING:
+    from zconsole.actions.kit import Kit
+
+
+def has_terminal() -> bool:
+    """Whether a console can be drawn here: a TTY on both sides that is not dumb."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def open_console(
+    args: argparse.Namespace,
+    feed: Feed,
+    zone: tzinfo | None,
+    host: str | None = None,
+    kit: Kit | None = None,
+) -> int:
+    """Run the console over a feed until the operator quits; returns its exit code."""
+    options = ConsoleOptions(
+        host=socket.gethostname() if host is None else host,
+        theme=args.theme,
+        ascii=args.ascii,
+        mouse=not args.no_mouse,
+        read_only=args.read_only,
+        zone=zone,
+    )
+    return run_console(feed, options, kit)
