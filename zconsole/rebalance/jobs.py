@@ -17,11 +17,11 @@ from typing import Any
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance import plan, store
 from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.job import Job
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
 from zconsole.rebalance.plan import Plan
 from zconsole.rebalance.predict import Space
-from zconsole.rebalance.run import Job
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
 from zconsole.rebalance.syscalls import Sys

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 import resource
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import effect, gating
-from zconsole.rebalance.copying import Alarm, Engine, Policy
+from zconsole.rebalance.admission import Policy
+from zconsole.rebalance.copying import Alarm, Engine
 from zconsole.rebalance.directories import Directories, open_path
 from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import Outcome, StopJobError, UnsupportedError
+from zconsole.rebalance.job import Clocks, Job
 from zconsole.rebalance.journal import FileRow, Journal, State
 from zconsole.rebalance.pacing import Pacer
 from zconsole.rebalance.plan import BATCH_BYTES, Place
-from zconsole.rebalance.predict import Space
 from zconsole.rebalance.progress import Progress
 from zconsole.rebalance.recovery import Recovery
 from zconsole.rebalance.rewriting import Rewriter
-from zconsole.rebalance.settings import Limits, Settings
+from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
@@ -39,31 +38,6 @@ FULL_STRIKES = 3
 """Batches in a row without space before the job stops."""
 GOALS = ("done", "target spread reached", "byte limit reached")
 SAMPLE_SIZE = 128 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """Where time comes from."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    epoch: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-    local: Callable[[], datetime] = datetime.now
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a journal says about the job it belongs to."""
-
-    name: str
-    settings: Settings
-    engines: Mapping[str, str]
-    """Engine by root path."""
-    spaces: tuple[Space, ...]
-    """The vdevs when the job began."""
-    raw_factor: float
-    reserve: int
-    bytes_to_target: int | None
 
 
 @dataclass(slots=True)

@@ -1,0 +1,110 @@
+"""Which files the copy engine takes on: opened, leased, and looked at before anything is done."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.rebalance import metadata
+from zconsole.rebalance.directories import Directories
+from zconsole.rebalance.item import TEMP_PREFIX, Item, Place, SkipError, UnsupportedError
+from zconsole.rebalance.journal import FileRow
+from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.syscalls import SOURCE, Sys
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the filesystem offers and the operator permits."""
+
+    accept_races: bool = False
+    direct: bool = False
+    """Read copies back with O_DIRECT (ZFS 2.3+), so that they come from the disks."""
+    unnamed: bool = True
+    """Begin with files of no name. Not on ZFS, which waits for a whole txg on each first link
+    (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
+    room: Callable[[], int | None] = field(default=lambda: None)
+    """Bytes that may be written before the free-space floor; None: not limited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Opens originals, or says why not."""
+
+    sys: Sys
+    directories: Directories
+    policy: Policy
+    abilities: Callable[[Place], Abilities]
+    """What the filesystem of a place has been found to answer."""
+
+    def open(self, names: Sequence[FileRow]) -> Item:
+        """An item with its original open and leased, its names in the order given.
+
+        Raises SkipError, MovedError, UnsupportedError, OSError.
+        """
+        directories = [self.directories.get(row.directory) for row in names]
+        places = [
+            Place(row, directory, TEMP_PREFIX + secrets.token_hex(8).encode())
+            for row, directory in zip(names, directories, strict=True)
+        ]
+        try:
+            source = self._open_source(directories[0].fd, names[0].name)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
+                raise SkipError("changed") from error
+            raise
+        try:
+            leased = self._lease(source)
+            abilities = self.abilities(places[0])
+            meta, status = metadata.read(self.sys, source, abilities)
+            item = Item(places, source, status, meta, leased)
+            self._admit(item)
+        except BaseException:
+            self.sys.close(source)
+            raise
+        return item
+
+    def _open_source(self, directory: int, name: bytes) -> int:
+        try:
+            return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=directory)
+        except PermissionError:
+            return self.sys.open(name, SOURCE, dir_fd=directory)
+
+    def _lease(self, fd: int) -> bool:
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            if not stat.S_ISREG(self.sys.fstat(fd).st_mode):
+                raise SkipError("changed") from error
+            if error.errno == errno.EAGAIN:
+                raise SkipError("open for writing") from error
+            if self.policy.accept_races:
+                return False
+            if error.errno in (errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise UnsupportedError("no leases on this filesystem") from error
+            raise
+        return True
+
+    def _admit(self, item: Item) -> None:
+        row, status = item.places[0].row, item.status
+        if not stat.S_ISREG(status.st_mode) or status.st_dev != item.places[0].directory.dev:
+            raise SkipError("changed")
+        if status.st_ino != row.ino:
+            raise SkipError("replaced since the walk")
+        if status.st_nlink != len(item.places):
+            raise SkipError("hard links outside the set")
+        if item.meta.flags & metadata.IMMUTABLE:
+            raise SkipError("immutable or append-only")
+        if item.meta.flags & metadata.UNCOPYABLE:
+            raise SkipError("signed by fs-verity")
+        room = self.policy.room()
+        if room is not None and status.st_blocks * 512 > room:
+            raise SkipError("too large for the free space")
+        for place in item.places[1:]:
+            if self.sys.lstat(place.directory.fd, place.row.name).st_ino != status.st_ino:
+                raise SkipError("changed")
