@@ -105,6 +105,7 @@ def test_replace_an_online_device(act, pool, vm):
     assert [json.loads(line)["event"] for line in log] == ["action", "ended"]
 
 
+@pytest.mark.slow
 def test_replace_an_offline_device_and_a_missing_one_by_guid(act, pool, vm):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
@@ -118,6 +119,7 @@ def test_replace_an_offline_device_and_a_missing_one_by_guid(act, pool, vm):
     assert "ONLINE" in vm.run("zpool list -H -o health tank").stdout
 
 
+@pytest.mark.slow
 def test_a_batch_of_every_disk_of_a_raidz2_is_one_resilver(act, pool, vm, frozen):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
@@ -132,6 +134,7 @@ def test_a_batch_of_every_disk_of_a_raidz2_is_one_resilver(act, pool, vm, frozen
     assert int(vm.run("zpool events -H tank | grep -c resilver_finish").stdout) == 1
 
 
+@pytest.mark.slow
 def test_a_batch_of_two(act, pool, vm):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
@@ -139,6 +142,7 @@ def test_a_batch_of_two(act, pool, vm):
     assert run.end.get("ok"), run.events
 
 
+@pytest.mark.slow
 def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, modern, frozen):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
@@ -158,6 +162,7 @@ def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, mode
         parameter(vm, "zfs_resilver_defer_percent", 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["mirror d0 d1", "draid1:2d:4c:1s d0 d1 d2 d3"])
 def test_sequential_replace(act, pool, vm, layout):
     pool.create(layout)
@@ -168,6 +173,7 @@ def test_sequential_replace(act, pool, vm, layout):
     assert "LABDISK5" in members(vm)
 
 
+@pytest.mark.slow
 def test_a_wrong_replace_is_backed_out(act, pool, vm, frozen):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
@@ -197,6 +203,7 @@ def test_a_spare_is_made_permanent(act, pool, vm):
     assert "LABDISK8" in members(vm)
 
 
+@pytest.mark.slow
 def test_a_spare_is_given_back(act, pool, vm):
     spare_in_use(pool, vm)
     run = act("give-back", "spare-0", "d4", follow=True)
@@ -204,6 +211,7 @@ def test_a_spare_is_given_back(act, pool, vm):
     pool.wait_status("LABDISK8 .*AVAIL")
 
 
+@pytest.mark.slow
 def test_larger_disks_expand_the_vdev(act, pool, vm):
     vm.run("rm -f /root/v?; truncate -s 256M /root/v1 /root/v2; truncate -s 1G /root/v3 /root/v4")
     pool.create("mirror /root/v1 /root/v2")
@@ -234,6 +242,7 @@ def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm, frozen):
     assert "canceled" in vm.run("zpool status tank").stdout
 
 
+@pytest.mark.slow
 def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
     """The console was there before: what it shows of a stuck pool is what it last saw."""
     pool.create("d0", options="-O sync=disabled")
@@ -262,6 +271,7 @@ def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
     assert first["vdevs"]
 
 
+@pytest.mark.slow
 def test_clear_keeps_the_counters_in_the_log(act, pool, vm):
     pool.create("mirror d0 d1")
     pool.fill(60)
@@ -273,6 +283,7 @@ def test_clear_keeps_the_counters_in_the_log(act, pool, vm):
     assert "0     0     0" in vm.run("zpool status tank | grep LABDISK0").stdout
 
 
+@pytest.mark.slow
 def test_attach_trim_initialize_offline_online(act, pool, vm):
     pool.create("d0")
     pool.fill(20)
@@ -285,6 +296,7 @@ def test_attach_trim_initialize_offline_online(act, pool, vm):
     assert act("detach", "d1", typed="virtio-LABDISK1", follow=True).end["ok"]
 
 
+@pytest.mark.slow
 def test_a_raidz_is_widened(act, pool, vm, modern):
     pool.create("raidz1 d0 d1 d2")
     pool.fill(20)
@@ -293,6 +305,7 @@ def test_a_raidz_is_widened(act, pool, vm, modern):
     assert "LABDISK3" in members(vm)
 
 
+@pytest.mark.slow
 def test_what_somebody_else_did_meanwhile_stops_it(act, pool, vm):
     """The plan is made, then another operator takes a checkpoint, then it is confirmed."""
     pool.create("mirror d0 d1")
@@ -338,6 +351,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.slow
 def test_zpools_own_refusals_are_put_in_words(pool, vm):
     """Met on purpose, past our own preconditions."""
     vm.run(
@@ -357,6 +371,7 @@ def test_zpools_own_refusals_are_put_in_words(pool, vm):
         assert words in (explain(result.stderr) or result.stderr), command
 
 
+@pytest.mark.slow
 def test_refusals_beside_a_running_scan(pool, vm):
     pool.create("mirror d0 d1")
     pool.fill(40)

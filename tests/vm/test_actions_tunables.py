@@ -37,6 +37,7 @@ def clean(vm: Machine):
     write(vm, FREEZE, 0)
 
 
+@pytest.mark.slow
 def test_the_registry_knows_this_versions_defaults(clean: Machine):
     found = listed(clean)
     wrong = {
@@ -84,6 +85,7 @@ def test_refused_before_the_kernel_sees_it(clean: Machine, words: str, code: int
     assert text in result.stderr
 
 
+@pytest.mark.slow
 def test_presets_are_taken_by_the_kernel(clean: Machine):
     for name in ("faster-resilver", "gentle", "default"):
         clean.run(f"zconsole tunables preset {name}")
@@ -91,6 +93,7 @@ def test_presets_are_taken_by_the_kernel(clean: Machine):
     assert all(entry["set_by_us"] is None for entry in listed(clean).values())
 
 
+@pytest.mark.slow
 def test_a_freeze_is_put_back_when_the_console_is_killed(clean: Machine):
     clean.run("sleep 300 >/dev/null 2>&1 & echo $! > /root/victim")
     mark = "$(cat /root/victim):$(cut -d' ' -f22 /proc/$(cat /root/victim)/stat)"
@@ -105,6 +108,7 @@ def test_a_freeze_is_put_back_when_the_console_is_killed(clean: Machine):
     assert listed(clean)[FREEZE]["set_by_us"] is None
 
 
+@pytest.mark.slow
 def test_a_freeze_ends_by_itself(clean: Machine):
     clean.run(f"zconsole tunables set {FREEZE}=1 --for 2")
     clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)

@@ -47,6 +47,7 @@ def test_a_failing_command_is_an_error_with_its_output(vm: Machine) -> None:
     assert vm.run("exit 7", check=False).returncode == 7
 
 
+@pytest.mark.slow
 def test_a_command_that_takes_too_long_is_an_error(vm: Machine) -> None:
     with pytest.raises(VmError, match="more than 1 s"):
         vm.run("sleep 30", timeout=1)
@@ -60,6 +61,7 @@ def test_files_go_in_and_come_out(vm: Machine, tmp_path: Path) -> None:
     assert back.read_bytes() == source.read_bytes()
 
 
+@pytest.mark.slow
 def test_throttle_slows_a_scrub_and_lets_go_again(vm: Machine, pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
     pool.fill(60)
@@ -81,6 +83,7 @@ def test_a_pulled_disk_is_removed_and_comes_back(vm: Machine, pool: PoolFactory)
     pool.wait_status("LABDISK1 +ONLINE")
 
 
+@pytest.mark.slow
 def test_corruption_is_found_and_repaired_by_a_scrub(vm: Machine, pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
     pool.fill(40)
@@ -91,6 +94,7 @@ def test_corruption_is_found_and_repaired_by_a_scrub(vm: Machine, pool: PoolFact
     assert "errors: No known data errors" in pool.zpool("status", "tank").stdout
 
 
+@pytest.mark.slow
 def test_power_cut_keeps_disks_and_root(vm: Machine, pool: PoolFactory) -> None:
     pool.create("raidz1 d0 d1 d2")
     pool.fill(20)
@@ -101,6 +105,7 @@ def test_power_cut_keeps_disks_and_root(vm: Machine, pool: PoolFactory) -> None:
     assert vm.run("cat /root/mark").stdout == "here\n"
 
 
+@pytest.mark.slow
 def test_a_dead_guest_is_an_error_and_recovers(vm: Machine) -> None:
     vm.power_cut()
     with pytest.raises(VmError):
@@ -109,6 +114,7 @@ def test_a_dead_guest_is_an_error_and_recovers(vm: Machine) -> None:
     assert vm.run("echo up").stdout == "up\n"
 
 
+@pytest.mark.slow
 def test_recovering_gives_parameters_their_values_back(vm: Machine) -> None:
     path = "/sys/module/zfs/parameters/zfs_scan_mem_lim_fact"
     before = vm.run(["cat", path]).stdout

@@ -86,6 +86,7 @@ def races(vm: Machine) -> str:
     return "--accept-races" if vm.image.release == "bookworm" else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["copy", "rewrite"])
 def test_power_cuts_lose_nothing(vm: Machine, engine: str) -> None:
     if engine not in SAFE.get(vm.image.release, ("copy", "rewrite")):
@@ -121,6 +122,7 @@ def wait_for_end(vm: Machine) -> dict[str, Any]:
     raise AssertionError(status)
 
 
+@pytest.mark.slow
 def test_a_lopsided_pool_reaches_its_target_as_predicted(vm: Machine) -> None:
     lopsided(vm, 900, 500_000, "-O compression=off")
     made = plan(vm, f"/tank/data --until-spread 0.1 {races(vm)}")
@@ -154,6 +156,7 @@ def test_plans_say_what_is_in_the_way(vm: Machine) -> None:
     vm.run("zpool checkpoint -d tank")
 
 
+@pytest.mark.slow
 def test_a_quota_is_not_overrun(vm: Machine, pool: PoolFactory) -> None:
     lopsided(vm, 60, 1_000_000, "-O compression=off")
     vm.run("zfs snapshot tank@before; zfs set quota=80M tank")
