@@ -17,7 +17,7 @@ from zconsole.topology import placed
 def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) -> Frame:
     """The frame of a fresh sample that ``history`` has already been given."""
     pool = sample.pool
-    left = redundancy(pool.root)
+    left = redundancy(pool.root, pool.scans)
     return Frame(
         t=sample.t,
         source=sample.source,

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from zconsole.frame import Redundancy
-from zconsole.model import GROUP_KINDS, Vdev
+from zconsole.model import GROUP_KINDS, Scan, Vdev
 from zconsole.topology import data_vdevs, is_group
 
+REPAIRS = frozenset({"resilver", "rebuild"})
 
-def redundancy(root: Vdev) -> tuple[Redundancy, ...]:
+
+def redundancy(root: Vdev, scans: Iterable[Scan] = ()) -> tuple[Redundancy, ...]:
     """One entry a data-holding top-level vdev, in tree order; names made unique with ``#1``.
 
     A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
-    as present when one of its children is ONLINE and complete. Never below 0.
+    as present when one of its children is ONLINE and complete. Never below 0. The newcomer of a
+    replacing vdev is being filled as long as a repair of ``scans`` runs, though zpool marks it
+    only once the first bytes were written to it.
     """
+    repairs = [scan for scan in scans if scan.active and scan.function in REPAIRS]
     entries: list[Redundancy] = []
     taken: dict[str, int] = {}
     for vdev in data_vdevs(root):
         count = taken.get(vdev.name, 0)
         taken[vdev.name] = count + 1
-        entries.append(_of_top_level(vdev, f"{vdev.name}#{count}" if count else vdev.name))
+        filling = any(scan.vdev in (None, vdev.name) for scan in repairs)
+        name = f"{vdev.name}#{count}" if count else vdev.name
+        entries.append(_of_top_level(_filled(vdev) if filling else vdev, name))
     return tuple(entries)
 
 
@@ -38,6 +48,14 @@ def parity(vdev: Vdev) -> int:
     if vdev.kind[:-1] in ("raidz", "draid") and vdev.kind[-1].isdigit():
         return int(vdev.kind[-1])
     return 1 if vdev.kind == "raidz" else 0
+
+
+def _filled(vdev: Vdev) -> Vdev:
+    """The vdev with the newcomer of each replacing vdev below it marked as being filled."""
+    children = tuple(_filled(child) for child in vdev.children)
+    if vdev.kind == "replacing" and children:
+        children = (*children[:-1], replace(children[-1], resilvering=True))
+    return replace(vdev, children=children) if children else vdev
 
 
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.model import Vdev
+from zconsole.model import Scan, Vdev
 from zconsole.redundancy import redundancy
 
 
@@ -74,3 +74,19 @@ def test_top_levels_of_one_name_are_both_reported():
     one = Vdev("raidz1", "raidz1", children=(disk("a"), disk("b"), disk("c")))
     two = Vdev("raidz1", "raidz1", children=(disk("d"), disk("e", "FAULTED"), disk("f")))
     assert left(one, two) == {"raidz1": 1, "raidz1#1": 0}
+
+
+@pytest.mark.parametrize(
+    ("scan", "expected"),
+    [
+        (Scan("resilver", "running"), 0),
+        (Scan("rebuild", "running", vdev="raidz1-0"), 0),
+        (Scan("rebuild", "running", vdev="mirror-7"), 1),
+        (Scan("scrub", "running"), 1),
+        (Scan("resilver", "finished"), 1),
+    ],
+)
+def test_a_newcomer_is_being_filled_from_the_first_second_of_a_repair(scan, expected):
+    pair = group("replacing", disk("old", "UNAVAIL"), disk("new"))
+    found = redundancy(pool(group("raidz1", disk("a"), disk("b"), pair)), (scan,))
+    assert found[0].left == expected
