@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING
 
 from zconsole.assemble import blank_frame, frame_of, stale_frame
 from zconsole.decode import decode
 from zconsole.errors import NotUnderstoodError
 from zconsole.frame import Frame
 from zconsole.history import PoolHistory
-from zconsole.history.remember import HistoryStore
 from zconsole.model import Sample, Trouble
 from zconsole.raw import Raw
-from zconsole.scanreport.keeper import ReportKeeper
 from zconsole.state import StateError
+
+if TYPE_CHECKING:
+    from zconsole.history.remember import HistoryStore
+    from zconsole.scanreport.keeper import ReportKeeper
 
 
 class Session:

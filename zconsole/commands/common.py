@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from datetime import tzinfo
+from datetime import UTC, tzinfo
+from pathlib import Path
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from zconsole.frame import Frame
 from zconsole.report import json, text
@@ -49,3 +51,12 @@ async def rounds(
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """What a command's coroutine returns, run in an event loop of its own."""
     return asyncio.run(main)
+
+
+def local_zone() -> tzinfo:
+    """The machine's time zone, following its changes of offset."""
+    try:
+        with Path("/etc/localtime").open("rb") as zone_file:
+            return ZoneInfo.from_file(zone_file, key="localtime")
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return UTC

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, tzinfo
 
+from zconsole.commands.common import local_zone
 from zconsole.history.remember import HistoryStore
 from zconsole.scanreport.keeper import ReportKeeper
 from zconsole.scanreport.store import ReportStore
@@ -25,16 +25,3 @@ def session(keep: bool = True) -> Session:
         directory = None
     reports = ReportKeeper(ReportStore(directory, readable)) if directory else None
     return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
-
-
-def local_zone() -> tzinfo:
-    """The machine's time zone, following its changes of offset."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    try:
-        from pathlib import Path
-
-        with Path("/etc/localtime").open("rb") as zone_file:
-            return ZoneInfo.from_file(zone_file, key="localtime")
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        return UTC

@@ -7,11 +7,10 @@ import contextlib
 import sys
 from collections.abc import Sequence
 
-from zconsole.commands import common, live, remote
+from zconsole.commands import common
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.frame import Frame
 from zconsole.session import Session
-from zconsole.sources.live import LiveSource
 from zconsole.sources.saved import read_saved
 
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
@@ -41,7 +40,7 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
-    frames = Session(zone=live.local_zone()).advance([read_saved(args.saved)])
+    frames = Session(zone=common.local_zone()).advance([read_saved(args.saved)])
     return _chosen(frames, args.pools)
 
 
@@ -56,6 +55,10 @@ def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...
 
 
 async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
+    # Only here: saved output is read without what it takes to sample a machine.
+    from zconsole.commands import live, remote
+    from zconsole.sources.live import LiveSource
+
     if args.host is not None:
         async with contextlib.aclosing(remote.rounds(args.host, args.pools, 1.0)) as rounds:
             return tuple(await anext(rounds))

@@ -1,4 +1,7 @@
-"""From a raw form to samples, whatever the form."""
+"""From a raw form to samples, whatever the form.
+
+The decoder of a form is loaded when one comes: a one-shot report needs only one of them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,6 @@ from typing import Any
 
 from zconsole.decode.additions import enriched
 from zconsole.decode.blocks import Blocks
-from zconsole.decode.libzfs import pool_of as libzfs_pool
-from zconsole.decode.status_json import is_exact
-from zconsole.decode.status_json import pools_of as json_pools
-from zconsole.decode.text import pools_of as text_pools
 from zconsole.decode.values import mapping, number, word, zone_of
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Event, HostLoad, Pool, Sample, Trouble
@@ -52,18 +51,30 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
     _check_time(raw)
     blocks = Blocks(raw)
     if "libzfs" in raw:
-        config = mapping(raw["libzfs"], "libzfs")
-        names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-        pool = libzfs_pool(config, raw["t"], names, message, word(raw.get("version")), blocks)
-        return (_sample(raw, "libzfs", pool, True, blocks),)
+        return _from_libzfs(raw, blocks)
     if "status" in raw:
         return _from_json(raw, zone, blocks)
     if "text" in raw:
-        pools = text_pools(raw["text"], zone_of(raw, zone))
-        return tuple(_sample(raw, "text", pool, False, blocks) for pool in pools)
+        return _from_text(raw, zone, blocks)
     if "problem" in raw:
         return (_trouble(raw, blocks),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
+
+
+def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
+    from zconsole.decode.libzfs import pool_of
+
+    config = mapping(raw["libzfs"], "libzfs")
+    names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
+    pool = pool_of(config, raw["t"], names, message, word(raw.get("version")), blocks)
+    return (_sample(raw, "libzfs", pool, True, blocks),)
+
+
+def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
+    from zconsole.decode.text import pools_of
+
+    pools = pools_of(raw["text"], zone_of(raw, zone))
+    return tuple(_sample(raw, "text", pool, False, blocks) for pool in pools)
 
 
 def _check_time(raw: Raw) -> None:
@@ -80,9 +91,11 @@ def _clock(raw: Raw) -> float:
 
 
 def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble, ...]:
+    from zconsole.decode.status_json import is_exact, pools_of
+
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
-    found = json_pools(document, raw["t"], names, zone_of(raw, zone))
+    found = pools_of(document, raw["t"], names, zone_of(raw, zone))
     return tuple(_sample(raw, "json", pool, is_exact(node), blocks) for node, pool in found)
 
 
