@@ -19,8 +19,6 @@ FAST = {
     "sequential rebuild running",
     "hot spare in use",
     "every class",
-    "permanent errors",
-    "odd names",
 }
 """States of the fast subset: one of each kind of tree and of scan."""
 
