@@ -32,6 +32,7 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_whole_resilver_is_followed_recorded_and_replayed(pool: PoolFactory) -> None:
     start_resilver(pool, 60, 2 * MIB)
     vm = pool.machine
@@ -85,6 +86,7 @@ def open_console(vm: Machine, *words: str) -> None:
     vm.run(f'tmux new-session -d -s con -x 80 -y 24 "{ZCONSOLE} {" ".join(words)}"')
 
 
+@pytest.mark.slow
 def test_a_suspended_pool_does_not_take_the_console_with_it(pool: PoolFactory) -> None:
     vm = pool.machine
     pool.create("mirror d4 d5", name="well")

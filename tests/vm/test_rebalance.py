@@ -136,6 +136,7 @@ def test_a_lopsided_pool_reaches_its_target_as_predicted(vm: Machine) -> None:
     assert abs(after - made["spread_after"]) <= 0.05
 
 
+@pytest.mark.slow
 def test_plans_say_what_is_in_the_way(vm: Machine) -> None:
     first = vm.disks[0].path
     vm.run(
@@ -164,6 +165,7 @@ def test_a_quota_is_not_overrun(vm: Machine, pool: PoolFactory) -> None:
     assert "are free above the floor" in made["refused"]
 
 
+@pytest.mark.slow
 def test_sha256_with_compression_is_copied_and_moves(vm: Machine) -> None:
     lopsided(vm, 100, 1_000_000, "-O checksum=sha256 -O compression=lz4")
     before = manifest(vm, "/tank/data")
