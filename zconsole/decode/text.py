@@ -114,6 +114,9 @@ def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section 
     indent = len(match[1].expandtabs())
     if indent > _FARTHEST_TAG:
         return None
+    in_table = current is not None and current.tag == "config" and not current.indent
+    if in_table and line.startswith("\t"):
+        return None  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
     listing = current is not None and current.tag == "errors" and len(current.lines) > 1
     if current is not None and listing and _FILES_FOLLOW in current.lines[0]:
         # Names of damaged files may look like tags; only a new pool ends their list.

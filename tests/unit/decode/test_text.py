@@ -322,3 +322,25 @@ class TestRow:
 
     def test_an_unknown_state_is_kept(self) -> None:
         assert leaf("\t  sda       UNAVAI       0     0     0 cannot open").state == "UNAVAI"
+
+
+ODD = """\
+  pool: errors: a.b
+ state: ONLINE
+config:
+
+\tNAME           STATE     READ WRITE CKSUM
+\terrors: a.b    ONLINE       0     0     0
+\t  mirror-0     ONLINE       0     0     0
+\t    scan: b    ONLINE       0     0     0
+\t    pool: c    ONLINE       0     0     0
+
+errors: No known data errors
+"""
+
+
+def test_names_that_look_like_lines_of_the_output_stay_names() -> None:
+    (pool,) = pools_of(ODD, UTC)
+    assert (pool.name, pool.root.name, pool.root.state) == ("errors: a.b", "errors: a.b", "ONLINE")
+    assert [leaf.name for leaf in pool.root.leaves()] == ["scan: b", "pool: c"]
+    assert pool.error_count == 0
