@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from zconsole.details import Details, Pairs, no_details
+from zconsole.pace import Pace
 from zconsole.session import Session
 from zconsole.sources.base import Source
 from zconsole.ui.feed import Update
@@ -18,25 +17,21 @@ class SessionFeed:
     ) -> None:
         self._source = source
         self._session = session
-        self._interval = interval
+        self._pace = Pace(interval)
         self._details = details
-        self._changed = asyncio.Event()
-        self._due: float | None = None
 
     @property
     def interval(self) -> float:
         """Seconds between two samples."""
-        return self._interval
+        return self._pace.interval
 
     def set_interval(self, seconds: float) -> None:
         """Sample every ``seconds`` from now on; cuts the present wait short."""
-        self._interval = seconds
-        self._changed.set()
+        self._pace.change(seconds)
 
     async def next(self) -> Update | None:
         """Wait for the next sample's time, take it, and return its frames; None at the end."""
-        await self._wait()
-        self._due = asyncio.get_running_loop().time()
+        await self._pace.wait()
         raws = await self._source.sample()
         if raws is None:
             return None
@@ -53,13 +48,3 @@ class SessionFeed:
         """Keep the histories and close the source."""
         self._session.close()
         await self._source.aclose()
-
-    async def _wait(self) -> None:
-        """Sleep until ``interval`` after the last sample began; a new interval starts it anew."""
-        loop = asyncio.get_running_loop()
-        while self._due is not None and (left := self._due + self._interval - loop.time()) > 0:
-            self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), left)
-            except TimeoutError:
-                return

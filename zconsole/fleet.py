@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from zconsole.frame import Frame
+from zconsole.pace import Pace
 from zconsole.session import Session
 from zconsole.sources.base import Capabilities, Source
 from zconsole.ui.feed import Update
@@ -64,30 +65,20 @@ class FleetFeed:
 
     def __init__(self, fleet: Fleet, interval: float) -> None:
         self._fleet = fleet
-        self._interval = interval
-        self._changed = asyncio.Event()
-        self._due: float | None = None
+        self._pace = Pace(interval)
 
     @property
     def interval(self) -> float:
         """See Feed.interval."""
-        return self._interval
+        return self._pace.interval
 
     def set_interval(self, seconds: float) -> None:
         """See Feed.set_interval."""
-        self._interval = seconds
-        self._changed.set()
+        self._pace.change(seconds)
 
     async def next(self) -> Update | None:
         """See Feed.next."""
-        loop = asyncio.get_running_loop()
-        while self._due is not None and (left := self._due + self._interval - loop.time()) > 0:
-            self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), left)
-            except TimeoutError:
-                break
-        self._due = loop.time()
+        await self._pace.wait()
         frames = await self._fleet.frames()
         return Update(frames, self._fleet.capabilities)
 
