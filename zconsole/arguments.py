@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import NoReturn
 
 from zconsole import __version__
+from zconsole.errors import UsageError
 
 COMMANDS = {
     "status": "one-shot health report of live pools or of saved zpool status output",
@@ -27,12 +29,20 @@ FASTEST = 0.1
 """Seconds: nobody needs samples more often, and every one costs the kernel a walk."""
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a command line it cannot read with one line, not with its usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError."""
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
 def parser_of(name: str) -> argparse.ArgumentParser:
     """The parser of one command, with the options every command takes."""
     if name == "console":
         parser = _console_parser()
     else:
-        parser = argparse.ArgumentParser(
+        parser = Parser(
             prog=f"zconsole {name}",
             description=f"{COMMANDS[name].capitalize()}.",
             allow_abbrev=False,
@@ -44,7 +54,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 def _console_parser() -> argparse.ArgumentParser:
     listing = "\n".join(f"  {word:<10} {text}" for word, text in COMMANDS.items())
-    return argparse.ArgumentParser(
+    return Parser(
         prog="zconsole",
         usage="zconsole [POOL ...] | zconsole COMMAND ...",
         description="The terminal console for a ZFS resilver, scrub or rebalance.",
@@ -65,9 +75,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 def positive(word: str) -> float:
     """A number above 0, for argparse."""
-    value = float(word)
+    try:
+        value = float(word)
+    except ValueError:
+        value = 0
     if not 0 < value < float("inf"):
-        raise ValueError(word)
+        raise argparse.ArgumentTypeError(f"{word!r} is no number above 0")
     return value
 
 
@@ -81,9 +94,12 @@ def seconds(word: str) -> float:
 
 def whole(word: str) -> int:
     """How many, at least 1, for argparse."""
-    value = int(word)
+    try:
+        value = int(word)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise ValueError(word)
+        raise argparse.ArgumentTypeError(f"{word!r} is no whole number above 0")
     return value
 
 

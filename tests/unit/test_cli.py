@@ -114,10 +114,25 @@ def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp
     assert said in err
 
 
-def test_usage_errors_exit_2(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["watch", "--count", "0"])
-    assert left.value.code == 2
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["watch", "--count", "0"], "'0' is no whole number above 0; see zconsole watch --help"),
+        (["watch", "--count", "x"], "'x' is no whole number above 0"),
+        (["demo", "--speed", "nan"], "'nan' is no number above 0"),
+        (["watch", "--interval", "0.01"], "not under 0.1 seconds"),
+        (["status", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["rebalance"], "see zconsole rebalance --help"),
+        (["rebalance", "run", "--min-free", "7", "x"], "--min-free"),
+        (["demo", "--scenario", ""], "no scenario ''"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("zconsole: ")
+    assert said in err
 
 
 def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):

@@ -20,7 +20,8 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print("\n".join(scenarios.names()))
         return ExitCode.OK
-    args.scenario = args.scenario or scenarios.DEFAULT
+    if args.scenario is None:
+        args.scenario = scenarios.DEFAULT
     if args.scenario not in scenarios.names():
         raise UsageError(f"no scenario {args.scenario!r}; zconsole demo --list names them")
     if args.json:
