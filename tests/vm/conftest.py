@@ -9,7 +9,7 @@ import pytest
 
 from tests.vm import image
 from tests.vm.machine import Machine
-from tests.vm.pools import PoolFactory, destroy_pools
+from tests.vm.pools import PoolFactory, clear
 from tests.vm.releases import RELEASES
 
 DISKS = 10
@@ -54,8 +54,8 @@ def vm(booted: Machine, request: pytest.FixtureRequest) -> Iterator[Machine]:
     """The session's machine, without pools or limits before and after each test."""
     request.node.stash[_MACHINE] = booted
     yield booted
-    booted.recover()
-    destroy_pools(booted)
+    if request.session.exitstatus is not pytest.ExitCode.INTERRUPTED:
+        clear(booted)
 
 
 @pytest.fixture

@@ -147,6 +147,7 @@ class Machine:
     def push_tree(self) -> None:
         """Replace the guest's copy of the source tree under test by the present one."""
         unpack = f"rm -rf {TREE_IN_GUEST} && mkdir {TREE_IN_GUEST} && tar -xC {TREE_IN_GUEST}"
+        unpack += " && sync"  # or a power cut takes it back
         self.run(unpack, stdin=_packed_tree())
 
     def throttle(self, disk: int, bps: int = 0, iops: int = 0) -> None:

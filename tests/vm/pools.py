@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.vm.errors import VmError
@@ -11,11 +14,15 @@ from tests.vm.ssh import Result
 
 DESTROY_SECONDS = 30
 FILL_SECONDS = 600.0
+SECTOR = 512
+LABELS = 4 << 20
+"""Bytes at a vdev's start that DVAs do not count: two labels and the boot block
+(VDEV_LABEL_START_SIZE, include/sys/vdev_impl.h)."""
 
 
 @dataclass(frozen=True)
 class PoolFactory:
-    """Creates and works on pools; `destroy_pools` takes them away afterwards.
+    """Creates and works on pools; `clear` takes them away afterwards.
 
     Words of commands that look like "d3" stand for the machine's disks.
     """
@@ -52,6 +59,21 @@ class PoolFactory:
         for disk in disks:
             self.machine.throttle(disk, bps=bps)
 
+    def damage(self, name: str, files: Sequence[str], disk: int) -> None:
+        """Overwrite the first block of files that only this disk holds: it reads wrong for good."""
+        numbers = self.machine.run(["stat", "-c", "%i", "--", *files]).stdout.split()
+        blocks = self.machine.run(["zdb", "-ddddd", name, *numbers]).stdout
+        places = re.findall(r"^ +0 L0 0:([0-9a-f]+):([0-9a-f]+) ", blocks, re.MULTILINE)
+        if len(places) != len(files):
+            raise VmError(f"{len(files)} files, but {len(places)} first blocks:\n{blocks}")
+        link = f"{self.device(f'd{disk}')}-part1"
+        start = self.machine.run(f"cat /sys/class/block/$(basename $(readlink {link}))/start")
+        base = int(start.stdout) * SECTOR + LABELS
+        self.zpool("export", name)  # or the block would be read from memory
+        for offset, length in places:
+            self.machine.corrupt(disk, base + int(offset, 16), int(length, 16))
+        self.zpool("import", name)
+
     def wait_status(self, pattern: str, seconds: float = 60.0) -> None:
         """Wait until a line of `zpool status` matches an extended regular expression."""
         self.wait_until(f"zpool status -v | grep -Eq {shlex.quote(pattern)}", seconds)
@@ -65,14 +87,23 @@ class PoolFactory:
             raise VmError(f"not within {seconds:.0f} s: {test}\n{state}")
 
 
-def destroy_pools(machine: Machine) -> None:
-    """Destroy every imported pool; a guest that a suspended pool holds is booted again."""
-    machine.run("zinject -c all", check=False)
-    listing = f"timeout {DESTROY_SECONDS} zpool list -H -o name"
-    for name in machine.run(listing, check=False).stdout.splitlines():
-        destroy = f"timeout {DESTROY_SECONDS} zpool destroy -f {shlex.quote(name)}"
-        if machine.run(destroy, check=False).returncode != 0:
-            break
-    left = machine.run(listing, check=False)
-    if left.returncode != 0 or left.stdout:
+def clear(machine: Machine) -> None:
+    """Leave a machine without pools, limits or changed parameters, booted again where it must."""
+    try:
+        machine.recover()
+        destroy_pools(machine)
+    except VmError as error:
+        print(f"booting again: {error}", file=sys.stderr)
         machine.reboot()
+
+
+def destroy_pools(machine: Machine) -> None:
+    """Destroy every imported pool.
+
+    Raises VmError where that is not possible: a suspended pool is not even tried, as no zpool
+    command would end, nor could it be killed.
+    """
+    suspended = "! grep -Hs SUSPENDED /proc/spl/kstat/zfs/*/state"
+    destroy = 'zpool list -Ho name | while IFS= read -r name; do zpool destroy -f "$name"; done'
+    left = 'left=$(zpool list -Ho name) && [ -z "$left" ]'
+    machine.run(f"{suspended} && {{ {destroy}; {left}; }}", timeout=DESTROY_SECONDS)

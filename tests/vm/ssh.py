@@ -14,6 +14,7 @@ from tests.vm.errors import VmError
 Command = str | Sequence[str]
 
 COMMAND_SECONDS = 120.0
+CLOSE_SECONDS = 10.0
 CONNECT_ATTEMPTS = 10
 
 
@@ -61,16 +62,7 @@ class Ssh:
         time is up or the guest is gone.
         """
         line = command if isinstance(command, str) else shlex.join(command)
-        try:
-            done = subprocess.run(
-                [*self.command(), line],
-                check=False,
-                input=stdin or b"",
-                capture_output=True,
-                timeout=timeout,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise VmError(f"`{line}` took more than {timeout:.0f} s") from error
+        done = _ended([*self.command(), line], timeout, f"`{line}`", stdin or b"")
         out, err = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
         result = Result(out, err, done.returncode)
         if check and result.returncode != 0:
@@ -96,13 +88,13 @@ class Ssh:
     def close(self) -> None:
         """End the shared connection, if there is one."""
         if self.socket.exists():
-            subprocess.run(self.command("-O", "exit"), check=False, capture_output=True)
+            _ended(self.command("-O", "exit"), CLOSE_SECONDS, "ending the ssh connection")
 
     def _copy(self, source: str, target: str) -> None:
         words = ["scp", "-q", "-r", "-p", *self._options(), "-P", str(self.port), source, target]
-        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        done = _ended(words, COMMAND_SECONDS, f"copying {source}")
         if done.returncode != 0:
-            raise VmError(f"copying {source} to {target}: {done.stderr.strip()}")
+            raise VmError(f"copying {source} to {target}: {done.stderr.decode().strip()}")
 
     def _options(self) -> list[str]:
         """Options of ssh and scp: this key only, one connection, no trace on the host."""
@@ -121,3 +113,13 @@ class Ssh:
             "ControlPath": str(self.socket),
         }
         return ["-F", "none", *(f"-o{key}={value}" for key, value in settings.items())]
+
+
+def _ended(
+    words: Sequence[str], seconds: float, what: str, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """A finished ssh or scp; raises VmError when its time is up."""
+    try:
+        return subprocess.run(words, check=False, input=stdin, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise VmError(f"{what} took more than {seconds:.0f} s") from error

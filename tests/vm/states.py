@@ -25,6 +25,8 @@ ODD_FILES = (
     "bad-\udcff-byte",
     "quote'\"",
     "\x1b[31mred",
+    "-rf",
+    " errors: none",
 )
 """File names that a report must survive, one of them not UTF-8 (surrogate-escaped)."""
 
@@ -259,15 +261,13 @@ def initialize_suspended(pool: PoolFactory) -> None:
 
 
 def permanent_errors(pool: PoolFactory) -> None:
-    """Files whose only copy reads wrong, found by readers; their names are odd."""
+    """Files whose only copy reads wrong, found by a scrub; their names are odd."""
     pool.create("d0")
-    for name in ODD_FILES:
-        pool.fill(1, f"/tank/{name}")
-    for name in ODD_FILES:
-        path = shlex.quote(f"/tank/{name}")
-        pool.machine.run(f"zinject -t data -e checksum -f 100 -a {path}")
-        pool.machine.run(f"cat {path} >/dev/null", check=False)
-    pool.zpool("sync", "tank")
+    files = [f"/tank/{name}" for name in ODD_FILES]
+    writes = [f"head -c 64K /dev/urandom >{shlex.quote(path)}" for path in files]
+    pool.machine.run(" && ".join([*writes, "zpool sync"]))
+    pool.damage("tank", files, 0)
+    pool.zpool("scrub", "-w", "tank")
     pool.wait_status("^ +/tank/")
 
 

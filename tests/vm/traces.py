@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.vm.errors import VmError
 from tests.vm.machine import Machine
-from tests.vm.pools import PoolFactory, destroy_pools
+from tests.vm.pools import PoolFactory, clear
 
 MIB = 1 << 20
 SCAN_SECONDS = 900.0
@@ -45,8 +45,7 @@ def record(machine: Machine, trace: Trace, directory: Path) -> Path:
     recorder.wait(began + SCAN_SECONDS - time.monotonic())
     target = directory / f"{trace.name}.jsonl"
     machine.get(RECORDING, target)
-    machine.recover()
-    destroy_pools(machine)
+    clear(machine)
     return target
 
 
