@@ -242,4 +242,6 @@ def test_any_frame_can_be_drawn_at_any_size(frame, width, height, unit, plain):
 @settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(any_frame(), st.integers(1, 53))
 def test_any_frame_can_be_drawn_in_no_room_at_all(frame, width):
-    everything(frame, Look(), width, 1)
+    lines = list(everything(frame, Look(), width, 1))
+    assert lines
+    assert all(span.role in ROLES for line in lines for span in line)

@@ -118,6 +118,7 @@ def test_a_new_size_is_drawn():
         terminal.seen = b""
         terminal.size(120, 40)
         terminal.read_until(b"\x1b[40;1H")
+        assert b"\x1b[40;1H" in terminal.seen
 
 
 def test_a_reader_that_stops_reading_does_not_stop_the_keys():
