@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from zconsole.rebalance.jobs import Status
     from zconsole.rebalance.settings import Settings
     from zconsole.rebalance.store import Record
+    from zconsole.rebalance.survey import Sink
+    from zconsole.rebalance.walk import Portion
 
+COUNT_INTERVAL = 0.2
+"""Seconds between two lines of ``plan --progress``."""
 EPILOG = """\
 To have interrupted jobs go on after a reboot, install this as
 /etc/systemd/system/zconsole-rebalance.service and enable it:
@@ -42,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     plan = commands.add_parser("plan", help="measure, predict, change nothing")
     _add_work(plan)
+    plan.add_argument("--progress", action="store_true", help="count on stdout while it is made")
     run = commands.add_parser("run", help="move the files of directories")
     _add_work(run)
     _add_run(run)
@@ -168,12 +174,30 @@ def _plan(args: argparse.Namespace) -> int:
 
     settings, reader = _settings(args), Reader()
     found = plan.places(settings.dirs, reader)
-    made = plan.make(Sys(), reader, found, settings.wish, settings.goal)
+    sink = _counter(time.monotonic) if args.progress else None
+    made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
     if args.json:
         _print_json(made.as_json())
     else:
         print("\n".join(_plan_lines(made.as_json())))
     return ExitCode.FAILED if made.refused else ExitCode.OK
+
+
+def _counter(clock: Callable[[], float]) -> Sink:
+    """What prints how far a walk is, a few times a second."""
+    files = size = 0
+    shown = float("-inf")
+
+    def count(portion: Portion) -> None:
+        nonlocal files, size, shown
+        files += len(portion.files)
+        size += sum(status.st_size for _, status in portion.files)
+        if clock() - shown >= COUNT_INTERVAL:
+            shown = clock()
+            where = os.fsdecode(portion.directory.name)
+            _print_json({"progress": {"files": files, "bytes": size, "where": where}})
+
+    return count
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -286,6 +286,21 @@ def mount_of(device: int, table: Path = Path("/proc/self/mountinfo")) -> Mount |
     return None
 
 
+def mounts_of(pool: str, table: Path = Path("/proc/self/mountinfo")) -> list[Mount]:
+    """Where the datasets of a pool are mounted, each once; snapshots and binds are left out."""
+    found: dict[str, Mount] = {}
+    for line in table.read_text(errors="surrogateescape").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, rest = left.split(" "), right.split(" ")
+        if len(rest) < 2 or rest[0] != "zfs" or fields[3] != "/":
+            continue
+        source = _plain(rest[1])
+        if source.split("/")[0] == pool and "@" not in source:
+            read_only = "ro" in fields[5].split(",")
+            found.setdefault(source, Mount("zfs", source, _plain(fields[4]), read_only))
+    return list(found.values())
+
+
 def _plain(text: str) -> str:
     return _OCTAL.sub(lambda m: chr(int(m[1], 8)), text)
 

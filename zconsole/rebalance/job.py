@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from zconsole.rebalance.plan import FLOOR
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 
@@ -34,3 +35,12 @@ class Job:
     raw_factor: float
     reserve: int
     bytes_to_target: int | None
+
+    def reserve_at(self, min_free: float | None) -> int:
+        """Bytes of the filesystem's free space that are not for this job, at another floor."""
+        planned = self.settings.limits.min_free
+        if min_free == planned or not self.spaces:
+            return self.reserve
+        floors = [FLOOR if share is None else share for share in (planned, min_free)]
+        size = sum(space.size for space in self.spaces) / self.raw_factor
+        return max(0, round(self.reserve + (floors[1] - floors[0]) * size))

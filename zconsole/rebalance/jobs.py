@@ -29,6 +29,8 @@ from zconsole.rebalance.walk import Portion
 from zconsole.sources.runner import start_detached
 
 RUNNING = ("running", "paused", "waiting")
+WALKING = "counting files"
+"""What a job says that is still being planned by the process that will run it."""
 STATUS = (
     "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
 )  # fmt: skip
@@ -110,6 +112,7 @@ def create(settings: Settings, reader: Reader, journal_path: Path | None = None)
     found = plan.places(settings.dirs, reader)
     locks = TreeLocks(system, [place.root for place in found])
     record = store.add(journal_path)
+    lock = store.JobLock(record)
     made: Plan | None = None
     try:
         journal = Journal.create(record.journal)
@@ -120,6 +123,7 @@ def create(settings: Settings, reader: Reader, journal_path: Path | None = None)
     except FileExistsError as error:
         raise ZconsoleError(f"{record.journal} exists already") from error
     finally:
+        lock.close()
         locks.close()
         if made is None or made.refused:
             store.remove(record)
@@ -143,6 +147,8 @@ def _walk_into(
     record: Record,
 ) -> Plan:
     sink = _Sink(journal)
+    journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
+    journal.set("walking", settings.as_json())
     journal.begin()
     made = plan.make(system, reader, found, settings.wish, settings.goal, sink)
     journal.commit()
@@ -150,7 +156,6 @@ def _walk_into(
     journal.finish_walk(split_links="copy" in engines.values())
     status = os.statvfs(found[0].root)
     pool = made.pool
-    journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
     journal.set("walk_skipped", sink.skipped)
     journal.set(
         "job",
@@ -217,6 +222,8 @@ def status(record: Record) -> Status:
     except sqlite3.OperationalError as error:
         raise NotFoundError(f"{record.journal}: {error}") from error
     try:
+        if alive and journal.get("job") is None and (asked := journal.get("walking")):
+            return Status(record, "running", WALKING, Settings.from_json(asked), {}, {})
         job, data = read_job(journal), journal.get("status") or {}
         days = tuple(journal.days())
     finally:
@@ -227,8 +234,8 @@ def status(record: Record) -> Status:
     return Status(record, state, why, job.settings, job.engines, data, days)
 
 
-def steer(record: Record, order: str, limits: Mapping[str, Any] | None = None) -> None:
-    """Give a running job an order (run, pause or stop), and limits to change.
+def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
+    """Give a running job an order (run, pause or stop; None keeps the last), and limits to change.
 
     Raises ZconsoleError when the job does not run.
     """
@@ -237,12 +244,13 @@ def steer(record: Record, order: str, limits: Mapping[str, Any] | None = None) -
     _write_control(record, order, limits)
 
 
-def _write_control(record: Record, order: str, limits: Mapping[str, Any] | None) -> None:
+def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:
     journal = Journal.open(record.journal)
     try:
         control = journal.get("control") or {}
         merged = {**control.get("limits", {}), **(limits or {})}
-        journal.set("control", {"order": order, "limits": merged})
+        given = order or control.get("order", "run")
+        journal.set("control", {"order": given, "limits": merged})
     finally:
         journal.close()
 

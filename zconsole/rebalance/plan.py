@@ -118,6 +118,7 @@ class Plan:
             "available_bytes": self.available,
             "fragmentation": pool.fragmentation if pool else None,
             "scanning": pool.scanning if pool else None,
+            "raw_factor": pool.raw_factor if pool else None,
             "vdevs": [
                 {"name": b.name, "fill_before": b.fill, "fill_after": a.fill}
                 for b, a in zip(pool.spaces, self.after, strict=True)

@@ -30,6 +30,8 @@ class Progress:
     """Of finished files, by their size when they were walked."""
     handled: int = 0
     """Bytes this run has worked through, unfinished files included."""
+    unfinished: int = 0
+    """Those of them that are of files not reported yet."""
     state: str = "running"
     why: str | None = None
     current: Callable[[], str | None] = field(default=lambda: None)
@@ -41,6 +43,7 @@ class Progress:
     def work(self, count: int) -> None:
         """Account for bytes handled; publishes now and then."""
         self.handled += count
+        self.unfinished += count
         now = self.clock()
         if self._published is None or now - self._published >= PUBLISH:
             self.publish()
@@ -71,13 +74,15 @@ class Progress:
     def as_json(self) -> dict[str, Any]:
         """What ``status`` shows of it."""
         rate = self.rate() if self.state == "running" else None
-        left = max(0, self.bytes_total - self.bytes_done)
+        handled = min(self.bytes_total, self.bytes_done + self.unfinished)
+        left = max(0, self.bytes_total - handled)
         return {
             "state": self.state,
             "why": self.why,
             "files_done": self.files_done,
             "files_total": self.files_total,
             "bytes_done": self.bytes_done,
+            "bytes_handled": handled,
             "bytes_total": self.bytes_total,
             "rate": rate,
             "eta_seconds": left / rate if rate else None,

@@ -72,7 +72,8 @@ class Runner:
 
     def __post_init__(self) -> None:
         clock = self.clocks.monotonic
-        self._limits = self.job.settings.limits
+        changed = (self.journal.get("control") or {}).get("limits") or {}
+        self._limits = self.job.settings.limits.changed(changed)
         self._directories = Directories(self.sys, self.journal.directory)
         self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
         self.progress.current = self._current_path
@@ -152,6 +153,7 @@ class Runner:
 
     def _set_limits(self, limits: Limits) -> None:
         self._limits = limits
+        self._around.space.reserve = self.job.reserve_at(limits.min_free)
         self._pacer.rate = limits.rate
         own = [self._obey]
         self._pacer.gates = [
@@ -294,6 +296,7 @@ class Runner:
     # Judging.
 
     def _report(self, outcomes: Sequence[Outcome], engine: str) -> None:
+        self.progress.unfinished = 0
         for done in outcomes:
             self.progress.files_done += 1
             self.progress.bytes_done += done.row.size

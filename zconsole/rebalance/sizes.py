@@ -1,0 +1,149 @@
+"""What directories hold, asked and answered in JSON lines: a process of its own.
+
+Whoever asks can end it at any moment, also while it waits for a pool that does not answer; and
+counting a million files does not slow anybody's screen. Only lstat; see ``walk``.
+
+Lines in: ``{"open": PATH}`` for its directories and their sizes, ``{"used": PATH}`` for what the
+filesystem mounted there uses. Lines out: ``{"listing": PATH, "names": […], "problem": …}`` and
+``{"measured": PATH, "bytes": N, "files": N, "done": BOOL}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from zconsole.rebalance.directories import open_path
+from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.walk import CONTROL, Portion, Walk
+
+SLICE = 0.1
+"""Seconds of counting between two looks at what is asked."""
+TELL = 0.5
+"""Seconds between two figures of a directory that is still being counted."""
+CHUNK = 65536
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class _Count:
+    """One directory on its way to its size."""
+
+    path: str
+    portions: Iterator[Portion]
+    bytes: int = 0
+    files: int = 0
+    told: float = 0.0
+
+    def advance(self, clock: Callable[[], float]) -> bool:
+        """Count for a slice of time; whether that was all. Raises OSError."""
+        until = clock() + SLICE
+        for portion in self.portions:
+            self.files += len(portion.files)
+            self.bytes += sum(status.st_size for _, status in portion.files)
+            if clock() >= until:
+                return False
+        return True
+
+    def answer(self, done: bool) -> dict[str, Any]:
+        """The line that tells how far it is."""
+        return {"measured": self.path, "bytes": self.bytes, "files": self.files, "done": done}
+
+
+@dataclass(slots=True)
+class Measurer:
+    """Lists at once, counts in the order of the questions, the newest first."""
+
+    answer: Answer
+    clock: Callable[[], float] = time.monotonic
+    _sys: Sys = field(default_factory=Sys)
+    _counts: list[_Count] = field(default_factory=list)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything left to count."""
+        return bool(self._counts)
+
+    def ask(self, question: dict[str, str]) -> None:
+        """Answer what can be answered at once; the rest is counted by ``advance``."""
+        if "used" in question:
+            self._used(question["used"])
+            return
+        path = question["open"]
+        try:
+            names = directories_in(self._sys, os.fsencode(path))
+        except OSError as error:
+            self.answer({"listing": path, "names": [], "problem": error.strerror})
+            return
+        self.answer({"listing": path, "names": names, "problem": None})
+        paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
+        self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)]))) for p in paths]
+
+    def advance(self) -> None:
+        """Count a little further, and tell."""
+        count = self._counts[-1]
+        try:
+            done = count.advance(self.clock)
+        except OSError:
+            self._counts.remove(count)
+            self.answer({"measured": count.path, "bytes": None, "files": 0, "done": True})
+            return
+        if done:
+            self._counts.remove(count)
+        if done or self.clock() - count.told >= TELL:
+            count.told = self.clock()
+            self.answer(count.answer(done))
+
+    def _used(self, path: str) -> None:
+        try:
+            status = os.statvfs(path)
+        except OSError:
+            self.answer({"measured": path, "bytes": None, "files": 0, "done": True})
+            return
+        used = (status.f_blocks - status.f_bfree) * status.f_frsize
+        self.answer({"measured": path, "bytes": used, "files": 0, "done": True})
+
+
+def directories_in(sys: Sys, path: bytes) -> list[str]:
+    """Names of the directories in one, sorted, of the same filesystem only. Raises OSError."""
+    fd = open_path(sys, path)
+    try:
+        device = sys.fstat(fd).st_dev
+        with os.scandir(fd) as entries:
+            found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        same = [n for n in found if sys.lstat(fd, os.fsencode(n)).st_dev == device]
+    finally:
+        sys.close(fd)
+    return sorted((n for n in same if n != os.fsdecode(CONTROL)), key=str.casefold)
+
+
+def serve(measurer: Measurer, fd: int) -> None:
+    """Answer the questions that come from a descriptor, until it is closed."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([fd], [], [], 0 if measurer.busy else None)
+        if not ready:
+            measurer.advance()
+            continue
+        data = os.read(fd, CHUNK)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            measurer.ask(json.loads(line))
+
+
+def _print(data: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve(Measurer(_print), sys.stdin.fileno())
