@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from zconsole.balance import balance, data_disks, release_of, weighs_disks
 from zconsole.errors import UsageError
 from zconsole.frame import Balance
-from zconsole.model import Scan, Vdev
+from zconsole.model import Vdev
 from zconsole.rebalance.predict import Space, raw_to_target, rewritten, spread
 from zconsole.topology import data_vdevs
 from zconsole.units import parse_size
@@ -48,13 +49,45 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
-    """How long a resilver would take, in seconds, and what that rests on."""
+class Asked:
+    """A question in words: vdevs to add, others of another size, a disk to time a resilver of."""
 
-    expected: float
-    low: float
-    high: float
-    reason: str
+    adds: tuple[Shape, ...] = ()
+    resizes: Mapping[str, Shape] = field(default_factory=dict)
+    disk: Shape | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it changes any vdev."""
+        return bool(self.adds or self.resizes)
+
+
+def asked(text: str) -> Asked:
+    """``+ raidz2:6x4T raidz2-0=6x8T disk=8T``: SIZE adds, NAME=SIZE resizes, ``disk=`` times.
+
+    A ``+`` may stand before what is added. Raises UsageError for anything else.
+    """
+    try:
+        words = [word.removeprefix("+") for word in shlex.split(text)]
+    except ValueError:
+        raise UsageError("a quotation mark is missing") from None
+    adds, resizes, disk = [], {}, None
+    for word in filter(None, words):
+        if word.startswith("disk="):
+            disk = shape_of(word.removeprefix("disk="))
+        elif "=" in word:
+            name, shape = resize_of(word)
+            resizes[name] = shape
+        else:
+            adds.append(shape_of(word))
+    return Asked(tuple(adds), resizes, disk)
+
+
+def resize_of(word: str) -> tuple[str, Shape]:
+    """``NAME=SIZE``. Raises UsageError for anything else."""
+    name, equals, size = word.rpartition("=")
+    if not equals or not name:
+        raise UsageError(f"{word!r} is not NAME=SIZE")
+    return name, shape_of(size)
 
 
 def shape_of(word: str) -> Shape:
@@ -117,38 +150,3 @@ def _space(vdev: Vdev, by_disks: bool) -> Space:
     weight = float(data_disks(vdev) or 1) if by_disks else 1.0
     takes = 0.0 if vdev.allocating is False else weight
     return Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes)
-
-
-def resilver_duration(root: Vdev, disk_bytes: int, past: Sequence[Scan]) -> Duration | None:
-    """How long a disk of ``disk_bytes`` would resilver, by how fast this pool's disks went before.
-
-    A finished scan of T allocated bytes in S seconds moved T by the disks it is spread over; a
-    new disk takes its vdev's fill of its size at that rate. None without such a scan.
-    """
-    done = next((scan for scan in past if _telling(scan)), None)
-    tops = [v for v in data_vdevs(root) if v.vclass == "normal" and v.alloc_bytes and v.size_bytes]
-    if done is None or not tops:
-        return None
-    disks = sum(_width(vdev) for vdev in tops)
-    each = (done.to_issue_bytes or 0) / _seconds(done) / disks
-    fill = max((v.alloc_bytes or 0) / (v.size_bytes or 1) for v in tops)
-    expected = fill * disk_bytes / each
-    day = f"the last {done.function} ({each / 2**20:.0f} MiB/s a disk)"
-    reason = f"{fill:.0%} of the disk at the pace of {day}"
-    return Duration(expected, 0.6 * expected, 2.0 * expected, reason)
-
-
-def _telling(scan: Scan) -> bool:
-    work = scan.function in ("scrub", "resilver", "rebuild")
-    return work and scan.state == "finished" and _seconds(scan) >= 1 and bool(scan.to_issue_bytes)
-
-
-def _seconds(scan: Scan) -> float:
-    if scan.duration is not None:
-        return scan.duration
-    return scan.end - scan.start if scan.end is not None and scan.start is not None else 0.0
-
-
-def _width(vdev: Vdev) -> int:
-    """Disks that an allocated byte of a vdev is spread over; the sides of a mirror are the same."""
-    return len(vdev.children) if vdev.kind.startswith(("raidz", "draid")) else 1

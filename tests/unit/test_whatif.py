@@ -6,8 +6,8 @@ import pytest
 
 from zconsole.cli import main
 from zconsole.errors import UsageError
-from zconsole.model import Scan, Vdev
-from zconsole.whatif import grown, outlook, resilver_duration, shape_of
+from zconsole.model import Vdev
+from zconsole.whatif import asked, grown, outlook, shape_of
 
 TIB = 1 << 40
 
@@ -91,13 +91,26 @@ def test_unknown_vdevs_and_sizes_that_do_not_hold_the_data_are_refused():
         grown(pool(OLD), [], {"raidz2-0": shape_of("6x1T")})
 
 
-def test_a_resilver_is_told_from_how_fast_the_last_scan_went():
-    """The first report: 12.9T over six disks in 35h29m; a disk of 4.55T filled as much."""
-    done = Scan("resilver", "finished", total_bytes=round(12.9 * TIB), duration=35.48 * 3600)
-    found = resilver_duration(pool(OLD), round(2.73 * TIB), [done])
-    assert found.expected == pytest.approx(35.48 * 3600, rel=0.02)
-    assert found.low < found.expected < found.high
-    assert resilver_duration(pool(OLD), TIB, [Scan("scrub", "canceled", duration=5.0)]) is None
+@pytest.mark.parametrize(
+    "text", ["+raidz2:6x4T raidz2-0=6x8T disk=8T", " + raidz2:6x4T  disk=8T raidz2-0=6x8T "]
+)
+def test_a_question_is_asked_in_the_commands_own_words(text):
+    found = asked(text)
+    assert found.adds == (shape_of("raidz2:6x4T"),)
+    assert found.resizes == {"raidz2-0": shape_of("6x8T")}
+    assert found.disk == shape_of("8T")
+
+
+def test_nothing_asked_changes_nothing():
+    assert not asked("")
+    assert not asked("disk=4T")
+    assert asked("4T")
+
+
+@pytest.mark.parametrize("text", ["big", "=4T", "raidz2-0=", "disk=", "'4T", "4T raidz1"])
+def test_a_question_that_is_none_is_refused(text):
+    with pytest.raises(UsageError):
+        asked(text)
 
 
 def test_the_command_prints_the_table_and_the_json(tmp_path, capsys):

@@ -13,13 +13,16 @@ from zconsole.commands import common, live
 from zconsole.decode.capacity import CapacityRow, PoolCapacity, capacities
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.frame import Frame
-from zconsole.model import Scan, Vdev
+from zconsole.model import Vdev
 from zconsole.report import json, text
 from zconsole.report.whatif import duration_object, outlook_lines, outlook_object
+from zconsole.resilvertime import Duration, Pace, paces, resilver_duration
+from zconsole.scanreport.store import ReportStore
 from zconsole.sources.live import LiveSource
 from zconsole.sources.saved import read_text
+from zconsole.state import state_dirs
 from zconsole.units import duration
-from zconsole.whatif import Outlook, Shape, grown, outlook, resilver_duration, shape_of
+from zconsole.whatif import Outlook, grown, outlook, resize_of, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,12 @@ class _Seen:
 
     root: Vdev
     version: str | None = None
-    scans: tuple[Scan, ...] = ()
+    paces: tuple[Pace, ...] = ()
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the balance of each pool; returns the exit code."""
-    adds, resizes = [shape_of(word) for word in args.add_vdev], _resizes(args.resize)
+    adds, resizes = [shape_of(word) for word in args.add_vdev], dict(map(resize_of, args.resize))
     disk = shape_of(args.disk).raw if args.disk else None
     found = _saved(args) if args.saved else common.run(_live(args))
     if not found:
@@ -50,23 +53,13 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _resizes(words: Sequence[str]) -> dict[str, Shape]:
-    found: dict[str, Shape] = {}
-    for word in words:
-        name, equals, size = word.rpartition("=")
-        if not equals or not name:
-            raise UsageError(f"--resize {word!r} is not NAME=SIZE")
-        found[name] = shape_of(size)
-    return found
-
-
 def _object(seen: _Seen, look: Outlook | None, disk: int | None) -> dict[str, Any]:
     now = balance(seen.root, seen.version)
     found: dict[str, Any] = {"version": 1, "pool": seen.root.name, **json.balance_object(now)}
     if look is not None:
         found |= outlook_object(look)
     if disk is not None:
-        found["resilver"] = duration_object(resilver_duration(seen.root, disk, seen.scans))
+        found["resilver"] = duration_object(_time(seen, disk))
     return found
 
 
@@ -82,12 +75,16 @@ def _text(seen: _Seen, look: Outlook | None, disk: int | None) -> str:
 def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
     if disk is None:
         return
-    found = resilver_duration(seen.root, disk, seen.scans)
+    found = _time(seen, disk)
     if found is None:
         yield "a resilver of that disk: not known, no finished scan of this pool tells"
         return
     low, high = duration(found.low), duration(found.high)
     yield f"a resilver of that disk: {duration(found.expected)} ({low} to {high}); {found.reason}"
+
+
+def _time(seen: _Seen, disk: int) -> Duration | None:
+    return resilver_duration(seen.root, disk, seen.paces)
 
 
 def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
@@ -131,4 +128,5 @@ def _seen(frame: Frame) -> _Seen:
     if frame.problem or frame.root is None:
         raise UnavailableError(f"{frame.pool}: {frame.problem or 'no sample'}")
     scans = tuple(view.scan for view in frame.scans)
-    return _Seen(frame.root, frame.version, scans)
+    kept = ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else []
+    return _Seen(frame.root, frame.version, paces(frame.root, scans, kept))

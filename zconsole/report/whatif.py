@@ -8,8 +8,9 @@ from typing import Any
 
 from zconsole.frame import VdevBalance
 from zconsole.report.json import balance_object
+from zconsole.resilvertime import Duration
 from zconsole.units import clean, size
-from zconsole.whatif import Duration, Outlook
+from zconsole.whatif import Outlook
 
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
@@ -20,13 +21,17 @@ def outlook_lines(look: Outlook) -> Iterator[str]:
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
         yield _line(now, was, width)
     yield f"spread {_percent(look.before.spread)} -> {_percent(look.after.spread)}"
+    yield f"rebalancing: {cost_words(look)}"
+
+
+def cost_words(look: Outlook) -> str:
+    """What levelling would take: ``1.2T to rewrite for a spread of 5.0%``."""
     left = _percent(look.spread_after)
     if look.rewrite_bytes is None:
-        yield f"rebalancing: rewriting everything once leaves a spread of {left}"
-    elif look.rewrite_bytes:
-        yield f"rebalancing: {size(look.rewrite_bytes)} to rewrite for a spread of {left}"
-    else:
-        yield "rebalancing: not needed"
+        return f"rewriting everything once leaves a spread of {left}"
+    if look.rewrite_bytes:
+        return f"{size(look.rewrite_bytes)} to rewrite for a spread of {left}"
+    return "not needed"
 
 
 def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
