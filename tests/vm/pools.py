@@ -51,7 +51,7 @@ class PoolFactory:
         """Write a file that does not compress, and wait until it is on disk."""
         # An emulated processor writes the same megabyte over and over faster than new ones.
         block = "head -c 1M /dev/urandom >/run/block"
-        repeat = f"for _ in $(seq {megabytes}); do cat /run/block; done >{shlex.quote(file)}"
+        repeat = f"cat $(yes /run/block | head -n {megabytes}) >{shlex.quote(file)}"
         self.machine.run(f"{block} && {repeat} && zpool sync", timeout=FILL_SECONDS)
 
     def slow(self, *disks: int, bps: int) -> None:

@@ -14,8 +14,8 @@ from tests.vm.pools import PoolFactory
 
 MIB = 1 << 20
 PARAMETERS = "/sys/module/zfs/parameters"
-SLOW_BPS = 2 * MIB
-FILL_MB = 100
+SLOW_BPS = MIB
+FILL_MB = 50
 
 ODD_FILES = (
     "a b",
@@ -129,10 +129,11 @@ def replace_two(pool: PoolFactory) -> None:
     """Replace two disks of a raidz2, the second while the first's resilver is held still."""
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(FILL_MB)
-    start_replace(pool, "d0", 4)
     pool.machine.run(f"echo 1 >{PARAMETERS}/zfs_scan_suspend_progress")
+    pool.zpool("replace", "-f", "tank", "d0", "d4")
+    pool.wait_status("resilver in progress")
     pool.zpool("replace", "-f", "tank", "d1", "d5")
-    pool.slow(5, bps=SLOW_BPS)
+    pool.slow(4, 5, bps=SLOW_BPS)
 
 
 def replace_finished(pool: PoolFactory) -> None:
@@ -251,7 +252,7 @@ def trim_suspended(pool: PoolFactory) -> None:
 
 def initialize_running(pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
-    pool.slow(0, 1, bps=4 * SLOW_BPS)
+    pool.slow(0, 1, bps=8 * SLOW_BPS)
     pool.zpool("initialize", "tank")
 
 
@@ -288,11 +289,27 @@ def odd_names(pool: PoolFactory) -> None:
 def suspended(pool: PoolFactory) -> None:
     """A pool without redundancy whose only disk is gone: commands on it may hang for good."""
     pool.create("d0", options="-o failmode=wait")
+    suspend(pool)
+
+
+def suspend(pool: PoolFactory) -> None:
+    """Take away the only disk, d0, of a pool that waits for it: ``tank``, with failmode=wait."""
     pool.machine.pull(0)
-    pool.machine.run(
-        "(dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank) >/dev/null 2>&1 &"
-    )
+    write = "dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank"
+    pool.machine.run(f"({write}) >/dev/null 2>&1 &")
     pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")
+
+
+def hold_lock(pool: PoolFactory) -> None:
+    """Export a pool whose disk, d0, hardly writes: no pool of the machine answers meanwhile.
+
+    The kernel exports under its one lock of all pools (spa_namespace_lock, module/zfs/spa.c).
+    Lifting the disk's limit ends it.
+    """
+    pool.create("d0", name="slow", options="-O mountpoint=none")
+    pool.slow(0, bps=512)
+    pool.machine.run("(zpool export slow >/dev/null 2>&1 &)")
+    pool.wait_until("grep -qs spa_export /proc/$(pgrep -x zpool | head -n 1)/stack")
 
 
 def filled_mirror(pool: PoolFactory) -> None:

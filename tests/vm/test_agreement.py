@@ -24,11 +24,11 @@ FAST = {
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
 MOVEMENT = 0.5
-"""Share of a running scan's total that may go by while the sources are asked in turn."""
+"""Share of a running scan's total that may go by while the sources are asked."""
 
 ATTEMPTS = 3
-"""The sources are asked one after the other: a change between two of them is no disagreement, one
-that is there again and again is."""
+"""The sources do not answer in the same instant: a change between two of them is no disagreement,
+one that is there again and again is."""
 
 Node = dict[str, Any]
 
@@ -65,11 +65,11 @@ def counters(tree: Node) -> list[tuple[int | None, ...]]:
 
 
 def same_to_rounding(text: int | None, exact: int | None, moved: float) -> bool:
-    """Whether a printed figure may stand for an exact one taken before it, ``moved`` bytes ago."""
+    """Whether a printed figure may stand for an exact one that is up to ``moved`` bytes off."""
     if text is None or exact is None:
         return True
     slack = size_resolution(size(exact)) + size_resolution(size(text)) + 1
-    return -slack <= text - (parse_size(size(exact)) or 0) <= moved + slack
+    return abs(text - (parse_size(size(exact)) or 0)) <= moved + slack
 
 
 def assert_agree(found: dict[str, Node], state: State) -> None:

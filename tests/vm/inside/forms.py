@@ -1,4 +1,4 @@
-"""Run inside the guest: one sample of a pool through each source, back to back, as JSON.
+"""Run inside the guest: one sample of a pool through each source, side by side, as JSON.
 
 ``python -m tests.vm.inside.forms POOL`` prints a line a source: its name, and either the sample
 as ``zconsole status --json`` has it, or why the source cannot be used on this release.
@@ -33,9 +33,9 @@ async def sampled(name: str, pool: str) -> dict[str, Any]:
 
 
 async def main(pool: str) -> None:
-    """Every source in turn."""
-    for name in SOURCES:
-        print(json.dumps(await sampled(name, pool)), flush=True)
+    """Every source at the same time."""
+    for found in await asyncio.gather(*(sampled(name, pool) for name in SOURCES)):
+        print(json.dumps(found))
 
 
 if __name__ == "__main__":
