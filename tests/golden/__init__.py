@@ -57,6 +57,11 @@ TEXTS = (
     Shot("overview", ("resilver", "healthy", "imbalance"), keys=("o",)),
     Shot("detail", ("resilver",), (100, 40), ("j",) * 6 + ("enter",)),
     Shot("help", ("resilver",), (80, 60), ("question_mark",)),
+    *(
+        Shot(f"whatif-{w}x{h}", ("imbalance",), (w, h), ("w", *"+raidz1:7x16T raidz1-1=5x16T"))
+        for w, h in ((60, 15), (80, 24), (200, 50))
+    ),
+    Shot("whatif-wrong", ("imbalance",), keys=("w", *"+raidz1:7y16T")),
     Shot("thousand", ("many",), keys=("G",)),
     Shot("too-small", ("resilver",), (40, 8)),
 )

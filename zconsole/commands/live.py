@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Sequence
 
 from zconsole.commands.common import local_zone
 from zconsole.history.remember import HistoryStore
 from zconsole.scanreport.keeper import ReportKeeper
+from zconsole.scanreport.report import ScanReport
 from zconsole.scanreport.store import ReportStore
 from zconsole.session import Session
 from zconsole.state import StateError, state_dir, state_dirs
@@ -25,3 +28,8 @@ def session(keep: bool = True) -> Session:
         directory = None
     reports = ReportKeeper(ReportStore(directory, readable)) if directory else None
     return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
+
+
+async def past(guid: str) -> Sequence[ScanReport]:
+    """The reports kept of a pool's scans, newest first; read beside everything else."""
+    return await asyncio.to_thread(ReportStore(None, state_dirs()).reports, None, guid)

@@ -48,13 +48,13 @@ def _vdev(vdev: VdevBalance, look: Look, width: int, shares: bool) -> Line:
     room = max(0, width - _NAME - 3 - len(tail))
     return (
         Span(f" {fit(name, _NAME)}  "),
-        *bar(vdev.fill, room, look.glyphs, _role(vdev.fill)),
+        *bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill)),
         Span(tail),
     )
 
 
-def _role(fill: float | None) -> str:
-    """ZFS slows down as a vdev fills: near 97 % only its reserve is left (spa_slop_shift)."""
+def fill_role(fill: float | None) -> str:
+    """How a bar of this fill is meant: ZFS slows down as a vdev fills: near 97 % only its reserve is left (spa_slop_shift)."""
     if fill is None or fill < _NEARLY:
         return "bar"
     return "error" if fill >= _FULL else "warning"

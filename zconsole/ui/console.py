@@ -27,7 +27,7 @@ from zconsole.ui.overview import overview_lines
 from zconsole.ui.prompt import FilterPrompt
 from zconsole.ui.screens import PickScreen, TextScreen
 from zconsole.ui.showing import Showing
-from zconsole.ui.themepick import theme_lines
+from zconsole.ui.themepick import open_theme_list
 from zconsole.ui.theming import Palette, palette, textual_theme
 from zconsole.ui.tree import SORTS
 
@@ -279,6 +279,14 @@ class Console(App[None]):
             self.showing.select(index)
             self.paint()
 
+    def action_what_if(self) -> None:
+        """Ask what more vdevs or larger disks would bring."""
+        # Only here: few ask, and everybody waits for the first paint.
+        from zconsole.ui.whatifscreen import open_what_if
+
+        if self._on_main:
+            open_what_if(self, self._palette)
+
     # The console
 
     def action_help(self) -> None:
@@ -314,29 +322,8 @@ class Console(App[None]):
 
     def action_themes(self) -> None:
         """Choose a theme; each is put on as the cursor comes to it."""
-        if not self._on_main:
-            return
-        names = sorted(self._themes)
-        before = self.theme
-
-        def done(index: int | None) -> None:
-            self.theme = before if index is None else names[index]
-
-        def preview(index: int) -> None:
-            self.theme = names[index]
-
-        start = names.index(before) if before in names else 0
-        lines = theme_lines([self._themes[name] for name in names], self.showing.look)
-        self.push_screen(
-            PickScreen(
-                "THEMES  Enter keeps, Esc puts back",
-                lambda width: lines,
-                self._palette,
-                start=start,
-                moved=preview,
-            ),
-            done,
-        )
+        if self._on_main:
+            open_theme_list(self, self._themes, self._palette)
 
     def action_change_theme(self) -> None:
         """What textual's own palette calls for a theme."""

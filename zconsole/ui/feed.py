@@ -7,14 +7,17 @@ what came. This module imports no textual, so that a feed is made and tested wit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from zconsole.frame import Frame
 from zconsole.sources.base import Capabilities
 from zconsole.vigil.alerts import Alert
+
+if TYPE_CHECKING:
+    from zconsole.scanreport.report import ScanReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,15 @@ class Feed(Protocol):
         """Stop sampling within a second."""
 
 
+Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
+"""A pool's GUID to the reports kept of its scans, newest first."""
+
+
+async def no_past(guid: str) -> Sequence[ScanReport]:
+    """For what is kept nowhere: recordings, demos, tests."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
     """How the console is to look and behave."""
@@ -71,5 +83,6 @@ class ConsoleOptions:
     read_only: bool = False
     zone: tzinfo | None = None
     """Time zone of clock times; None is the machine's own."""
+    past: Past = no_past
     clock: Callable[[], float] = time.monotonic
     """Seconds for the age of a sample between two rounds; differences only."""

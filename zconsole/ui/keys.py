@@ -59,6 +59,7 @@ TABLE = (
     Key(("right_square_bracket",), "pool(1)", "next pool", "Pools"),
     Key(("left_square_bracket",), "pool(-1)", "pool before", "Pools"),
     Key(("o",), "overview", "list of all pools; Enter opens one", "Pools"),
+    Key(("w",), "what_if", "what if: vdevs added, larger disks, a resilver's time", "Pools"),
     Key(("u",), "units", "units: binary as zpool, decimal, exact", "Console"),
     Key(("plus", "equals_sign"), "interval(1)", "sample less often", "Console"),
     Key(("minus",), "interval(-1)", "sample more often", "Console"),

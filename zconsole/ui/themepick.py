@@ -1,14 +1,41 @@
-"""The lines of the theme list."""
+"""Choosing a theme from a list; the screen behind shows the one at the cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from zconsole.themes import ThemeFile
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.look import Look
+from zconsole.ui.screens import PickScreen
+from zconsole.ui.theming import Palette
+
+if TYPE_CHECKING:
+    from zconsole.ui.console import Console
+
+
+def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: Palette) -> None:
+    """Put the list over the console; each theme is put on as the cursor comes to it."""
+    names, before = sorted(themes), console.theme
+
+    def done(index: int | None) -> None:
+        console.theme = before if index is None else names[index]
+
+    def preview(index: int) -> None:
+        console.theme = names[index]
+
+    lines = theme_lines([themes[name] for name in names], console.showing.look)
+    screen = PickScreen(
+        "THEMES  Enter keeps, Esc puts back",
+        lambda width: lines,
+        palette,
+        start=names.index(before) if before in names else 0,
+        moved=preview,
+    )
+    console.push_screen(screen, done)
 
 
 def theme_lines(themes: Sequence[ThemeFile], look: Look) -> tuple[Line, ...]:
-    """Name and samples of each theme; the screen behind shows the one at the cursor."""
+    """The name of each theme, a line each."""
     return tuple((Span(f" {look.text(theme.name)}"),) for theme in themes)
