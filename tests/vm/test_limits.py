@@ -22,6 +22,7 @@ def causes(vm: Machine, samples: int = 14) -> Counter[str]:
     command = f"{PYTHON} watch tank --json --interval 1 --count {samples}"
     lines = vm.run(command, timeout=samples * 3 + 60).stdout.splitlines()
     found = [json.loads(line)["scan"]["limit"] for line in lines]
+    print(*dict.fromkeys(limit["text"] for limit in found if limit), sep="\n")
     return Counter(limit["cause"] for limit in found if limit and limit["figures"])
 
 
@@ -77,6 +78,7 @@ def test_a_disk_of_few_requests_a_second_is_a_slow_disk(vm: Machine, raidz: Pool
 def test_readers_beside_a_scrub_are_foreground(vm: Machine, mirror: PoolFactory) -> None:
     mirror.slow(0, 1, bps=6 * MEGABYTE)
     vm.run("zfs set primarycache=metadata tank")
+    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")  # or memory answers
     readers = "while :; do dd if=/tank/data of=/dev/null bs=128k status=none; done"
     many = f"for i in 1 2 3 4 5 6; do sh -c {shlex.quote(readers)} & done"
     vm.run(f"({many}) </dev/null >/dev/null 2>&1 & echo started")

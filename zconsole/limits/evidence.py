@@ -12,8 +12,9 @@ from zconsole.model import IoRates, Sample, Scan, Vdev
 from zconsole.topology import Placed
 
 DATA = ("normal", "special", "dedup")
-FOREGROUND = ("sync_r", "sync_w")
-"""Queue classes that only applications use (ZIO_PRIORITY, include/sys/zio_priority.h)."""
+FOREGROUND = ("sync_r", "sync_w", "async_r")
+"""Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
+include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_scan.c)."""
 SCANNING = ("scrub", "rebuild")
 
 
