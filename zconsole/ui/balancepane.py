@@ -54,7 +54,8 @@ def _vdev(vdev: VdevBalance, look: Look, width: int, shares: bool) -> Line:
 
 
 def fill_role(fill: float | None) -> str:
-    """How a bar of this fill is meant: ZFS slows down as a vdev fills: near 97 % only its reserve is left (spa_slop_shift)."""
+    """The role of a bar of this fill: ZFS slows down as a vdev fills, and near 97 % only its
+    reserve is left (spa_slop_shift)."""
     if fill is None or fill < _NEARLY:
         return "bar"
     return "error" if fill >= _FULL else "warning"
