@@ -28,6 +28,7 @@ from zconsole.rebalance.desk import (
     Proposal,
     Root,
     plan_words,
+    quoted,
     run_words,
 )
 from zconsole.sources.host import FileThread
@@ -91,8 +92,9 @@ class LiveDesk:
     """See Desk."""
 
     spawner: Spawner = field(default_factory=ProcessRunner)
-    command: str = "zconsole"
+    command: str = field(default_factory=lambda: own_command(python.argv[0]))
     mounts: Path = MOUNTS
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reading: FileThread = field(default_factory=FileThread)
     _writing: FileThread = field(default_factory=FileThread)
     _reader: JobReader | None = None
@@ -100,7 +102,8 @@ class LiveDesk:
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See Desk.jobs; those of every filesystem for None."""
-        return await self._beside(self._reading, lambda: self._read(pool))
+        async with self._turn:
+            return await self._beside(self._reading, lambda: self._read(pool))
 
     def _read(self, pool: str | None) -> tuple[JobView, ...]:
         if self._reader is None:
@@ -193,6 +196,11 @@ class LiveDesk:
             raise UnavailableError("the journals of the jobs cannot be read now") from error
         except OSError as error:
             raise NotFoundError(f"{error.filename or 'journal'}: {error.strerror}") from error
+
+
+def own_command(program: str) -> str:
+    """What to type for this program: with its path where it is no module of an interpreter."""
+    return quoted(program) if program.endswith("/zconsole") else "zconsole"
 
 
 def any_records() -> bool:

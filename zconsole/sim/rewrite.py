@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zconsole.sim.disk import MIB
+from zconsole.sim import rebuild, scan
+from zconsole.sim.disk import MIB, ONLINE
+from zconsole.sim.emit import pool_state
 from zconsole.sim.flow import Job, Part, emit, solve
 
 if TYPE_CHECKING:
@@ -42,10 +44,39 @@ class Rewrite:
     running: bool = True
     done: float = 0.0
     plans: list[float] = field(default_factory=list)
-    """Bytes each directory has to move, from its size at the start."""
+    """``moved`` of each directory once it is done: what it holds at the start, on top."""
+    paused: bool = False
+    during_scan: bool = True
+    target: float | None = None
+    """Spread at which it ends, a share."""
+    most: float = math.inf
+    """Bytes after which it ends."""
+    floor: float = 0.0
+    """Share of the pool that stays free."""
+    waiting: str = ""
+    """What it waits for now."""
+    why: str = ""
+    """How it ended."""
+    rate: float = 0.0
+    """Bytes/s in the last step."""
 
     def __post_init__(self) -> None:
-        self.plans = [directory.size for directory in self.directories]
+        self.plans = [directory.moved + directory.size for directory in self.directories]
+
+    @property
+    def total(self) -> float:
+        """Bytes it has to move in all."""
+        return self.done + sum(self.left)
+
+    @property
+    def left(self) -> list[float]:
+        """Bytes left of each directory."""
+        pairs = zip(self.directories, self.plans, strict=True)
+        return [plan - directory.moved for directory, plan in pairs]
+
+    def end(self, why: str) -> None:
+        """It is over."""
+        self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
 
 
 def spread_over(pool: PoolState, sizes: dict[str, float], pinned: float = 0.0) -> list[Directory]:
@@ -84,20 +115,58 @@ def advance(pool: PoolState, dt: float) -> None:
     current = pool.rewrite
     if current is None or not current.running:
         return
-    waiting = [
-        (directory, plan - directory.moved)
-        for directory, plan in zip(current.directories, current.plans, strict=True)
-        if plan - directory.moved > 1.0
-    ]
-    if not waiting:
-        current.running = False
+    current.rate = 0.0
+    current.waiting = "" if current.paused else _hindrance(pool, current)
+    if current.paused or current.waiting:
         return
-    directory, left = waiting[0]
+    if why := _over(pool, current):
+        current.end(why)
+        return
+    index = next(i for i, left in enumerate(current.left) if left > 1.0)
+    directory, left = current.directories[index], current.left[index]
     job = Job(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
     solve([job], pool.host)
-    step = move(pool, directory, min(left, job.rate * dt))
+    step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
     current.done += step
+    current.rate = step / dt
     emit(job, step / dt, 0.0)
+
+
+def spread(pool: PoolState) -> float:
+    """The fullest normal-class vdev's fill less the emptiest's."""
+    fills = [top.alloc / top.space for top in pool.normal_tops()]
+    return max(fills) - min(fills)
+
+
+def _over(pool: PoolState, current: Rewrite) -> str:
+    """Why it has come to its end, in the words of the real one; empty when it has not."""
+    if not any(left > 1.0 for left in current.left):
+        return "done"
+    if current.done >= current.most - 1.0:
+        return "byte limit reached"
+    reached = current.target is not None and spread(pool) <= current.target
+    return "target spread reached" if reached else ""
+
+
+def _hindrance(pool: PoolState, current: Rewrite) -> str:
+    """What a job has to wait for; empty when nothing is in its way."""
+    if pool_state(pool) < ONLINE:
+        return f"pool {pool.name} is DEGRADED"
+    if not current.during_scan and (running := scanning(pool)):
+        return f"a {running} is running"
+    tops = pool.normal_tops()
+    free = sum(top.free for top in tops) / sum(top.space for top in tops)
+    return "free space is at the floor" if free <= current.floor else ""
+
+
+def scanning(pool: PoolState) -> str:
+    """The scan that runs now: resilver, scrub or rebuild; empty when none does."""
+    if any(top.rebuild and top.rebuild.state == rebuild.ACTIVE for top in pool.tops):
+        return "rebuild"
+    now = pool.scan
+    if now is None or now.state != scan.SCANNING:
+        return ""
+    return "resilver" if now.function == scan.RESILVER else "scrub"
 
 
 def _parts(pool: PoolState, directory: Directory) -> list[Part]:

@@ -1,0 +1,195 @@
+"""The way through a rebalance: jobs, directories, what for, plan, job; Esc goes one step back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from zconsole.errors import ZconsoleError
+from zconsole.frame import Frame
+from zconsole.rebalance.desk import JobView, Proposal, by_hand
+from zconsole.rebalance.pace import Pace, pace_of
+from zconsole.rebalance.settings import Settings
+from zconsole.ui.actions.ask import AskScreen
+from zconsole.ui.actions.console import ActingConsole
+from zconsole.ui.actions.lines import wrapped
+from zconsole.ui.draw import Line
+from zconsole.ui.rebalance.folders import Folders
+from zconsole.ui.rebalance.folderscreen import FoldersScreen
+from zconsole.ui.rebalance.joblines import Fills
+from zconsole.ui.rebalance.joblist import job_rows
+from zconsole.ui.rebalance.jobscreen import JobScreen
+from zconsole.ui.rebalance.limits import LIMITS, Limit
+from zconsole.ui.rebalance.options import FIXED, PLAN, option_lines, turned
+from zconsole.ui.rebalance.planlines import plan_lines
+from zconsole.ui.rebalance.planscreen import PlanScreen
+from zconsole.ui.rebalance.watch import JobWatch
+from zconsole.ui.screens import PickScreen
+from zconsole.ui.theming import Palette
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceFlow:
+    """Everything behind one key press, on the pool that is shown then."""
+
+    console: ActingConsole
+    watch: JobWatch
+    pool: str
+    palette: Palette
+
+    async def run(self) -> None:
+        """The list of jobs, until it is left. Raises ZconsoleError."""
+        row: int | None = None
+        while True:
+            await self.watch.look(self.pool)
+            jobs = self.watch.jobs.get(self.pool, ())
+            picked = await self.console.push_screen_wait(self._list(row))
+            if picked is None:
+                return
+            row = picked
+            if picked == 0:
+                await self._guarded_new()
+            elif picked <= len(jobs):
+                await self._attach(jobs[picked - 1].job)
+
+    def _list(self, row: int | None) -> PickScreen:
+        look = self.console.showing.look
+
+        def lines(width: int) -> tuple[Line, ...]:
+            return job_rows(self._jobs(), look, width)
+
+        start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
+        title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
+        return PickScreen(title, lines, self.palette, start=start, wide=True)
+
+    def _jobs(self) -> tuple[JobView, ...]:
+        return self.watch.jobs.get(self.pool, ())
+
+    async def _guarded_new(self) -> None:
+        """A new job; what goes wrong on the way is told, and the list comes back."""
+        try:
+            await self._new()
+        except ZconsoleError as error:
+            self.console.notify(str(error), severity="error", markup=False)
+
+    async def _new(self) -> None:
+        desk = self.watch.desk
+        roots = desk.roots(self.pool)
+        if not roots:
+            raise ZconsoleError(f"no dataset of {self.pool} is mounted")
+        folders = Folders(roots)
+        while True:
+            screen = FoldersScreen(
+                self.pool,
+                folders,
+                await desk.explore(),
+                self.console.showing.look,
+                self.palette,
+                self.console.showing.options.clock,
+            )
+            dirs = await self.console.push_screen_wait(screen)
+            if dirs is None:
+                return
+            job = await self._plan(Settings(dirs))
+            if job is not None:
+                await self._attach(job)
+                return
+
+    async def _plan(self, settings: Settings) -> str | None:
+        """Options, then their plan, and back; the job once one is started."""
+        row = PLAN
+        while True:
+            picked = await self.console.push_screen_wait(self._options(settings, row))
+            if picked is None:
+                return None
+            row = picked
+            if picked == PLAN:
+                chosen = await self._confirm(settings)
+                if chosen is not None:
+                    return await self.watch.desk.start(chosen.settings)
+            elif FIXED <= picked < FIXED + len(LIMITS):
+                settings = await self._limited(settings, LIMITS[picked - FIXED])
+            else:
+                settings = turned(settings, picked)
+
+    def _options(self, settings: Settings, row: int) -> PickScreen:
+        look = self.console.showing.look
+        return PickScreen(
+            "REBALANCE  what for, and how far?  Enter changes, Esc goes back",
+            lambda width: option_lines(settings, look, width),
+            self.palette,
+            start=row,
+            wide=True,
+        )
+
+    async def _limited(self, settings: Settings, limit: Limit) -> Settings:
+        look, width = self.console.showing.look, self.console.size.width
+        lines = tuple(wrapped(limit.question, "dim", look, width))
+        asking = AskScreen(limit.label.upper(), lines, self.palette)
+        answer = await self.console.push_screen_wait(asking)
+        if answer is None:
+            return settings
+        try:
+            value = limit.value(answer)
+        except ZconsoleError as error:
+            self.console.notify(str(error), severity="error", markup=False)
+            return settings
+        return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
+
+    async def _confirm(self, settings: Settings) -> Proposal | None:
+        console, desk = self.console, self.watch.desk
+        look, denied = console.showing.look, console.denied
+
+        def body(proposal: Proposal, width: int) -> tuple[Line, ...]:
+            command = by_hand(desk, settings)
+            return plan_lines(proposal, self._pace(proposal), command, denied, look, width)
+
+        clock = console.showing.options.clock
+        screen = PlanScreen(desk.plan(settings), body, denied, look, self.palette, clock)
+        return await console.push_screen_wait(screen)
+
+    def _pace(self, proposal: Proposal) -> Pace | None:
+        frame = self._frame()
+        return pace_of(proposal, self._jobs(), scan_pace(frame) if frame else None)
+
+    async def _attach(self, job: str) -> None:
+        console = self.console
+        screen = JobScreen(
+            self.pool,
+            job,
+            self.watch,
+            self._fills,
+            self._now,
+            lambda: console.denied,
+            console.showing.look,
+            self.palette,
+        )
+        await console.push_screen_wait(screen)
+
+    def _frame(self) -> Frame | None:
+        frames = self.console.showing.frames
+        return next((frame for frame in frames if frame.pool == self.pool), None)
+
+    def _fills(self) -> Fills:
+        frame = self._frame()
+        return {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
+
+    def _now(self) -> float:
+        frame = self._frame()
+        return frame.t if frame else 0.0
+
+
+def _first(jobs: tuple[JobView, ...]) -> int:
+    """Where the cursor begins: on a job at work or interrupted, else on a new one."""
+    return next((i + 1 for i, job in enumerate(jobs) if job.live or job.interrupted), 0)
+
+
+def scan_pace(frame: Frame) -> float | None:
+    """Mean allocated bytes/s of the newest scan that ended and took long enough to tell."""
+    for view in frame.scans:
+        scan = view.scan
+        if scan.state != "finished" or scan.start is None or scan.end is None:
+            continue
+        took, issued = scan.end - scan.start, scan.issued_bytes or scan.scanned_bytes
+        if took >= 10 and issued:
+            return issued / took
+    return None

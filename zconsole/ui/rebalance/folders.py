@@ -1,0 +1,151 @@
+"""The directory tree to choose from: what is listed, measured, open and marked. No drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.desk import Listing, Measured, Root
+
+PATIENCE = 10.0
+"""Seconds after which a directory that was asked for is said not to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRow:
+    """One line of the tree."""
+
+    path: str
+    name: str
+    depth: int
+    mark: str
+    """``x`` marked, ``-`` inside a marked one, ``+`` with a marked one inside, or blank."""
+    open: bool
+    dataset: str = ""
+    """Of a mountpoint whose name does not say it."""
+    size: Measured | None = None
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Folders:
+    """The tree under the mountpoints of a pool. Times are seconds of one clock."""
+
+    roots: tuple[Root, ...]
+    listed: dict[str, Listing] = field(default_factory=dict)
+    sizes: dict[str, Measured] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+    marked: dict[str, None] = field(default_factory=dict)
+    """The chosen directories, in the order they were marked."""
+    asked: dict[str, float] = field(default_factory=dict)
+
+    def take(self, answer: Listing | Measured) -> None:
+        """Note what an explorer found."""
+        if isinstance(answer, Listing):
+            self.listed[answer.path] = answer
+        else:
+            self.sizes[answer.path] = answer
+
+    def open(self, path: str, now: float) -> bool:
+        """Unfold a directory; whether it still has to be asked for."""
+        self.opened.add(path)
+        if path in self.asked:
+            return False
+        self.asked[path] = now
+        return True
+
+    def close(self, path: str) -> str:
+        """Fold a directory, or, where it is folded, the one it is in; returns which."""
+        if path not in self.opened:
+            path = next((p for p in self._above(path) if p in self.opened), path)
+        self.opened.discard(path)
+        return path
+
+    def mark(self, path: str) -> str:
+        """Mark or unmark a directory; returns why it cannot be, else nothing."""
+        if path in self.marked:
+            del self.marked[path]
+            return ""
+        home = self._root(path)
+        for other in [p for p in self.marked if inside(path, p) or inside(p, path)]:
+            if self._root(other) != home:
+                upper, lower = sorted((path, other), key=len)
+                return f"{lower} is a dataset inside {upper}: a job of its own each"
+            if inside(path, other):
+                return f"{other}, which it is in, is marked"
+            del self.marked[other]
+        self.marked[path] = None
+        return ""
+
+    def rows(self, now: float) -> tuple[FolderRow, ...]:
+        """The lines to show, in order."""
+        return tuple(self._rows(now))
+
+    def marked_bytes(self) -> tuple[int, bool]:
+        """What is marked holds, as far as it is known, and whether that is all."""
+        found = [self.sizes.get(path) for path in self.marked]
+        size = sum(entry.bytes or 0 for entry in found if entry is not None)
+        return size, all(entry is not None and entry.done for entry in found)
+
+    def _rows(self, now: float) -> Iterator[FolderRow]:
+        for root in self.roots:
+            dataset = "" if root.dataset == root.path.strip("/") else root.dataset
+            yield self._row(root.path, root.path, 0, now, dataset)
+            yield from self._below(root.path, 1, now)
+
+    def _below(self, path: str, depth: int, now: float) -> Iterator[FolderRow]:
+        if path not in self.opened or path not in self.listed:
+            return
+        for name in self.listed[path].names:
+            child = join(path, name)
+            yield self._row(child, name, depth, now)
+            yield from self._below(child, depth + 1, now)
+
+    def _row(self, path: str, name: str, depth: int, now: float, dataset: str = "") -> FolderRow:
+        is_open = path in self.opened
+        return FolderRow(
+            path,
+            name,
+            depth,
+            self._mark(path),
+            is_open,
+            dataset,
+            self.sizes.get(path),
+            self._problem(path, now) if is_open else "",
+        )
+
+    def _problem(self, path: str, now: float) -> str:
+        listing = self.listed.get(path)
+        if listing is None:
+            late = now - self.asked.get(path, now) >= PATIENCE
+            return "does not answer" if late else "looking…"
+        return listing.problem or ("" if listing.names else "no directories inside")
+
+    def _mark(self, path: str) -> str:
+        if path in self.marked:
+            return "x"
+        home = self._root(path)
+        near = [p for p in self.marked if self._root(p) == home]
+        if any(inside(path, p) for p in near):
+            return "-"
+        return "+" if any(inside(p, path) for p in near) else " "
+
+    def _root(self, path: str) -> str:
+        """The mountpoint a path belongs to: the longest that it is, or is in."""
+        homes = [r.path for r in self.roots if path == r.path or inside(path, r.path)]
+        return max(homes, key=len, default="")
+
+    def _above(self, path: str) -> Iterator[str]:
+        while "/" in path.strip("/"):
+            path = path.rpartition("/")[0]
+            yield path
+
+
+def inside(path: str, other: str) -> bool:
+    """Whether a path lies in another directory."""
+    return path != other and path.startswith(other.rstrip("/") + "/")
+
+
+def join(path: str, name: str) -> str:
+    """The path of a name in a directory."""
+    return f"{path.rstrip('/')}/{name}"

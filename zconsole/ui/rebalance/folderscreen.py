@@ -1,0 +1,213 @@
+"""The screen to choose directories on: a tree that fills with sizes while it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.timer import Timer
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.desk import Explorer
+from zconsole.ui.bars import bar
+from zconsole.ui.draw import Line, Span, fit, width_of
+from zconsole.ui.linesview import LinesView
+from zconsole.ui.look import Look, count
+from zconsole.ui.names import middle
+from zconsole.ui.rebalance.folders import FolderRow, Folders
+from zconsole.ui.screens import PickView, no_preview
+from zconsole.ui.theming import Palette
+
+HINT = "Space marks  Right opens  Left closes  Enter goes on  Esc leaves"
+_GAP = 0.2
+"""Seconds between two paintings while sizes come in."""
+_BAR = 10
+_BARS_FROM = 70
+
+
+class FoldersScreen(Screen[tuple[str, ...] | None]):
+    """Returns the directories chosen; None when left."""
+
+    CSS_PATH = "rebalance.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave_tree", show=False),
+        Binding("space", "mark", show=False),
+        Binding("right,l", "unfold", show=False),
+        Binding("left,h", "fold_up", show=False),
+        Binding("enter", "go_on", show=False),
+    ]
+
+    def __init__(
+        self,
+        pool: str,
+        folders: Folders,
+        explorer: Explorer,
+        look: Look,
+        palette: Palette,
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._pool = pool
+        self._folders = folders
+        self._explorer = explorer
+        self._look = look
+        self._palette = palette
+        self._clock = clock
+        self._rows: tuple[FolderRow, ...] = ()
+        self._timer: Timer | None = None
+        self._said = ""
+
+    def compose(self) -> ComposeResult:
+        """The tree, and what is marked."""
+        yield PickView(0, no_preview)
+        yield LinesView(id="hint")
+
+    @property
+    def view(self) -> PickView:
+        """The tree."""
+        return self.query_one(PickView)
+
+    def on_mount(self) -> None:
+        """Draw, and ask for the mountpoints."""
+        for view in self.query(LinesView):
+            view.dress(self._palette)
+        self.view.focus()
+        for root in self._folders.roots:
+            self._explorer.used(root.path)
+        for path in self._folders.opened:
+            self._explorer.open(path)
+        if len(self._folders.roots) == 1:
+            self._unfold(self._folders.roots[0].path)
+        self.run_worker(self._listen(), group="explore", exit_on_error=False)
+        self.set_interval(1.0, self.fill)
+        self.fill()
+
+    def on_unmount(self) -> None:
+        """Nobody is interested any more."""
+        self._explorer.close()
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self.fill()
+
+    async def _listen(self) -> None:
+        try:
+            while (answer := await self._explorer.next()) is not None:
+                self._folders.take(answer)
+                if self._timer is None:
+                    self._timer = self.set_timer(_GAP, self.fill)
+        except ZconsoleError as error:
+            self._said = str(error)
+            self.fill()
+
+    def fill(self) -> None:
+        """Draw what is known now; the cursor stays on its directory."""
+        self._timer = None
+        here = self._at_cursor()
+        self._rows = self._folders.rows(self._clock())
+        if here is not None:
+            paths = [row.path for row in self._rows]
+            self.view.cursor = paths.index(here) if here in paths else 0
+        width = self.app.size.width
+        pool = self._look.text(self._pool)
+        title = f" REBALANCE {pool}: which directories?"
+        self.view.show(folder_lines(self._rows, self._look, width), (Span(title, "title"),))
+        self.query_one("#hint", LinesView).show((self._hint(),))
+
+    def _hint(self) -> Line:
+        if self._said:
+            return (Span(f" {self._look.text(self._said)}", "warning"),)
+        marked = self._folders.marked
+        if not marked:
+            return (Span(f" {HINT}", "dim"),)
+        size, whole = self._folders.marked_bytes()
+        text = f" {len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}  "
+        return (Span(text, "accent"), Span(HINT, "dim"))
+
+    def _at_cursor(self) -> str | None:
+        index = self.view.cursor
+        return self._rows[index].path if index < len(self._rows) else None
+
+    def _unfold(self, path: str) -> None:
+        if self._folders.open(path, self._clock()):
+            self._explorer.open(path)
+
+    # Keys
+
+    def action_mark(self) -> None:
+        """Mark the directory at the cursor, or unmark it, and go on to the next."""
+        if path := self._at_cursor():
+            self._said = self._folders.mark(path)
+            if not self._said:
+                self.view.move(1)
+            self.fill()
+
+    def action_unfold(self) -> None:
+        """Show the directories inside."""
+        if path := self._at_cursor():
+            self._unfold(path)
+            self.fill()
+
+    def action_fold_up(self) -> None:
+        """Fold the directory, or the one it is in."""
+        if path := self._at_cursor():
+            closed = self._folders.close(path)
+            self._rows = self._folders.rows(self._clock())
+            self.view.cursor = [row.path for row in self._rows].index(closed)
+            self.fill()
+
+    def action_go_on(self) -> None:
+        """These, or the one at the cursor where none is marked."""
+        here = self._at_cursor()
+        chosen = tuple(self._folders.marked) or ((here,) if here else ())
+        if chosen:
+            self.dismiss(chosen)
+
+    def action_leave_tree(self) -> None:
+        """None of them."""
+        self.dismiss(None)
+
+
+def folder_lines(rows: Sequence[FolderRow], look: Look, width: int) -> tuple[Line, ...]:
+    """A line a directory: mark, size, files, its share of the largest beside it, name."""
+    largest = dict(_largest(rows))
+    return tuple(_folder(row, largest, look, width) for row in rows)
+
+
+def _largest(rows: Sequence[FolderRow]) -> Iterator[tuple[str, int]]:
+    """The largest size beside each directory, by the path they are all in."""
+    ordered = sorted(rows, key=_parent)
+    for parent, beside in groupby(ordered, _parent):
+        yield parent, max((row.size.bytes or 0 if row.size else 0 for row in beside), default=0)
+
+
+def _parent(row: FolderRow) -> str:
+    return row.path.rpartition("/")[0] if row.depth else ""
+
+
+def _folder(row: FolderRow, largest: Mapping[str, int], look: Look, width: int) -> Line:
+    size = row.size
+    known = size is not None and size.bytes is not None
+    figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""
+    files = count(size.files, "") if size is not None and size.files else ""
+    head: list[Span] = [
+        Span(f" [{row.mark}]", "accent" if row.mark == "x" else "dim"),
+        Span(f" {fit(figure, look.number + 1, right=True)}"),
+        Span(f" {fit(files, 5, right=True)} ", "dim"),
+    ]
+    if width >= _BARS_FROM:
+        most = largest.get(_parent(row), 0)
+        share = (size.bytes or 0) / most if known and size and most else 0.0
+        head += [*bar(share, _BAR, look.glyphs), Span(" ")]
+    glyphs = look.glyphs
+    fold = glyphs.sorted if row.open else glyphs.folded
+    tail = "  ".join(filter(None, (look.text(row.dataset), look.text(row.problem))))
+    lead = f"{'  ' * row.depth}{fold} "
+    room = max(4, width - width_of(head) - len(lead) - (len(tail) + 2 if tail else 0) - 1)
+    role = "bold" if row.mark in "x-" else ""
+    name = middle(look.text(row.name), room, glyphs.ellipsis)
+    return (*head, Span(lead, "dim"), Span(name, role), Span(f"  {tail}" if tail else "", "dim"))

@@ -1,0 +1,151 @@
+"""A job as lines: how far, how fast, what it is at, what it moved from vdev to vdev, what not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from zconsole import units
+from zconsole.rebalance.desk import JobView
+from zconsole.ui.bars import bar
+from zconsole.ui.draw import Line, Span, crop, fit, joined
+from zconsole.ui.look import Look, percent
+from zconsole.ui.names import middle
+from zconsole.ui.rebalance.joblist import ROLES, WORDS
+from zconsole.ui.rebalance.limits import LIMITS
+
+_NAME = 12
+_DAYS = 14
+"""Days shown, the newest."""
+
+Fills = Mapping[str, float | None]
+"""Fill of every vdev now, 0…1."""
+
+
+def job_title(job: JobView, look: Look) -> Line:
+    """Which job, and what of."""
+    dirs = "  ".join(look.text(path) for path in job.settings.dirs)
+    return (Span(f" REBALANCE {job.job}  {job.engine}  {dirs}", "title"),)
+
+
+def job_lines(job: JobView, now: float, fills: Fills, look: Look, width: int) -> Sequence[Line]:
+    """Everything there is to see of a job; ``now`` in epoch seconds."""
+    lines = [
+        *_progress(job, look, width),
+        *_pace(job, now, look, width),
+        *_current(job, look, width),
+        *_moved(job, fills, look, width),
+        *_left_out("Skipped", "warning", job.skipped, look, width),
+        *_left_out("Failed", "error", job.failed, look, width),
+        *_days(job, look, width),
+        *_notes(job, look),
+    ]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _progress(job: JobView, look: Look, width: int) -> Iterator[Line]:
+    word = WORDS.get(job.state, job.state)
+    known = job.bytes_total is not None
+    done = f"{look.size(job.bytes_done)} of {look.size(job.bytes_total)}" if known else ""
+    tail = f"  {done} "
+    head = (
+        Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
+        Span(f"{percent(job.share):>7}  "),
+    )
+    room = max(0, width - 22 - len(tail))
+    yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
+    if job.why and job.why != word:
+        yield (Span(f" {look.text(job.why)}", ROLES.get(job.state, "")),)
+
+
+def _pace(job: JobView, now: float, look: Look, width: int) -> Iterator[Line]:
+    parts: list[Line] = []
+    if job.live:
+        parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
+        parts.append(_eta(job, now, look))
+    if job.files_total is not None:
+        parts.append((Span(f"{job.files_done} of {job.files_total} files"),))
+    set_ones = [limit for limit in LIMITS if getattr(job.limits, limit.name) is not None]
+    for limit in set_ones:
+        label = f"{limit.label[0].lower()}{limit.label[1:]} "
+        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "accent")))
+    yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
+
+
+def _eta(job: JobView, now: float, look: Look) -> Line:
+    if job.eta_seconds is None:
+        return (Span("ETA ", "dim"), Span("none yet"))
+    return (
+        Span("ETA ", "dim"),
+        Span(units.duration(job.eta_seconds), "bold"),
+        Span(f"  {look.when(now + job.eta_seconds, now)}"),
+    )
+
+
+def _current(job: JobView, look: Look, width: int) -> Iterator[Line]:
+    if job.current and job.live:
+        path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
+        yield (Span(" now  ", "dim"), Span(path))
+
+
+def _moved(job: JobView, fills: Fills, look: Look, width: int) -> Iterator[Line]:
+    """A bar for the fill of every vdev now, with what it was and how far it went."""
+    if not job.before:
+        return
+    known = [fills.get(name) for name in job.before]
+    spread = max(job.before.values()) - min(job.before.values())
+    head = f" Vdevs  spread {percent(spread)} at the beginning"
+    if all(fill is not None for fill in known):
+        present = [fill for fill in known if fill is not None]
+        head += f", {percent(max(present) - min(present))} now"
+    yield (Span(head, "bold"),)
+    room = max(4, width - _NAME - 34)
+    for name, before in job.before.items():
+        now = fills.get(name)
+        change = "" if now is None else f"{(now - before) * 100:+.1f}"
+        yield (
+            Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
+            *bar(before if now is None else now, room, look.glyphs),
+            Span(f" {percent(now):>8}"),
+            Span(f"  was {percent(before):>7}", "dim"),
+            Span(f" {change:>6}"),
+        )
+
+
+def _left_out(
+    word: str, role: str, reasons: Mapping[str, int], look: Look, width: int
+) -> Iterator[Line]:
+    total = sum(reasons.values())
+    if not total:
+        return
+    ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
+    parts: list[Line] = [(Span(f"{n} {look.text(why)}", role),) for why, n in ordered]
+    head = f" {word} {total}: "
+    for index, line in enumerate(joined(parts, ", ", width - len(head) - 1)):
+        yield (Span(head if not index else " " * len(head), "bold"), *line)
+
+
+def _days(job: JobView, look: Look, width: int) -> Iterator[Line]:
+    if not job.days:
+        return
+    titles = ("Day", "moved", "files", "spread", "free", "ETA")
+    sizes = (12, 8, 9, 9, 8, 8)
+    yield (Span(" " + "".join(map(_cell, titles, sizes)), "bold"),)
+    for day in job.days[-_DAYS:]:
+        cells = (
+            look.text(str(day.get("day", ""))),
+            look.size(day.get("moved_bytes")),
+            str(day.get("files_done", "-")),
+            percent(day.get("spread")),
+            look.size(day.get("free_bytes")),
+            units.duration(day.get("eta_seconds")),
+        )
+        yield (Span(" " + "".join(map(_cell, cells, sizes))),)
+
+
+def _cell(text: str, size: int) -> str:
+    return fit(text, size, right=size != 12)
+
+
+def _notes(job: JobView, look: Look) -> Iterator[Line]:
+    for note in job.notes:
+        yield (Span(f" {look.text(note)}", "warning"),)

@@ -1,0 +1,123 @@
+"""The limits of a job as people write them: asked for, understood, shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.pacing import window_gate
+from zconsole.rebalance.plan import FLOOR
+from zconsole.rebalance.settings import Limits
+from zconsole.ui.look import Look, percent
+from zconsole.units import latency, parse_size
+
+NONE = ("none", "off", "-", "0")
+"""Answers that take a limit away."""
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%?")
+_WAIT = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit: its name in the settings, and its words."""
+
+    name: str
+    label: str
+    question: str
+    read: Callable[[str], Any]
+    """The value of an answer. Raises ZconsoleError."""
+    show: Callable[[Look, Any], str]
+    unset: str = "none"
+
+    def shown(self, limits: Limits, look: Look) -> str:
+        """The present value, for people."""
+        value = getattr(limits, self.name)
+        return self.unset if value is None else look.text(self.show(look, value))
+
+    def value(self, answer: str) -> Any:
+        """The value of an answer, None for no limit. Raises ZconsoleError."""
+        return None if answer.strip().lower() in NONE else self.read(answer.strip())
+
+
+def _share(answer: str) -> float:
+    match = _PERCENT.fullmatch(answer)
+    if match is None or float(match[1]) > 100:
+        raise ZconsoleError(f"{answer}: not a percentage from 0 to 100")
+    return float(match[1]) / 100
+
+
+def _bytes(answer: str) -> int:
+    value = parse_size(answer.upper().removesuffix("/S"))
+    if not value:
+        raise ZconsoleError(f"{answer}: not a size such as 200M")
+    return value
+
+
+def _wait(answer: str) -> float:
+    match = _WAIT.fullmatch(answer)
+    if match is None or not float(match[1]):
+        raise ZconsoleError(f"{answer}: not a time such as 50ms")
+    return float(match[1]) / (1 if match[2] == "s" else 1000)
+
+
+def _window(answer: str) -> str:
+    try:
+        window_gate(answer, lambda: 0)
+    except ValueError as error:
+        raise ZconsoleError(f"{answer}: not a time of the day such as 22:00-06:00") from error
+    return answer
+
+
+RATE = Limit(
+    "rate",
+    "Rate limit",
+    "bytes a second, 200M for instance; none for no limit",
+    _bytes,
+    lambda look, value: look.rate(value),
+)
+TARGET = Limit(
+    "until_spread",
+    "Stop at a spread of",
+    "percent between the fullest and the emptiest vdev, 5 for instance; none moves everything",
+    _share,
+    lambda look, value: percent(value),
+    unset="none: move everything",
+)
+MIN_FREE = Limit(
+    "min_free",
+    "Keep free",
+    f"percent of the pool, {FLOOR * 100:g} unless told otherwise",
+    _share,
+    lambda look, value: percent(value),
+    unset=percent(FLOOR),
+)
+LIMITS = (
+    TARGET,
+    RATE,
+    Limit(
+        "max_latency",
+        "Back off above a wait of",
+        "what other work may wait for a disk, 50ms for instance; none for no limit",
+        _wait,
+        lambda look, value: latency(value),
+    ),
+    MIN_FREE,
+    Limit(
+        "max_bytes",
+        "Move at most",
+        "bytes, 2T for instance; none for no limit",
+        _bytes,
+        lambda look, value: look.size(value),
+    ),
+    Limit(
+        "window",
+        "Only between",
+        "times of the day, 22:00-06:00 for instance; none for all day",
+        _window,
+        lambda look, value: str(value),
+        unset="all day",
+    ),
+)
