@@ -70,7 +70,7 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    lines = [_ANSI.sub("", line).rstrip("\r\f") for line in unspaced(text).split("\n")]
+    lines = [line.rstrip("\r\f") for line in unspaced(text).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
     if not blocks and not text.strip().startswith(("no pools available", "all pools are healthy")):
         raise NotUnderstoodError("not `zpool status` output")
@@ -90,7 +90,9 @@ def _means_a_pool(block: _Block) -> bool:
 def _blocks(lines: list[str]) -> list[_Block]:
     blocks, current = [_Block()], None
     blank = True
-    for line in lines:
+    for written in lines:
+        # zpool never colours the names of damaged files: those escapes are their own.
+        line = written if _is_listing(current) else _ANSI.sub("", written)
         found = _tag_of(line, current, blank)
         if found is not None:
             if found.tag == "pool":
@@ -117,14 +119,20 @@ def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section 
     in_table = current is not None and current.tag == "config" and not current.indent
     if in_table and line.startswith("\t"):
         return None  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
-    listing = current is not None and current.tag == "errors" and len(current.lines) > 1
-    if current is not None and listing and _FILES_FOLLOW in current.lines[0]:
+    if current is not None and _is_listing(current):
         # Names of damaged files may look like tags; only a new pool ends their list.
         if match[2] == "errors" and indent <= current.indent:
             return _Section(match[2], indent, [match[3]])
         if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not after_blank:
             return None
     return _Section(match[2], indent, [match[3]])
+
+
+def _is_listing(section: _Section | None) -> bool:
+    """Whether names of damaged files have begun."""
+    if section is None or section.tag != "errors" or len(section.lines) < 2:
+        return False
+    return _FILES_FOLLOW in section.lines[0]
 
 
 def _pool(block: _Block, zone: tzinfo) -> Pool:
@@ -186,11 +194,14 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
 
 def _listed(section: _Section) -> tuple[str, ...]:
     """The indented names below the heading, with blanks that belong to a name kept."""
-    entries = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
-    entries = [line for line in entries if line.strip() and line[:1] == " "]
-    if not entries:
+    lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
+    starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
+    if not starts:
         return ()
     usual = section.indent + _ENTRY_INDENT
-    least = min(len(line) - len(line.lstrip(" ")) for line in entries)
+    least = min(len(lines[i]) - len(lines[i].lstrip(" ")) for i in starts)
     cut = usual if least >= usual else least
-    return tuple(line[cut:] for line in entries)
+    # What stands between two names is the rest of one that has a newline in it.
+    ends = [*starts[1:], starts[-1] + 1]
+    spans = zip(starts, ends, strict=True)
+    return tuple("\n".join(lines[start:end])[cut:].rstrip("\n") for start, end in spans)

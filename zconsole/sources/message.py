@@ -7,6 +7,7 @@ every sample.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from zconsole.decode import decode
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Sample
+from zconsole.raw import Raw
 from zconsole.sources.commands import Commands, has_json
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import DeadlineError, Runner
@@ -94,12 +96,7 @@ class MessageKeeper:
 
 async def _fetch(commands: Commands, pool: str, as_json: bool) -> Mapping[str, Any] | None:
     """One ``zpool status -v``, through the one decoder, as the raw form's ``message``."""
-    if as_json:
-        document = await commands.document("zpool", "status", "-jvP", "--json-int", pool)
-        samples = decode({"t": 0.0, "status": document})
-    else:
-        text = await commands.output("zpool", "status", "-v", pool)
-        samples = decode({"t": 0.0, "text": text}, UTC)
+    samples = decode(await _status(commands, pool, as_json), UTC)
     for sample in samples:
         if isinstance(sample, Sample) and sample.pool.name == pool:
             found = sample.pool
@@ -111,3 +108,16 @@ async def _fetch(commands: Commands, pool: str, as_json: bool) -> Mapping[str, A
                 "errors": errors,
             }
     return None
+
+
+async def _status(commands: Commands, pool: str, as_json: bool) -> Raw:
+    """What zpool prints with the names of damaged files.
+
+    Its JSON ends amid a name that is not UTF-8 (nvlist_print_json_string in
+    lib/libnvpair/libnvpair_json.c, 2.3.9); its text does not.
+    """
+    if as_json:
+        with contextlib.suppress(ReadFailedError):
+            words = ("zpool", "status", "-jvP", "--json-int", pool)
+            return {"t": 0.0, "status": await commands.document(*words)}
+    return {"t": 0.0, "text": await commands.output("zpool", "status", "-v", pool)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
@@ -28,6 +29,9 @@ CLOCKS = Clocks()
 _ROW = re.compile(r"\t( *)(\S.*?)(?:  +\S.*)?\s*")
 
 
+STATUS = ("zpool", "status", "-jP", "--json-int", "-t", "-i")
+
+
 class JsonReader:
     """``zpool status -jP --json-int`` a sample, ``zpool iostat`` running beside it."""
 
@@ -49,11 +53,7 @@ class JsonReader:
             argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
             state = self._pools[pool] = _JsonPool(Follower(self._spawner, argv, timed=True))
         commands = Commands(self._runner, deadline)
-        verbose = ("-v",) if 0 < state.errors <= MANY_ERRORS else ()
-        status = await commands.document(
-            *("zpool", "status", "-jP", "--json-int", "-t", "-i", *verbose, pool)
-        )
-        state.errors = _error_count(status, pool)
+        status = await state.status(commands, pool)
         await state.refresh(commands, status, pool, self._clocks.steady())
         found: dict[str, Any] = {"status": status, "names": state.names, "list": state.listing}
         found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
@@ -70,11 +70,24 @@ class _JsonPool:
 
     def __init__(self, iostat: Follower) -> None:
         self.iostat = iostat
-        self.errors = 0
+        self._errors = 0
         self.names: Mapping[str, str] = {}
         self.listing: Mapping[str, Any] = {}
         self._listed = float("-inf")
         self._leaves: tuple[str, ...] | None = None
+
+    async def status(self, commands: Commands, pool: str) -> Mapping[str, Any]:
+        """``zpool status``, with the names of damaged files where there are a few.
+
+        Without them where one is not UTF-8: zpool's JSON ends amid such a name.
+        """
+        found = await _with_names(commands, pool) if _are_few(self._errors) else None
+        if found is None:
+            found = await commands.document(*STATUS, pool)
+            if not self._errors and _are_few(_error_count(found, pool)):
+                found = await _with_names(commands, pool) or found
+        self._errors = _error_count(found, pool)
+        return found
 
     async def refresh(
         self, commands: Commands, status: Mapping[str, Any], pool: str, now: float
@@ -88,6 +101,17 @@ class _JsonPool:
         if now - self._listed >= LIST_EVERY:
             self.listing = await commands.document("zpool", "list", "-vjP", "--json-int", pool)
             self._listed = now
+
+
+def _are_few(errors: int) -> bool:
+    return 0 < errors <= MANY_ERRORS
+
+
+async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None:
+    """``zpool status`` with the names of damaged files; None where that is no JSON."""
+    with contextlib.suppress(ReadFailedError):
+        return await commands.document(*STATUS, "-v", pool)
+    return None
 
 
 def _error_count(status: Mapping[str, Any], pool: str) -> int:

@@ -135,6 +135,11 @@ class TestErrors:
         assert found.errors == names
         assert found.error_count == len(names)
 
+    def test_names_with_newlines_and_escapes_as_zpool_prints_them(self) -> None:
+        names = ("/tank/odd/new\nline", "/tank/odd/\x1b[31mred", "/tank/odd/tab\there", "/tank/b")
+        text = self.LISTED + "".join(f"        {name}\n" for name in names)
+        assert pool(text + "root@zcvm:~# \n").errors == names
+
     def test_a_next_pool_ends_the_list(self) -> None:
         first = self.LISTED + "        /tank/a\n"
         pools = pools_of(f"{first}\n{HEAD.replace('tank', 'zwei')}{TABLE}", UTC)

@@ -75,6 +75,16 @@ async def test_names_of_damaged_files_are_asked_for_when_there_are_few(errors, v
     assert ("-v" in last) is verbose
 
 
+async def test_json_cut_off_amid_a_name_is_asked_for_without_names():
+    runner = json_runner(error_count=3)
+    names = ("zpool", "status", "-jP", "--json-int", "-t", "-i", "-v")
+    runner.answers[names] = printed('{"pools": {"tank": {"errlist": ["/tank/bad-')
+    reader = JsonReader(runner, FakeSpawner({}), 1.0)
+    for _ in range(2):
+        found = await reader.read("tank", 5)
+        assert found["status"]["pools"]["tank"]["error_count"] == 3
+
+
 async def test_text_pairs_paths_with_names_and_asks_again_when_rows_change():
     runner = CannedRunner(
         {
@@ -177,6 +187,14 @@ class TestMessage:
         keeper.newest({**CONFIG, "error_count": 1})
         await settle()
         assert len(runner.asked) == 2
+
+    async def test_text_is_asked_for_where_a_name_cuts_the_json_off(self):
+        listed = "errors: Permanent errors have been detected in the following files:\n\n"
+        text = TEXT.replace("errors: No known data errors\n", listed + "        /tank/bad-\udcff\n")
+        keeper, runner = self.keeper(printed(self.STATUS[:-9]))
+        runner.answers["zpool", "status", "-v"] = printed(text)
+        await keeper.first(5)
+        assert keeper.newest(CONFIG)["errors"] == ["/tank/bad-\udcff"]
 
     @pytest.mark.parametrize("answer", [printed("junk"), printed("", 1, "no"), printed("{}")])
     async def test_a_failing_command_is_no_message(self, answer):
