@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
-from zconsole.actions.kit import live_kit
 from zconsole.commands import live, status
 from zconsole.commands.remote import fleet_of
 from zconsole.commands.terminal import has_terminal, open_console
@@ -19,6 +20,9 @@ from zconsole.ui.feed import Feed
 from zconsole.units import clean
 from zconsole.vigil.arguments import wake_of
 from zconsole.vigil.feed import WakefulFeed
+
+if TYPE_CHECKING:
+    from zconsole.actions.kit import Kit
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,11 +40,17 @@ def _live(args: argparse.Namespace) -> int:
         feed = _feed(args, stack)
         if wake is not None:
             feed = WakefulFeed(feed, wake)
-        kit = live_kit(args.read_only) if args.host is None else None
-        code = open_console(args, feed, None, host=args.host, kit=kit)
+        make_kit = partial(_kit, args.read_only) if args.host is None else None
+        code = open_console(args, feed, None, host=args.host, make_kit=make_kit, past=live.past)
     for complaint in dict.fromkeys(complaints):
         print(f"zconsole: {clean(complaint)}", file=sys.stderr)
     return code
+
+
+def _kit(read_only: bool) -> Kit:
+    from zconsole.actions.kit import live_kit
+
+    return live_kit(read_only)
 
 
 def _feed(args: argparse.Namespace, stack: contextlib.ExitStack) -> Feed:
@@ -50,4 +60,5 @@ def _feed(args: argparse.Namespace, stack: contextlib.ExitStack) -> Feed:
         sockets = stack.enter_context(socket_directory())
         fleet = fleet_of(args.host, args.pools, args.interval, sockets)
         return FleetFeed(fleet, args.interval)
-    return SessionFeed(LiveSource(args.pools), live.session(), args.interval, machine_details)
+    source = LiveSource(args.pools)
+    return SessionFeed(source, live.session(), args.interval, machine_details, live.signs())

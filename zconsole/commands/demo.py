@@ -5,14 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
+from typing import TYPE_CHECKING
 
 from zconsole.commands import common
 from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, UsageError
+from zconsole.errorwatch.signs import SignWatch
 from zconsole.feed import SessionFeed
 from zconsole.session import Session
 from zconsole.sim import scenarios
+from zconsole.sim.signs import signs_of
 from zconsole.sim.source import SimulatedSource, samples
+
+if TYPE_CHECKING:
+    from zconsole.actions.kit import Kit
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,12 +56,16 @@ async def _report(args: argparse.Namespace) -> int:
 
 
 def _console(args: argparse.Namespace) -> int:
-    # Only here: what acts is of no use to --json, whose start it would double.
-    from zconsole.actions.simulated import simulated_kit
-
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
     session = Session(flags=source.capabilities.flags)
-    feed = SessionFeed(source, session, args.interval)
-    return open_console(args, feed, None, host="demo", kit=simulated_kit(source.world))
+    signs = SignWatch(partial(signs_of, source.world))
+    feed = SessionFeed(source, session, args.interval, signs=signs)
+
+    def kit() -> Kit:
+        from zconsole.actions.simulated import simulated_kit
+
+        return simulated_kit(source.world)
+
+    return open_console(args, feed, None, host="demo", make_kit=kit)

@@ -6,11 +6,12 @@ import argparse
 import os
 import socket
 import sys
+from collections.abc import Callable
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from zconsole.ui.app import run_console
-from zconsole.ui.feed import ConsoleOptions, Feed
+from zconsole.ui.feed import ConsoleOptions, Feed, Past, no_past
 
 if TYPE_CHECKING:
     from zconsole.actions.kit import Kit
@@ -26,9 +27,13 @@ def open_console(
     feed: Feed,
     zone: tzinfo | None,
     host: str | None = None,
-    kit: Kit | None = None,
+    make_kit: Callable[[], Kit] | None = None,
+    past: Past = no_past,
 ) -> int:
-    """Run the console over a feed until the operator quits; returns its exit code."""
+    """Run the console over a feed until the operator quits; returns its exit code.
+
+    Without ``make_kit`` nothing can be changed through it.
+    """
     options = ConsoleOptions(
         host=socket.gethostname() if host is None else host,
         theme=args.theme,
@@ -36,5 +41,6 @@ def open_console(
         mouse=not args.no_mouse,
         read_only=args.read_only,
         zone=zone,
+        past=past,
     )
-    return run_console(feed, options, kit)
+    return run_console(feed, options, make_kit)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from asyncio import get_running_loop
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
@@ -16,20 +15,22 @@ from zconsole.ui.feed import ConsoleOptions, Feed
 
 if TYPE_CHECKING:
     from zconsole.actions.kit import Kit
-    from zconsole.ui.console import Console
+    from zconsole.ui.actions.console import ActingConsole
+
+    MakeKit = Callable[[], Kit]
 
 _GRACE = 2
 
 
-def run_console(feed: Feed, options: ConsoleOptions, kit: Kit | None = None) -> int:
+def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = None) -> int:
     """Run the console on the terminal until the operator quits; returns the exit code.
 
-    Without a ``kit`` it only watches.
+    Without ``make_kit``, which is called once something is on the screen, it only watches.
 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
     prepare(os.environ)
-    console = make_console(feed, options, os.environ, kit)
+    console = make_console(feed, options, os.environ, make_kit)
     console.call_later(_catch_signals, console)
     console.run(mouse=options.mouse)
     if console.failure is not None:
@@ -38,25 +39,24 @@ def run_console(feed: Feed, options: ConsoleOptions, kit: Kit | None = None) -> 
 
 
 def make_console(
-    feed: Feed, options: ConsoleOptions, environ: Mapping[str, str], kit: Kit | None = None
-) -> Console:
+    feed: Feed, options: ConsoleOptions, environ: Mapping[str, str], make_kit: MakeKit | None = None
+) -> ActingConsole:
     """The console as these options and this environment want it; not yet running."""
     from zconsole.ui.actions.console import ActingConsole
-    from zconsole.ui.console import Console
     from zconsole.ui.glyphs import ASCII, UNICODE
     from zconsole.ui.look import Look
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)
     theme, trouble = pick_theme(options.theme, themes)
-    make = Console if kit is None else partial(ActingConsole, kit=kit)
-    console = make(
+    console = ActingConsole(
         feed,
         options,
         Look(ASCII if plain else UNICODE, zone=options.zone),
         (*themes.found.values(), *([theme] if theme else [])),
         notices=trouble,
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
+        make_kit=make_kit,
     )
     sixteen = console.console.color_system in ("standard", None) and not console.no_color
     console.theme = theme.name if theme else SIXTEEN if sixteen else DEFAULT
@@ -74,13 +74,13 @@ def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, li
         return None, [*trouble, str(error)]
 
 
-def _catch_signals(console: Console) -> None:
+def _catch_signals(console: ActingConsole) -> None:
     """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         get_running_loop().add_signal_handler(number, _end, console)
 
 
-def _end(console: Console) -> None:
+def _end(console: ActingConsole) -> None:
     """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_GRACE)

@@ -14,6 +14,7 @@ from zconsole.session import Session
 from zconsole.sim.source import World
 from zconsole.sources.base import Capabilities
 from zconsole.themes import find_themes
+from zconsole.ui.actions.actor import Actor
 from zconsole.ui.actions.console import ActingConsole
 from zconsole.ui.feed import ConsoleOptions, Update
 from zconsole.ui.glyphs import UNICODE
@@ -98,6 +99,12 @@ class Acting:
         raise AssertionError(f"no {name} on the screen")
 
     @property
+    def actor(self) -> Actor:
+        """What acts, loaded by now."""
+        assert self.app._actor is not None
+        return self.app._actor
+
+    @property
     def screen(self) -> str:
         return screen_text(self.app)
 
@@ -123,11 +130,13 @@ async def acting(
         Look(UNICODE, zone=UTC),
         themes,
         writable=lambda: True,
-        kit=kit,
+        make_kit=lambda: kit,
     )
     app.theme = "dark"
     feed.step(0.0)
     async with app.run_test(size=size) as pilot:
         made = Acting(app, pilot, feed, kit)
         await made.settle()
+        while app._actor is None:
+            await pilot.pause()
         yield made

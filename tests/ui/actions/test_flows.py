@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from tests.ui.actions.acting import acting
 from zconsole.sources.base import Capabilities
+from zconsole.sources.runner import Completed
 from zconsole.ui.actions.confirm import ConfirmScreen
 from zconsole.ui.actions.keys import ACTIONS
 
@@ -89,7 +93,7 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
         await a.pass_time(300, 10)
         assert a.app.showing.frame.scan.issue_rate > slow
         (change, *_) = a.kit.control.changes()
-        effect = a.app.watch_.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
+        effect = a.actor.watch.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
         assert effect.gain is not None
         assert effect.gain > 0
         assert any(e.name == "tunable" for e in a.app.showing.frame.events)
@@ -214,7 +218,7 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
         monkeypatch.setattr(
             type(a.kit.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
         )
-        a.app.offer_to_put_back()
+        a.actor.offer_to_put_back()
         await a.settle()
         assert any("T, then u" in n.message for n in a.app._notifications)
 
@@ -248,3 +252,66 @@ async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
         await a.press("escape")
         await a.pass_time(60, 10)
         assert [r["ok"] for r in a.log if r["event"] == "ended"] == [True]
+
+
+@pytest.mark.parametrize("row", ["the pool", "its vdev"])
+async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk(row):
+    async with acting("failed-disk") as a:
+        a.app.devices.focus()
+        await a.press("g", *(("j",) if row == "its vdev" else ()))
+        assert "REPLACE" in await a.press("R")
+        assert "bay05" in a.screen.splitlines()[0]
+
+
+async def test_replace_on_a_healthy_pool_asks_for_a_device():
+    async with acting("healthy") as a:
+        a.app.devices.focus()
+        await a.press("g", "R")
+        assert any("has failed" in n.message for n in a.app._notifications)
+
+
+class Stuck:
+    """Commands that do not come back until they are let."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.ran: list[tuple[str, ...]] = []
+
+    async def run(self, argv, deadline):
+        self.ran.append(tuple(argv))
+        await self.go.wait()
+        return Completed(tuple(argv), 0, "", "")
+
+
+async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
+    async with acting("mirror-scrub") as a:
+        stuck = Stuck()
+        a.actor.kit = replace(a.kit, hands=stuck)
+        await a.press("S", "enter", "tab")
+        await a.pilot.press("enter")
+        while not stuck.ran:
+            a.feed.step()
+            await a.pilot.pause()
+        await a.pilot.press("escape", "q")
+        await a.pilot.pause()
+        assert "zpool scrub -p mirrors" in a.screen
+        assert "goes on without the console" in a.screen
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        await a.pilot.press("enter")
+        await a.pilot.pause()
+        assert a.app.is_running
+        await a.pilot.press("q")
+        await a.pilot.pause()
+        await a.pilot.press("tab", "enter")
+        await a.pilot.pause()
+        assert a.app.return_code == 0
+    assert a.log[-1]["result"] == "left running: the console was quit"
+
+
+async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
+    async with acting("resilver") as a:
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e", "escape", "q")
+        assert "zfs_resilver_min_time_ms" in a.screen
+        await a.press("escape", "T", "u", *RUN, "escape", "escape", "q")
+        assert a.app.return_code == 0

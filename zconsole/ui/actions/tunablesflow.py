@@ -16,83 +16,83 @@ from zconsole.ui.actions.tunables import TunablesScreen, question_lines, tunable
 from zconsole.ui.draw import Line
 
 if TYPE_CHECKING:
-    from zconsole.ui.actions.console import ActingConsole
+    from zconsole.ui.actions.actor import Actor
 
 Run = Callable[[str | None], AsyncIterator[Said]]
 
 
-async def tunables_flow(console: ActingConsole) -> None:
+async def tunables_flow(actor: Actor) -> None:
     """Show the pane until it is left with Esc."""
     row = 0
     while True:
-        settings = tuple(s for s in console.kit.control.list() if s.value is not None)
+        settings = tuple(s for s in actor.kit.control.list() if s.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        screen = _screen(console, settings, row)
-        picked = await console.pick(screen)
+        screen = _screen(actor, settings, row)
+        picked = await actor.pick(screen)
         if picked is None:
             return
         row = picked
         try:
-            await _fulfil(console, screen.wish, settings[picked])
+            await _fulfil(actor, screen.wish, settings[picked])
         except ZconsoleError as error:
-            console.notify(str(error), severity="error", markup=False)
+            actor.console.notify(str(error), severity="error", markup=False)
 
 
-def _screen(console: ActingConsole, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    guid = console.showing.frame.guid if console.showing.frame else None
-    until = frozenset(console.kit.control.due(guid)) if guid else frozenset()
-    look = console.showing.look
+def _screen(actor: Actor, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
+    guid = actor.console.showing.frame.guid if actor.console.showing.frame else None
+    until = frozenset(actor.kit.control.due(guid)) if guid else frozenset()
+    look = actor.console.showing.look
 
     def lines(width: int) -> tuple[Line, ...]:
         return tunable_lines(settings, until, look, width)
 
-    return TunablesScreen(lines, console.colors, row)
+    return TunablesScreen(lines, actor.colors, row)
 
 
-async def _fulfil(console: ActingConsole, wish: str, setting: Setting) -> None:
+async def _fulfil(actor: Actor, wish: str, setting: Setting) -> None:
     if wish == "set":
-        await _ask_value(console, setting)
+        await _ask_value(actor, setting)
     elif wish == "restore":
-        await _restore(console)
+        await _restore(actor)
     elif wish == "until":
-        _until_the_end(console)
+        _until_the_end(actor)
     else:
-        await _preset(console, wish)
+        await _preset(actor, wish)
 
 
-async def _ask_value(console: ActingConsole, setting: Setting) -> None:
-    lines = question_lines(setting, console.showing.look, console.size.width)
-    answer = await console.push_screen_wait(
-        AskScreen(f"SET {setting.tunable.name}", lines, console.colors)
+async def _ask_value(actor: Actor, setting: Setting) -> None:
+    lines = question_lines(setting, actor.console.showing.look, actor.console.size.width)
+    answer = await actor.console.push_screen_wait(
+        AskScreen(f"SET {setting.tunable.name}", lines, actor.colors)
     )
     if answer is None:
         return
     if not (answer.isascii() and answer.isdigit()):
         raise ZconsoleError(f"{answer}: not a whole number")
     name, value = setting.tunable.name, int(answer)
-    if problem := console.kit.control.problem(name, value):
+    if problem := actor.kit.control.problem(name, value):
         raise ZconsoleError(problem)
-    await _confirm_values(console, f"Set {name}", {name: value}, setting.tunable.note)
+    await _confirm_values(actor, f"Set {name}", {name: value}, setting.tunable.note)
 
 
-async def _preset(console: ActingConsole, name: str) -> None:
-    frame = console.showing.frame
+async def _preset(actor: Actor, name: str) -> None:
+    frame = actor.console.showing.frame
     faster = frame is not None and name == "faster-resilver"
     limit = likely_limit(frame) if frame is not None and faster else None
-    chosen = preset(name, console.kit.parameters, limit)
+    chosen = preset(name, actor.kit.parameters, limit)
     if not chosen.values:
         raise ZconsoleError(f"the preset {name} has nothing to change here")
     aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
-    await _confirm_values(console, f"Preset {name}", chosen.values, *remarks)
+    await _confirm_values(actor, f"Preset {name}", chosen.values, *remarks)
 
 
 async def _confirm_values(
-    console: ActingConsole, title: str, values: Mapping[str, int], *remarks: str
+    actor: Actor, title: str, values: Mapping[str, int], *remarks: str
 ) -> None:
-    control = console.kit.control
+    control = actor.kit.control
     said = [
         Said(f"{name}  {control.setting(name).value} to {value}", "accent")
         for name, value in values.items()
@@ -104,20 +104,20 @@ async def _confirm_values(
     async def run(typed: str | None) -> AsyncIterator[Said]:
         held = {n: v for n, v in values.items() if control.setting(n).tunable.guarded and v}
         try:
-            control.set({n: v for n, v in values.items() if n not in held}, console.kit.clock())
+            control.set({n: v for n, v in values.items() if n not in held}, actor.kit.clock())
             for name, value in held.items():
-                await console.kit.freeze(name, value)
+                await actor.kit.freeze(name, value)
         except ZconsoleError as error:
             yield Said(str(error), "error")
             return
         for name in values:
             yield Said(f"{name} is {control.setting(name).value}", "notice")
 
-    await _show(console, title, said, run)
+    await _show(actor, title, said, run)
 
 
-async def _restore(console: ActingConsole) -> None:
-    control = console.kit.control
+async def _restore(actor: Actor) -> None:
+    control = actor.kit.control
     ours = [setting for setting in control.list() if setting.set_by_us is not None]
     if not ours:
         raise ZconsoleError("nothing was set from here")
@@ -129,32 +129,32 @@ async def _restore(console: ActingConsole) -> None:
     ]
 
     async def run(typed: str | None) -> AsyncIterator[Said]:
-        for done in control.restore(console.kit.clock()):
+        for done in control.restore(actor.kit.clock()):
             yield Said(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(console, "Put back what was set", said, run)
+    await _show(actor, "Put back what was set", said, run)
 
 
-def _until_the_end(console: ActingConsole) -> None:
+def _until_the_end(actor: Actor) -> None:
     """Have what was set from here go back by itself when the scan of the pool on show ends."""
-    frame = console.showing.frame
+    frame = actor.console.showing.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("the pool on show has no GUID to remember this by")
-    if console.denied:
-        raise ZconsoleError(console.denied)
-    goes = console.kit.control.until(frame.guid)
-    console.notify(
+    if actor.console.denied:
+        raise ZconsoleError(actor.console.denied)
+    goes = actor.kit.control.until(frame.guid)
+    actor.console.notify(
         f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
         markup=False,
     )
 
 
-async def _show(console: ActingConsole, title: str, said: Sequence[Said], run: Run) -> None:
-    look = console.showing.look
-    told = [*said, *([Said(console.denied, "error")] if console.denied else [])]
+async def _show(actor: Actor, title: str, said: Sequence[Said], run: Run) -> None:
+    look = actor.console.showing.look
+    told = [*said, *([Said(actor.console.denied, "error")] if actor.console.denied else [])]
 
     def body(width: int) -> tuple[Line, ...]:
         return tuple(line for s in told for line in wrapped(s.text, s.role, look, width))
 
-    deed = Deed(title, body, run, barred=bool(console.denied))
-    await console.push_screen_wait(ConfirmScreen([deed], look, console.colors))
+    deed = Deed(title, body, run, barred=bool(actor.console.denied))
+    await actor.console.push_screen_wait(ConfirmScreen([deed], look, actor.colors))

@@ -15,7 +15,7 @@ from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.spares import plan_give_back
-from zconsole.actions.target import Target, find, key_of
+from zconsole.actions.target import Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.lines import candidate_lines, wrapped
@@ -23,41 +23,41 @@ from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.screens import PickScreen
 
 if TYPE_CHECKING:
-    from zconsole.ui.actions.console import ActingConsole
+    from zconsole.ui.actions.actor import Actor
 
 OTHER = "another path: a file, or a device that is not listed"
 
-Flow = Callable[["ActingConsole", str], Awaitable[None]]
+Flow = Callable[["Actor", str], Awaitable[None]]
 
 
-async def replace_flow(console: ActingConsole, key: str, give_back: bool = False) -> None:
+async def replace_flow(actor: Actor, key: str, give_back: bool = False) -> None:
     """Pick the new device for a place, then its plan, healing or sequential."""
-    situation = await console.situation()
+    situation = await actor.situation()
     target = _device(situation, key)
-    new = await _pick_device(console, situation, target, f"REPLACE {target.name} BY")
+    new = await _pick_device(actor, situation, target, f"REPLACE {target.name} BY")
     if new is None:
         return
     if give_back:
         ways = [lambda s, q=q: plan_give_back(s, key, new, q) for q in (False, True)]
     else:
         ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
-    await console.confirm(ways, (new,))
+    await actor.confirm(ways, (new,))
 
 
-async def attach_flow(console: ActingConsole, key: str) -> None:
+async def attach_flow(actor: Actor, key: str) -> None:
     """Pick the device to add to a mirror, a disk or a raidz."""
-    situation = await console.situation()
+    situation = await actor.situation()
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("put the cursor on a vdev of the pool first")
-    new = await _pick_device(console, situation, target, f"ATTACH TO {target.name}")
+    new = await _pick_device(actor, situation, target, f"ATTACH TO {target.name}")
     if new is not None:
-        await console.confirm([lambda s: plan_attach(s, key, new)], (new,))
+        await actor.confirm([lambda s: plan_attach(s, key, new)], (new,))
 
 
-async def batch_flow(console: ActingConsole, key: str) -> None:
+async def batch_flow(actor: Actor, key: str) -> None:
     """Give the devices of a vdev their new ones, one after another, then one plan for all."""
-    situation = await console.situation()
+    situation = await actor.situation()
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("put the cursor on a vdev of the pool first")
@@ -65,7 +65,7 @@ async def batch_flow(console: ActingConsole, key: str) -> None:
     chosen: dict[str, str] = {}
     row = 0
     while True:
-        picked = await console.pick(_batch_screen(console, target, olds, chosen, row))
+        picked = await actor.pick(_batch_screen(actor, target, olds, chosen, row))
         if picked is None:
             return
         if picked == len(olds):
@@ -73,18 +73,18 @@ async def batch_flow(console: ActingConsole, key: str) -> None:
         row = picked
         old = olds[picked]
         new = await _pick_device(
-            console, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
+            actor, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
         )
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
     swaps = tuple(Swap(old, new) for old, new in chosen.items())
     ways = [lambda s, q=q: plan_batch(s, swaps, q) for q in (False, True)]
-    await console.confirm(ways, tuple(chosen.values()))
+    await actor.confirm(ways, tuple(chosen.values()))
 
 
 async def _pick_device(
-    console: ActingConsole,
+    actor: Actor,
     s: Situation,
     target: Target,
     title: str,
@@ -92,7 +92,7 @@ async def _pick_device(
 ) -> str | None:
     """The path of the device chosen from the machine's, the pool's spares, or typed."""
     facts = s.facts
-    warm = await with_temperatures(console.kit.runner, facts.devices)
+    warm = await with_temperatures(actor.kit.runner, facts.devices)
     free = spares(s.pool)
     listed = [
         Candidate(Device(path, model="hot spare of this pool", size=spare.size_bytes))
@@ -103,32 +103,32 @@ async def _pick_device(
         for candidate in ranked(s.pool, target, replace(facts, devices=warm))
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
-    look = console.showing.look
+    look = actor.console.showing.look
 
     def lines(width: int) -> tuple[Line, ...]:
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
 
-    chosen = await console.pick(PickScreen(look.text(title), lines, console.colors, wide=True))
+    chosen = await actor.pick(PickScreen(look.text(title), lines, actor.colors, wide=True))
     if chosen is None:
         return None
     if chosen < len(listed):
         return listed[chosen].device.path
-    return await _ask_path(console)
+    return await _ask_path(actor)
 
 
-async def _ask_path(console: ActingConsole) -> str | None:
+async def _ask_path(actor: Actor) -> str | None:
     text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
-    lines = tuple(wrapped(text, "dim", console.showing.look, console.size.width))
-    path = await console.push_screen_wait(AskScreen("PATH", lines, console.colors))
+    lines = tuple(wrapped(text, "dim", actor.console.showing.look, actor.console.size.width))
+    path = await actor.console.push_screen_wait(AskScreen("PATH", lines, actor.colors))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")
     return path
 
 
 def _batch_screen(
-    console: ActingConsole, target: Target, olds: list[Target], chosen: dict[str, str], row: int
+    actor: Actor, target: Target, olds: list[Target], chosen: dict[str, str], row: int
 ) -> PickScreen:
-    look = console.showing.look
+    look = actor.console.showing.look
     arrow = "->" if look.glyphs.is_ascii else "→"
 
     def lines(width: int) -> tuple[Line, ...]:
@@ -147,20 +147,35 @@ def _batch_screen(
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
-    return PickScreen(title, lines, console.colors, start=row, wide=True)
+    return PickScreen(title, lines, actor.colors, start=row, wide=True)
 
 
 def _device(s: Situation, key: str) -> Target:
-    """The device a replace is about: of a spare or replacing group, the one that failed."""
+    """The device a replace is about: the one at the cursor, or the only failed one below it.
+
+    Of a spare or replacing group it is the one that failed.
+    """
     target = find(s.pool, key)
-    if target is None:
-        raise ZconsoleError("put the cursor on a device of the pool first")
-    if target.vdev.children and leftover(target.vdev):
+    if target is not None and target.vdev.children and leftover(target.vdev):
         first = key_of(s.pool, target.vdev.children[0])
         target = find(s.pool, first) if first else None
-    if target is None or target.vdev.children:
-        raise ZconsoleError("put the cursor on a device: a vdev is replaced disk by disk")
-    return target
+    if target is not None and not target.vdev.children:
+        return target
+    return _only_failed(s, target)
+
+
+def _only_failed(s: Situation, below: Target | None) -> Target:
+    """The one failed device of a vdev or the pool. Raises ZconsoleError unless it is one."""
+    where = below.name if below else s.pool.name
+    found = failed(s.pool, below.key if below else None)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ZconsoleError(
+            f"no device of {where} has failed: put the cursor on the one to replace"
+        )
+    names = ", ".join(target.name for target in found)
+    raise ZconsoleError(f"{names} have failed: put the cursor on one of them")
 
 
 def _leaf_keys(s: Situation, target: Target) -> list[str]:
