@@ -63,7 +63,8 @@ class Executor:
         """Run the plan's commands one after another; ends at the first that fails.
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
-        ``refused``. What ZED or another operator did meanwhile is found by the fresh look, and a
+        ``refused``; canceled, it leaves the command under way to itself and runs no further one.
+        What ZED or another operator did meanwhile is found by the fresh look, and a
         command that failed is never tried again.
         """
         if why := self._barred(plan, typed):
@@ -78,7 +79,7 @@ class Executor:
                 self._record(plan, results, event.text)
                 return
             yield Event("begun", step.command, step)
-            async for event in self._step(step, results):
+            async for event in self._step(plan, step, results):
                 yield event
                 if event.kind == "failed":
                     self._record(plan, results, "failed")
@@ -143,9 +144,15 @@ class Executor:
             return Event("refused", f"the counters could not be saved first: {error}", step)
         return None
 
-    async def _step(self, step: Step, results: list[dict[str, Any]]) -> AsyncIterator[Event]:
+    async def _step(
+        self, plan: Plan, step: Step, results: list[dict[str, Any]]
+    ) -> AsyncIterator[Event]:
         try:
             completed = await self._command(step)
+        except asyncio.CancelledError:
+            results.append({"argv": list(step.argv)})
+            self._record(plan, results, "left running: the console was quit")
+            raise
         except (OSError, DeadlineError) as error:
             results.append({"argv": list(step.argv), "error": str(error)})
             yield Event("failed", str(error), step, _unanswered(error))

@@ -6,18 +6,21 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zconsole.actions.audit import Audit, whoami
 from zconsole.actions.execute import Log
 from zconsole.actions.look import Asker, machine_facts
 from zconsole.actions.machine import Machine
-from zconsole.sources.runner import ProcessRunner, Runner
+from zconsole.sources.runner import LastingRunner, ProcessRunner, Runner
 from zconsole.state import StateError, state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.memory import Memory, process_mark
 from zconsole.tunables.parameters import Parameters, SysfsParameters
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.desk import Desk
 
 Freeze = Callable[[str, int], Awaitable[None]]
 """Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
@@ -26,11 +29,21 @@ FROZEN = 3600.0
 """Seconds after which frozen scans go on, whatever the console does."""
 
 
+def live_desk() -> Desk:
+    """Rebalance on this machine."""
+    from zconsole.rebalance.livedesk import LiveDesk
+
+    return LiveDesk()
+
+
 @dataclass(frozen=True, slots=True)
 class Kit:
     """What acts; made anew for each console."""
 
     runner: Runner
+    """Asks the machine; what does not answer in time is ended."""
+    hands: Runner
+    """Runs what a plan says; that is never cut short."""
     ask: Asker
     log: Log
     parameters: Parameters
@@ -39,6 +52,8 @@ class Kit:
     denied: str = ""
     """Why nothing may be changed here, whatever the source says; empty when it may."""
     clock: Callable[[], float] = time.time
+    desk: Callable[[], Desk] = live_desk
+    """Makes the console's side of rebalance; loaded once it is wanted."""
 
 
 @dataclass(slots=True)
@@ -70,6 +85,7 @@ def live_kit(read_only: bool) -> Kit:
 
     return Kit(
         runner,
+        LastingRunner(),
         machine_facts(runner, Machine()),
         Audit(directory, whoami()),
         parameters,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from zconsole.actions.device import Device
 from zconsole.actions.kit import Kit, MemoryLog
@@ -17,6 +18,11 @@ from zconsole.tunables.control import Control
 from zconsole.tunables.memory import Volatile
 from zconsole.tunables.tunable import Version
 
+if TYPE_CHECKING:
+    from zconsole.rebalance.desk import Desk
+
+COUNTING = 0.05
+"""Seconds that a step of making a simulated plan takes."""
 FEATURES = ("resilver_defer", "device_rebuild", "head_errlog")
 """What a simulated pool from 0.8 on has enabled; it knows no raidz expansion by attach."""
 
@@ -79,8 +85,10 @@ def simulated_kit(world: World, denied: str = "") -> Kit:
     async def freeze(name: str, value: int) -> None:
         control.set({name: value}, world.pools[0].now, guard=True)
 
+    runner = SimulatedRunner(world)
     return Kit(
-        SimulatedRunner(world),
+        runner,
+        runner,
         SimulatedFacts(world),
         MemoryLog(),
         parameters,
@@ -88,7 +96,14 @@ def simulated_kit(world: World, denied: str = "") -> Kit:
         freeze,
         denied,
         lambda: world.pools[0].now,
+        lambda: _desk(world),
     )
+
+
+def _desk(world: World) -> Desk:
+    from zconsole.rebalance.simulated import SimulatedDesk
+
+    return SimulatedDesk(world, COUNTING)
 
 
 def _devices(state: PoolState) -> tuple[Device, ...]:

@@ -62,6 +62,30 @@ def key_of(pool: Pool, vdev: Vdev) -> str | None:
     return next((place.key for place in placed(pool.root) if place.vdev is vdev), None)
 
 
+FAILED = ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE")
+"""States of a device from which nothing can be read."""
+
+
+def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:
+    """The devices that hold data and have failed, below the vdev of this key or in all the pool.
+
+    Not one that is being replaced already, nor the new one of such a replace.
+    """
+    root = found.vdev if key and (found := find(pool, key)) else pool.root
+    inside = {id(leaf) for leaf in root.leaves()}
+    targets = (find(pool, place.key) for place in placed(pool.root) if id(place.vdev) in inside)
+    return tuple(t for t in targets if t is not None and _lacks_a_replacement(t))
+
+
+def _lacks_a_replacement(target: Target) -> bool:
+    group = target.group
+    return (
+        target.vdev.state in FAILED
+        and target.vdev.vclass not in ("spare", "cache")
+        and (group is None or (group.kind == "spare" and group.children[0] is target.vdev))
+    )
+
+
 def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
     """The leaf whose path is one of these (a disk's partition counts as the disk)."""
     for place in placed(pool.root):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from dataclasses import replace
@@ -86,6 +87,24 @@ async def test_a_plan_runs_its_commands_and_leaves_one_line(audit):
     assert (line["who"]["sudo_user"], line["t"], line["result"]) == ("alice", 5.0, "done")
     assert line["steps"][0]["argv"] == ["zpool", "scrub", "tank"]
     assert stat.S_IMODE(audit.path.stat().st_mode) == 0o600
+
+
+async def test_a_command_left_running_is_in_the_log(audit):
+    class Endless(Canned):
+        async def run(self, argv, deadline):
+            self.ran.append(tuple(argv))
+            await asyncio.Event().wait()
+
+    s, runner = mirror(), Endless()
+    running = asyncio.create_task(go(plan_scrub(s), runner, Looks(s), audit))
+    while not runner.ran:
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (line,) = records(audit)
+    assert line["result"] == "left running: the console was quit"
+    assert line["steps"] == [{"argv": ["zpool", "scrub", "tank"]}]
 
 
 @pytest.mark.parametrize(

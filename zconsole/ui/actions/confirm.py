@@ -40,6 +40,8 @@ class Deed:
     """What must be typed first."""
     barred: bool = False
     """Whether it can only be read, not run."""
+    verb: str = "Run"
+    """What the button that does it says."""
 
 
 class ConfirmScreen(Screen[None]):
@@ -157,6 +159,7 @@ class ConfirmScreen(Screen[None]):
         )
         self.query_one("#choice").display = asking
         self.query_one("#run", Button).display = asking and not deed.barred
+        self.query_one("#run", Button).label = deed.verb
         self.query_one("#typed", Input).placeholder = f"type {self._look.text(deed.typed)} here"
         if not asking:
             view.focus()
