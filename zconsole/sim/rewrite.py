@@ -27,6 +27,11 @@ class Directory:
     """Share that snapshots hold: rewritten, it is not freed."""
     moved: float = 0.0
     """Bytes rewritten so far."""
+    old: list[float] = field(default_factory=list)
+    """What a pass has not rewritten yet, by vdev: each byte is moved once."""
+
+    def __post_init__(self) -> None:
+        self.old = self.old or list(self.held)
 
     @property
     def size(self) -> float:
@@ -62,6 +67,8 @@ class Rewrite:
 
     def __post_init__(self) -> None:
         self.plans = [directory.moved + directory.size for directory in self.directories]
+        for directory in self.directories:
+            directory.old = list(directory.held)
 
     @property
     def total(self) -> float:
@@ -92,18 +99,21 @@ def spread_over(pool: PoolState, sizes: dict[str, float], pinned: float = 0.0) -
 def move(pool: PoolState, directory: Directory, amount: float) -> float:
     """Rewrites up to ``amount`` allocated bytes of ``directory``; returns how many.
 
-    Each leaves the vdevs in proportion to what they hold of the directory and lands by the
-    allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3 (metaslab.c).
+    Each leaves the vdevs in proportion to what they hold of the directory that was not moved yet,
+    and lands by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to
+    2.3 (metaslab.c).
     """
     tops = pool.normal_tops()
     shares = pool.write_shares(tops)
     room = min((top.free / share for top, share in zip(tops, shares, strict=True) if share))
-    step = min(amount, directory.size, room)
+    waiting = sum(directory.old)
+    step = min(amount, waiting, room)
     if step <= 0.0:
         return 0.0
-    part = step / directory.size
+    part = step / waiting
     for index, (top, share) in enumerate(zip(tops, shares, strict=True)):
-        left = directory.held[index] * part
+        left = directory.old[index] * part
+        directory.old[index] -= left
         top.alloc += step * share - left * (1.0 - directory.pinned)
         directory.held[index] += step * share - left
     directory.moved += step
@@ -174,9 +184,10 @@ def _parts(pool: PoolState, directory: Directory) -> list[Part]:
     tops = pool.normal_tops()
     size, run = float(MIB), 4.0 * MIB
     parts: list[Part] = []
-    for top, held, share in zip(tops, directory.held, pool.write_shares(tops), strict=True):
+    waiting = sum(directory.old) or 1.0
+    for top, held, share in zip(tops, directory.old, pool.write_shares(tops), strict=True):
         sources = top.sources()
-        each = held / directory.size * _reading(top) / max(1, len(sources))
+        each = held / waiting * _reading(top) / max(1, len(sources))
         if each > 0.0:
             parts += [Part(x, each, "async_r", False, size, run, 3.0) for x in sources]
         if share > 0.0:
