@@ -54,7 +54,9 @@ async def _signs(path: str) -> Pairs:
     if not is_root() or not path.startswith("/"):
         return ()
     runner, names = ProcessRunner(), log_names(path)
-    smart, lines = await asyncio.gather(smart_of(runner, path), kernel_messages(runner, names))
+    smart, lines = await asyncio.gather(
+        smart_of(runner, f"/dev/{names[0]}" if names else path), kernel_messages(runner, names)
+    )
     counts = () if smart is None else (("SMART", smart.words()),)
     return (*counts, *(("kernel", line) for line in lines))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zconsole.details import Details, Pairs, no_details
+from zconsole.errorwatch.signs import SignWatch
 from zconsole.pace import Pace
 from zconsole.session import Session
 from zconsole.sources.base import Source
@@ -13,12 +14,18 @@ class SessionFeed:
     """Frames from any source. ``interval`` seconds apart, 0 for a source with its own pace."""
 
     def __init__(
-        self, source: Source, session: Session, interval: float, details: Details = no_details
+        self,
+        source: Source,
+        session: Session,
+        interval: float,
+        details: Details = no_details,
+        signs: SignWatch | None = None,
     ) -> None:
         self._source = source
         self._session = session
         self._pace = Pace(interval)
         self._details = details
+        self._signs = signs
 
     @property
     def interval(self) -> float:
@@ -35,7 +42,10 @@ class SessionFeed:
         raws = await self._source.sample()
         if raws is None:
             return None
-        return Update(self._session.advance(raws), self._source.capabilities)
+        frames = self._session.advance(raws)
+        if self._signs is not None:
+            frames = self._signs.look(frames)
+        return Update(frames, self._source.capabilities)
 
     async def details(self, pool: str, key: str) -> Pairs:
         """What else is known of one device: serial, model, sector sizes."""
@@ -47,4 +57,6 @@ class SessionFeed:
     async def aclose(self) -> None:
         """Keep the histories and close the source."""
         self._session.close()
+        if self._signs is not None:
+            await self._signs.aclose()
         await self._source.aclose()

@@ -62,6 +62,10 @@ TEXTS = (
         for w, h in ((60, 15), (80, 24), (200, 50))
     ),
     Shot("whatif-wrong", ("imbalance",), keys=("w", *"+raidz1:7y16T")),
+    *(
+        Shot(f"flaky-{w}x{h}", ("flaky",), (w, h), ("j",) * 6 + ("enter",) * (h >= 50))
+        for w, h in ((60, 15), (80, 24), (200, 50))
+    ),
     Shot("thousand", ("many",), keys=("G",)),
     Shot("too-small", ("resilver",), (40, 8)),
 )

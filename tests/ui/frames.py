@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, Trouble, with_signs
 from zconsole.eta import Estimate
 from zconsole.frame import (
     ActivityView,
@@ -215,6 +216,29 @@ def resilver() -> Frame:
     table = [124.0 * MIB * (0.9 + 0.1 * math.sin(i / 9)) for i in range(240)]
     made.series.tables = {("scan:1", "issue_rate"): table}  # type: ignore[attr-defined]
     return made
+
+
+def flaky() -> Frame:
+    """The resilver, its slow disk with a bad cable, and a tunable that somebody changed."""
+    made = resilver()
+    shaky = next(row for row in made.rows if row.vdev.name.endswith("F34DA"))
+    found = Trouble(
+        shaky.key,
+        shaky.vdev.name,
+        Deltas(3, 0, 40, 0, 1500.0),
+        NOW - 2160,
+        2,
+        1,
+    )
+    signs = Signs(
+        SmartCounts(True, 0, 0, 0, 112), ("ata3: hard resetting link",), SmartCounts(True, crc=90)
+    )
+    return replace(
+        made,
+        troubles=(with_signs(found, signs),),
+        version="2.3.9",
+        tunables={"zfs_vdev_scrub_max_active": 1, "zfs_resilver_min_time_ms": 3000},
+    )
 
 
 def healthy() -> Frame:
@@ -521,6 +545,7 @@ ALL = {
     made.__name__: made
     for made in (
         resilver,
+        flaky,
         healthy,
         imbalance,
         swap,

@@ -142,6 +142,27 @@ class TestScan:
         doubtful = replace(base, limit=replace(base.limit, sure=0.2))
         assert "limit     perhaps WCC7K0F34DA" in text(scan_lines(doubtful, LOOK, 140))
 
+    def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
+        narrow = text(scan_lines(frames.flaky(), LOOK, 80))
+        assert "trouble" in narrow
+        assert "its cable, port or power, it seems; 3 read" in " ".join(narrow.split())
+        assert "112 CRC" not in narrow
+        wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
+        assert "112 CRC errors on its link, 22 of them new" in wide
+        assert "trouble" not in text(scan_lines(frames.flaky(), LOOK, 60, compact=True))
+
+    def test_only_the_worst_trouble_is_told_where_room_is_scarce(self):
+        found = frames.flaky().troubles[0]
+        many = replace(frames.flaky(), troubles=(found,) * 5)
+        assert text(scan_lines(many, LOOK, 80)).count("trouble") == 1
+        assert text(scan_lines(many, LOOK, 200, roomy=True)).count("trouble") == 3
+
+    def test_tunables_away_from_their_defaults_are_told_where_there_is_room(self):
+        said = text(scan_lines(frames.flaky(), LOOK, 200, roomy=True))
+        assert "tunables  zfs_vdev_scrub_max_active=1 (default 3)" in said
+        assert "zfs_resilver_min_time_ms" not in said
+        assert "tunables" not in text(scan_lines(frames.flaky(), LOOK, 80))
+
     def test_figures_of_a_pool_that_does_not_answer_are_called_old(self):
         said = text(scan_lines(frames.suspended(), LOOK, 80))
         assert "this is how it was 2m08s ago" in said
@@ -201,6 +222,17 @@ class TestDetail:
             "half within",
         ):
             assert wanted in said
+
+    def test_a_device_in_trouble_says_since_when_and_why(self):
+        frame = frames.flaky()
+        row = next(r for r in frame.rows if r.vdev.name.endswith("F34DA"))
+        said = " ".join(text(detail_lines(row, frame, (), LOOK, 80)).split())
+        assert "it seems; 3 read, 40 checksum errors in 25m00s; left and came back 2 times" in said
+        assert "the kernel resets its link" in said
+        assert "last 12:05" in said
+        assert "SMART now passed, 0 reallocated, 0 pending, 0 uncorrectable, 112 CRC" in said
+        other = next(r for r in frame.rows if r.vdev.name.endswith("F9785"))
+        assert "trouble" not in text(detail_lines(other, frame, (), LOOK, 80))
 
     def test_empty_queues_are_said_to_be_empty(self):
         frame = frames.resilver()

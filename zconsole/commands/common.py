@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from zconsole.errorwatch.signs import SignWatch
 from zconsole.frame import Frame
-from zconsole.report import json, text
 from zconsole.session import Session
 from zconsole.sources.base import Source
 
@@ -20,31 +20,60 @@ Result = TypeVar("Result")
 
 def report(frames: Sequence[Frame], as_json: bool) -> None:
     """Print each pool in full, or as a JSON line."""
+    if as_json:
+        _show_json(frames)
+        return
+    from zconsole.report import text
+
     for frame in frames:
-        print(json.line(json.sample_object(frame)) if as_json else text.status_report(frame))
+        print(text.status_report(frame))
 
 
 def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
     """Print a round: a JSON object or a text line a frame, flushed at once."""
-    for frame in frames:
-        line = json.line(json.sample_object(frame)) if as_json else text.watch_line(frame, zone)
-        print(line)
+    if as_json:
+        _show_json(frames)
+    else:
+        _show_lines(frames, zone)
     sys.stdout.flush()
 
 
+# Each is loaded where it is used: the console needs neither, --json only the one.
+
+
+def _show_json(frames: Sequence[Frame]) -> None:
+    from zconsole.report import json
+
+    for frame in frames:
+        print(json.line(json.sample_object(frame)))
+
+
+def _show_lines(frames: Sequence[Frame], zone: tzinfo | None) -> None:
+    from zconsole.report import text
+
+    for frame in frames:
+        print(text.watch_line(frame, zone))
+
+
 async def rounds(
-    source: Source, session: Session, interval: float
+    source: Source, session: Session, interval: float, signs: SignWatch | None = None
 ) -> AsyncGenerator[list[Frame], None]:
-    """Frames of each sample of ``source``, ``interval`` seconds from start to start."""
+    """Frames of each sample of ``source``, ``interval`` seconds from start to start.
+
+    With ``signs`` the devices in trouble are asked about beside it.
+    """
     loop = asyncio.get_running_loop()
     due = loop.time()
     try:
         while (raws := await source.sample()) is not None:
-            yield list(session.advance(raws))
+            frames = session.advance(raws)
+            yield list(signs.look(frames) if signs is not None else frames)
             due = max(due + interval, loop.time()) if interval else loop.time()
             await asyncio.sleep(max(0.0, due - loop.time()))
     finally:
         session.close()
+        if signs is not None:
+            await signs.aclose()
         await source.aclose()
 
 

@@ -47,7 +47,7 @@ async def _export(
     stop: Callable[[], None] = serve(registry, address) if address else lambda: None
     if address:
         print(f"zconsole: metrics at http://{address[0]}:{address[1]}/metrics", file=sys.stderr)
-    rounds = common.rounds(LiveSource(args.pools), live.session(), args.interval)
+    rounds = common.rounds(LiveSource(args.pools), live.session(), args.interval, live.signs())
     try:
         await feed(rounds, page, registry, args.textfile, args.count)
     except asyncio.CancelledError:

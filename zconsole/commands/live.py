@@ -7,11 +7,14 @@ import sys
 from collections.abc import Sequence
 
 from zconsole.commands.common import local_zone
+from zconsole.errorwatch.gather import signs_of
+from zconsole.errorwatch.signs import SignWatch
 from zconsole.history.remember import HistoryStore
 from zconsole.scanreport.keeper import ReportKeeper
 from zconsole.scanreport.report import ScanReport
 from zconsole.scanreport.store import ReportStore
 from zconsole.session import Session
+from zconsole.sources.runner import ProcessRunner
 from zconsole.state import StateError, state_dir, state_dirs
 
 
@@ -33,3 +36,9 @@ def session(keep: bool = True) -> Session:
 async def past(guid: str) -> Sequence[ScanReport]:
     """The reports kept of a pool's scans, newest first; read beside everything else."""
     return await asyncio.to_thread(ReportStore(None, state_dirs()).reports, None, guid)
+
+
+def signs() -> SignWatch:
+    """Asks this machine's SMART and kernel log about devices in trouble."""
+    runner = ProcessRunner()
+    return SignWatch(lambda path, since: signs_of(runner, path, since))

@@ -38,7 +38,7 @@ def _sampled(args: argparse.Namespace) -> AsyncGenerator[list[Frame], None]:
     if args.host is not None:
         hosts_of(args.host)
         return remote.rounds(args.host, args.pools, args.interval)
-    return common.rounds(LiveSource(args.pools), live.session(), args.interval)
+    return common.rounds(LiveSource(args.pools), live.session(), args.interval, live.signs())
 
 
 async def _rounds(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from zconsole.errorwatch.smart import smart_counts
-from zconsole.errorwatch.trouble import SmartCounts
-from zconsole.sources.blockdev import node_name
+from zconsole.errorwatch.trouble import Signs, SmartCounts
+from zconsole.sources.blockdev import node_name, slaves
 from zconsole.sources.kstat import ROOT
 from zconsole.sources.runner import DeadlineError, Runner
 
@@ -30,8 +32,33 @@ async def smart_of(runner: Runner, device: str) -> SmartCounts | None:
     return smart_counts(done.stdout)
 
 
+async def signs_of(runner: Runner, path: str, since: float, root: Path = ROOT) -> Signs:
+    """What the disk under a leaf counts, and what the kernel said of it since ``since``.
+
+    Either is empty where it is not there, not permitted or not in time.
+    """
+    names = await asyncio.to_thread(log_names, path, root)
+    if not names:
+        return Signs()
+    smart, lines = await asyncio.gather(
+        smart_of(runner, f"/dev/{names[0]}"), kernel_messages(runner, names)
+    )
+    return Signs(smart, tuple(line for line in lines if not _older(line, since)))
+
+
+def _older(line: str, since: float) -> bool:
+    """Whether a line of ``dmesg --time-format iso`` is of before ``since``; no if not known."""
+    try:
+        return datetime.fromisoformat(line.split(" ", 1)[0]).timestamp() < since
+    except ValueError:
+        return False
+
+
 async def kernel_messages(runner: Runner, names: Sequence[str]) -> tuple[str, ...]:
-    """The newest kernel messages about the block devices of these names (``sda``, ``nvme0n1``)."""
+    """The newest kernel messages about the block devices of these names (``sda``, ``nvme0n1``).
+
+    None where dmesg is kept from other users (kernel.dmesg_restrict).
+    """
     try:
         done = await runner.run(("dmesg", "--time-format", "iso", "--level", LEVELS), DEADLINE)
     except (DeadlineError, OSError):
@@ -40,16 +67,20 @@ async def kernel_messages(runner: Runner, names: Sequence[str]) -> tuple[str, ..
 
 
 def log_names(path: str, root: Path = ROOT) -> tuple[str, ...]:
-    """What kernel messages call the disk under a leaf: its own name, and its ATA port's."""
+    """What kernel messages call the disk under a leaf: its own name, then its ATA port's and its
+    SCSI address (``ata3``, ``2:0:0:0``); of a stacked device its first disk; () for a file."""
     node = node_name(path, root)
+    while node is not None and (below := slaves(node, root)):
+        node = below[0]
     if node is None:
         return ()
     where = Path(os.path.realpath(root / "sys/class/block" / node))
     disk = where.parent.name if (where / "partition").exists() else node
-    ports = [part for part in where.parts if re.fullmatch(r"ata\d+", part)]
+    ports = [part for part in where.parts if _PORT.fullmatch(part)]
     return (disk, *ports)
 
 
+_PORT = re.compile(r"ata\d+|\d+:\d+:\d+:\d+")
 LEVELS = "emerg,alert,crit,err,warn"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zconsole.units import duration
 
@@ -52,6 +52,17 @@ class Deltas:
 
 
 @dataclass(frozen=True, slots=True)
+class Signs:
+    """What the device and the kernel say themselves."""
+
+    smart: SmartCounts | None = None
+    kernel: tuple[str, ...] = ()
+    """The kernel's messages about it within the hour, newest last."""
+    before: SmartCounts | None = None
+    """What it counted when it was asked first: counts that grow are of now, not of long ago."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """One device with new errors, or that came and went."""
 
@@ -68,6 +79,8 @@ class Trouble:
     """``cable`` (link, power, port), ``disk`` or ``unclear``."""
     text: str = ""
     """In one line: what was seen, and what it speaks for."""
+    signs: Signs | None = None
+    """What else was asked about it; None where nobody did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,60 +91,71 @@ class Judgement:
     why: str
 
 
-def judge(
-    deltas: Deltas,
-    flaps: int = 0,
-    smart: SmartCounts | None = None,
-    kernel: Sequence[str] = (),
-) -> Judgement:
+def judge(deltas: Deltas, flaps: int = 0, signs: Signs | None = None) -> Judgement:
     """Cable or disk, by all signs together; unclear where they contradict or say too little.
 
     A link that is bad damages transfers (CRC counts, checksum errors) and lets devices vanish and
-    come back; a disk that is bad has sectors it cannot read, and grows slow.
+    come back; a disk that is bad has sectors it cannot read, and grows slow. Counts that grow
+    while it is watched weigh twice as much as those of a device's whole life.
     """
-    link, medium = _link_signs(deltas, flaps, smart, kernel), _disk_signs(deltas, smart, kernel)
-    if link and (not medium or len(link) > len(medium) + 1):
-        return Judgement("cable", "; ".join(link))
-    if medium and (not link or len(medium) > len(link) + 1):
-        return Judgement("disk", "; ".join(medium))
-    return Judgement("unclear", "; ".join((*link, *medium)))
+    signs = signs or Signs()
+    link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
+    words = "; ".join(word for word, _ in (*link, *medium))
+    for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
+        if own and (not other or _weight(own) > _weight(other) + 1):
+            return Judgement(cause, "; ".join(word for word, _ in own))
+    return Judgement("unclear", words)
 
 
-def _link_signs(
-    deltas: Deltas, flaps: int, smart: SmartCounts | None, kernel: Sequence[str]
-) -> list[str]:
-    found = []
+Weighed = list[tuple[str, int]]
+"""Signs in words, and how much each weighs."""
+
+
+def _weight(found: Weighed) -> int:
+    return sum(weight for _, weight in found)
+
+
+def _link_signs(deltas: Deltas, flaps: int, signs: Signs) -> Weighed:
+    found: Weighed = []
+    smart = signs.smart or SmartCounts()
     if flaps:
-        found.append("it leaves and comes back" if flaps > 1 else "it left and came back")
-    if smart is not None and smart.crc:
-        found.append(f"{smart.crc} CRC errors on its link")
-    if deltas.cksum > 3 * max(1, deltas.read) and not (smart and (smart.pending or 0)):
-        found.append("what it returns without an error is damaged")
-    if any(_says(line, LINK_WORDS) for line in kernel):
-        found.append("the kernel resets its link")
+        found.append((LEFT[flaps > 1], 1))
+    found += _counted(signs, "crc", "CRC errors on its link")
+    if deltas.cksum > 3 * max(1, deltas.read) and not smart.pending:
+        found.append(("what it returns without an error is damaged", 1))
+    if any(_says(line, LINK_WORDS) for line in signs.kernel):
+        found.append(("the kernel resets its link", 1))
     return found
 
 
-def _disk_signs(deltas: Deltas, smart: SmartCounts | None, kernel: Sequence[str]) -> list[str]:
-    found = []
-    if smart is not None:
-        if smart.passed is False:
-            found.append("SMART says it fails")
-        if smart.pending:
-            found.append(f"{smart.pending} sectors it cannot read")
-        if smart.uncorrectable:
-            found.append(f"{smart.uncorrectable} uncorrectable errors")
-        if smart.reallocated:
-            found.append(f"{smart.reallocated} sectors given up")
+def _disk_signs(deltas: Deltas, signs: Signs) -> Weighed:
+    found: Weighed = []
+    if signs.smart is not None and signs.smart.passed is False:
+        found.append(("SMART says it fails", 1))
+    found += _counted(signs, "pending", "sectors it cannot read")
+    found += _counted(signs, "uncorrectable", "uncorrectable errors")
+    found += _counted(signs, "reallocated", "sectors given up")
     if deltas.read > 3 * max(1, deltas.cksum):
-        found.append("it reports read errors itself")
+        found.append(("it reports read errors itself", 1))
     if deltas.slow:
-        found.append(f"{deltas.slow} slow I/Os")
-    if any(_says(line, DISK_WORDS) for line in kernel):
-        found.append("the kernel reports bad sectors")
+        found.append((f"{deltas.slow} slow I/Os", 1))
+    if any(_says(line, DISK_WORDS) for line in signs.kernel):
+        found.append(("the kernel reports bad sectors", 1))
     return found
 
 
+def _counted(signs: Signs, name: str, words: str) -> Weighed:
+    """A count above 0, and whether it grows."""
+    now = getattr(signs.smart, name, None)
+    before = getattr(signs.before, name, None)
+    if not now:
+        return []
+    if before is not None and now > before:
+        return [(f"{now} {words}, {now - before} of them new", 2)]
+    return [(f"{now} {words}", 1)]
+
+
+LEFT = ("it left and came back", "it leaves and comes back")
 LINK_WORDS = (
     "link is slow",
     "hard resetting link",
@@ -157,7 +181,10 @@ def _says(line: str, words: Sequence[str]) -> bool:
 
 
 def described(name: str, deltas: Deltas, flaps: int, restarts: int, found: Judgement) -> str:
-    """``sdc: 40 checksum, 3 read in 1h00m, left 2 times, 2 restarts: more likely the cable …``."""
+    """``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart followed``.
+
+    What was counted is not repeated as a sign.
+    """
     counts = (
         (deltas.read, "read"),
         (deltas.write, "write"),
@@ -165,12 +192,26 @@ def described(name: str, deltas: Deltas, flaps: int, restarts: int, found: Judge
         (deltas.slow, "slow"),
     )
     told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    parts = [f"{told} errors in {duration(deltas.seconds)}"] if told else []
+    signs = [sign for sign in found.why.split("; ") if sign and sign not in LEFT]
+    parts = [SUSPECTS[found.cause]] if found.why else []
+    if told:
+        parts.append(f"{told} errors in {duration(deltas.seconds)}")
     if flaps:
         parts.append(f"left and came back {flaps} times" if flaps > 1 else "left and came back")
     if restarts:
         parts.append(f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed")
-    words = {"cable": "its cable, port or power", "disk": "the disk"}
-    if found.cause in words:
-        parts.append(f"speaks for {words[found.cause]} ({found.why})")
-    return f"{name}: {'; '.join(parts)}"
+    return f"{name}: {'; '.join(parts)}" + (f" ({'; '.join(signs)})" if signs else "")
+
+
+SUSPECTS = {
+    "cable": "its cable, port or power, it seems",
+    "disk": "the disk itself, it seems",
+    "unclear": "cable or disk, not clear",
+}
+
+
+def with_signs(found: Trouble, signs: Signs) -> Trouble:
+    """The same trouble judged anew, with what the device and the kernel say."""
+    verdict = judge(found.deltas, found.flaps, signs)
+    text = described(found.name, found.deltas, found.flaps, found.restarts, verdict)
+    return replace(found, cause=verdict.cause, text=text, signs=signs)

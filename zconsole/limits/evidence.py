@@ -179,7 +179,7 @@ def evidence_of(
         walked=walked / total if walked is not None and total and scan.two_stage else None,
         sorted_share=sorted_share,
         foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
-        version=_release(sample.version),
+        version=release(sample.version),
         tunables=sample.tunables,
     )
 
@@ -196,6 +196,7 @@ def sorted_share(scan: Scan) -> float | None:
     return queued / left if left > 0 else None
 
 
-def _release(version: str | None) -> tuple[int, ...]:
+def release(version: str | None) -> tuple[int, ...]:
+    """``2.4.4-1`` as (2, 4, 4); () when it is no version."""
     parts = (version or "").split("-")[0].split(".")
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()

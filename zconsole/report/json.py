@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from zconsole.errorwatch.trouble import Trouble
@@ -78,6 +79,8 @@ def _trouble(found: Trouble) -> dict[str, Any]:
         "restarts": found.restarts,
         "cause": found.cause,
         "text": found.text,
+        "smart": asdict(found.signs.smart) if found.signs and found.signs.smart else None,
+        "kernel": list(found.signs.kernel) if found.signs else None,
     }
 
 

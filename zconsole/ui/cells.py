@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zconsole import units
+from zconsole.errorwatch.trouble import Trouble
 from zconsole.frame import Frame, Row
 from zconsole.model import Progress
 from zconsole.ui.columns import Column
@@ -31,6 +32,8 @@ _STATE_ROLES = {
     "SPLIT": "notice",
 }
 _SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
+_SUSPECTS = {"cable": "cable?", "disk": "failing?"}
+"""What new errors speak for, in a word; the detail says why."""
 _BUSY_FULL = 0.95
 
 
@@ -45,6 +48,8 @@ class Panel:
     """Name of a leaf to how it is shown."""
     top: float
     """Top of the scale of every sparkline, bytes/s."""
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    """By the key of their row."""
 
 
 def common_scale(frame: Frame, samples: int) -> float:
@@ -107,10 +112,12 @@ def state_words(row: Row) -> tuple[str, str]:
     return f"{mark} {vdev.state}", role
 
 
-def note_words(row: Row, look: Look, now: float) -> str:
+def note_words(row: Row, look: Look, now: float, trouble: Trouble | None = None) -> str:
     """Everything worth saying about a row that no other column has."""
     vdev = row.vdev
     parts = [look.text(vdev.note)] if vdev.note and vdev.note not in _SAID_BY_STATE else []
+    if trouble is not None and trouble.cause in _SUSPECTS:
+        parts.insert(0, _SUSPECTS[trouble.cause])
     if row.slow_sibling:
         parts.insert(0, look.text(row.slow_sibling))
     if row.missing_since is not None:
@@ -135,7 +142,7 @@ def _instead(row: Row, panel: Panel) -> str:
     idle = row.vdev.state not in WORKING and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":
         return ""
-    return note_words(row, panel.look, panel.frame.t)
+    return note_words(row, panel.look, panel.frame.t, panel.troubles.get(row.key))
 
 
 def _fit(text: str, column: Column, look: Look) -> str:
@@ -162,6 +169,8 @@ def _name(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]
 
 def _state(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
     words, role = state_words(row)
+    if words.startswith(" ") and row.key in panel.troubles:
+        words, role = f"!{words[1:]}", role or "warning"
     return panel.look.text(words), role
 
 
@@ -227,8 +236,9 @@ def _counter(name: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]
 
 
 def _note(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
-    role = "warning" if row.slow_sibling else "dim"
-    return note_words(row, panel.look, panel.frame.t), role
+    trouble = panel.troubles.get(row.key)
+    role = "warning" if row.slow_sibling or trouble else "dim"
+    return note_words(row, panel.look, panel.frame.t, trouble), role
 
 
 _CELLS: dict[str, Callable[[Item, Row, Column, Panel], tuple[str, str]]] = {

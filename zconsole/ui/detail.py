@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from zconsole import units
 from zconsole.frame import Frame, Row
@@ -21,6 +22,7 @@ def detail_lines(row: Row, frame: Frame, facts: Facts, look: Look, width: int) -
     indent = min(row.depth + 2, 8)
     room = max(20, width - indent)
     pairs = [*_identity(row.vdev, look), *_sizes(row.vdev, look), *_condition(row, frame, look)]
+    pairs += _troubles(row, frame, look, room)
     pairs += [(look.text(label), look.text(value)) for label, value in facts]
     lines = [_pair(label, value, room, look) for label, value in pairs]
     if row.vdev.queues:
@@ -84,6 +86,20 @@ def _condition(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
                 f"  wait {units.latency(rates.latency, '-')}",
             )
         )
+    return pairs
+
+
+def _troubles(row: Row, frame: Frame, look: Look, room: int) -> list[tuple[str, str]]:
+    """New errors and flaps of the last hour, when the last of them was, and what they speak for."""
+    found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
+    if found is None:
+        return []
+    said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
+    said += f"; last {look.when(found.last, frame.t)}"
+    lines = wrap(said, max(10, room - _LABEL))
+    pairs = [("" if number else "trouble", line) for number, line in enumerate(lines)]
+    if found.signs is not None and found.signs.smart is not None:
+        pairs.append(("SMART now", found.signs.smart.words()))
     return pairs
 
 

@@ -137,7 +137,9 @@ class DeviceView(LinesView):
         columns = self._columns(frame)
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        return Panel(frame, self._look, columns, self._short(frame, columns[0].width), top)
+        names = self._short(frame, columns[0].width)
+        troubles = {trouble.key: trouble for trouble in frame.troubles}
+        return Panel(frame, self._look, columns, names, top, troubles)
 
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0

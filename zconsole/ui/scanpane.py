@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from zconsole import units
+from zconsole.errorwatch.trouble import Trouble
 from zconsole.eta import Estimate
 from zconsole.frame import ActivityView, Frame, ScanView
+from zconsole.limits.evidence import release
 from zconsole.model import Scan
+from zconsole.tunables.registry import BY_NAME
 from zconsole.ui.bars import bar, thin_bar
 from zconsole.ui.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.look import Look
+from zconsole.ui.names import middle
 from zconsole.ui.spark import scale, sparkline
 
 _HEAD = 11
@@ -21,6 +25,9 @@ _TREND_FROM = 100
 _SURE = 0.5
 _LABEL = 10
 _PAST_SHOWN = 2
+_TROUBLES_ROOMY = 3
+_TROUBLE_LINES = 2
+_NAME = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,7 @@ def scan_lines(
         lines.extend(_past(view, ink))
     if not lines:
         lines = [(Span(" no scan has run on this pool", "dim"),)]
+    lines.extend(_troubles(ink))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -73,6 +81,7 @@ def _running(view: ScanView, ink: _Ink) -> list[Line]:
     lines.extend(_notes(view, ink))
     if view is ink.frame.scan:
         lines.extend(_limit(ink))
+        lines.extend(_tunables(ink))
     return lines
 
 
@@ -226,6 +235,41 @@ def _limit(ink: _Ink) -> list[Line]:
             lines[-1] = (*lines[-1], Span(said, "dim"))
     advice = _paragraph("could try", limit.advice, ink)
     return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
+
+
+def _tunables(ink: _Ink) -> list[Line]:
+    """Module parameters that are not as the running version sets them, where there is room."""
+    if not ink.roomy or ink.frame.problem:
+        return []
+    running = release(ink.frame.version)
+    found = []
+    for name, value in sorted(ink.frame.tunables.items()):
+        usual = BY_NAME[name].default(running) if name in BY_NAME else None
+        if usual is not None and value != usual:
+            found.append(f"{name}={value} (default {usual})")
+    return _paragraph("tunables", ", ".join(found), ink)
+
+
+def _troubles(ink: _Ink) -> list[Line]:
+    """Devices with new errors or flaps, the worst first, and what that speaks for."""
+    if ink.compact or ink.frame.problem:
+        return []
+    worst = ink.frame.troubles[: _TROUBLES_ROOMY if ink.roomy else 1]
+    lines = [line for trouble in worst for line in _trouble(trouble, ink)]
+    return [(head, Span(text.text, "warning")) for head, text in lines]
+
+
+def _trouble(trouble: Trouble, ink: _Ink) -> list[Line]:
+    """In full where there is room, else in two lines: the detail of its row has the rest."""
+    whole = _paragraph("trouble", trouble.text, ink)
+    most = _TROUBLE_LINES
+    if ink.roomy or len(whole) <= most:
+        return whole
+    name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
+    told = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
+    while len(told) > 1 and len(_paragraph("trouble", f"{name}: {'; '.join(told)}", ink)) > most:
+        told.pop()
+    return _paragraph("trouble", f"{name}: {'; '.join(told)}", ink)[:most]
 
 
 def _paragraph(label: str, text: str, ink: _Ink) -> list[Line]:

@@ -6,7 +6,7 @@ import pytest
 
 from zconsole.errorwatch.gather import kernel_messages, messages_about, smart_of
 from zconsole.errorwatch.smart import smart_counts
-from zconsole.errorwatch.trouble import Deltas, SmartCounts, judge
+from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, judge
 from zconsole.sources.runner import Completed, DeadlineError
 
 LOG = """\
@@ -33,7 +33,7 @@ LOG = """\
     ],
 )
 def test_signs_tell_a_cable_from_a_disk(deltas, flaps, smart, kernel, cause):
-    assert judge(deltas, flaps, smart, kernel).cause == cause
+    assert judge(deltas, flaps, Signs(smart, kernel)).cause == cause
 
 
 def ata(**counts):
