@@ -21,6 +21,13 @@ ACTIONS = (
         "Tunables",
     ),
     Key(
+        ("B",),
+        "rebalance",
+        "rebalance: its jobs; choose directories, plan, run, watch, steer",
+        "Actions",
+        "Rebalance",
+    ),
+    Key(
         ("A",),
         "actions",
         "everything that can be done with the row at the cursor",

@@ -1,0 +1,266 @@
+"""A rebalance by keys on the simulated pool: directories, plan, run, watch, steer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.ui.actions.acting import Acting, acting
+from zconsole.rebalance.desk import Listing, Measured
+from zconsole.sources.base import Capabilities
+from zconsole.ui.rebalance.folders import PATIENCE
+from zconsole.ui.rebalance.folderscreen import FoldersScreen
+from zconsole.ui.rebalance.jobscreen import JobScreen
+from zconsole.ui.rebalance.planscreen import PlanScreen
+from zconsole.ui.screens import PickScreen
+
+SCENARIO = "added-vdev"
+
+
+def desk_of(a: Acting):
+    return a.actor.jobs.desk
+
+
+async def settled(a: Acting) -> str:
+    """The screen once nothing is being made any more."""
+    for _ in range(400):
+        await a.pilot.pause(0.02)
+        if not any(w.group in ("plan", "steer") and not w.is_finished for w in a.app.workers):
+            break
+    return await a.settle()
+
+
+async def to_plan(a: Acting) -> str:
+    """B, new, mark films, the options as they are, the plan made."""
+    await a.press("B", "enter")
+    await a.pilot.pause(0.4)
+    await a.press("j", "j", "space", "enter")
+    await a.press("enter")
+    return await settled(a)
+
+
+async def running(a: Acting) -> str:
+    await to_plan(a)
+    await a.press("tab", "enter")
+    return await settled(a)
+
+
+async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
+    async with acting(SCENARIO) as a:
+        assert "new: choose directories" in await a.press("B")
+        await a.press("enter")
+        await a.pilot.pause(0.4)
+        said = await a.settle()
+        assert "29.8T" in said
+        assert "films" in said
+        await a.press("j", "j", "space")
+        assert "1 marked, 29.8T" in await a.settle()
+        said = await a.press("enter")
+        assert "spread evenly over the vdevs" in said
+        await a.press("enter")
+        said = await settled(a)
+        assert "zconsole rebalance run /storage/films" in said
+        assert "half the pace of the last scan" in said
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        await a.press("tab", "enter")
+        assert isinstance(a.app.screen, JobScreen)
+        await a.pass_time(7200, 600)
+        said = await settled(a)
+        assert "running" in said
+        assert "/storage/films/" in said
+        assert "was  93.3 %" in said
+        await a.press("escape", "escape")
+        assert "REBALANCE" in a.screen.splitlines()[0]
+        assert "rebalance running" in a.screen
+        await a.pass_time(40 * 3600, 3600)
+        assert a.app.showing.frame.balance.spread < 0.3
+        await a.pilot.pause(0.1)
+        assert "finished" in await a.press("B")
+
+
+async def test_cancel_has_the_focus_and_starts_nothing():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        await a.press("enter")
+        assert isinstance(a.app.screen, PickScreen)
+        assert await desk_of(a).jobs(None) == ()
+
+
+async def test_esc_goes_one_step_back_from_everywhere():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        seen = []
+        for _ in range(4):
+            seen.append(type(a.app.screen))
+            await a.press("escape")
+        assert seen == [PlanScreen, PickScreen, FoldersScreen, PickScreen]
+        assert len(a.app.screen_stack) == 1
+
+
+async def test_esc_while_the_plan_is_made_ends_its_making():
+    async with acting(SCENARIO) as a:
+        await a.press("B", "enter")
+        await a.press("enter")
+        closed = []
+        plan = desk_of(a).plan
+
+        async def slow(settings):
+            try:
+                async for step in plan(settings):
+                    yield step
+                    await asyncio.Event().wait()
+            finally:
+                closed.append(settings)
+
+        desk_of(a).plan = slow
+        await a.pilot.press("enter")
+        await a.pilot.pause(0.1)
+        assert "looking at the files" in a.screen
+        await a.press("escape")
+        await a.pilot.pause(0.1)
+        assert closed
+
+
+async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
+    async with acting(SCENARIO) as a:
+        await running(a)
+        (job,) = await desk_of(a).jobs(None)
+        await a.press("p")
+        assert "paused" in await settled(a)
+        await a.press("r")
+        assert "running" in await settled(a)
+        await a.press("l", *"200M", "enter")
+        await a.pass_time(60, 10)
+        assert "rate limit 200M/s" in await settled(a)
+        (job,) = await desk_of(a).jobs(None)
+        assert job.rate == pytest.approx(200 << 20, rel=0.01)
+        await a.press("t", *"40", "enter")
+        assert "stop at a spread of 40.0 %" in await settled(a)
+        await a.press("f", *"12%", "enter")
+        assert "keep free 12.0 %" in await settled(a)
+        await a.press("l", *"none", "enter")
+        assert "rate limit" not in (await settled(a)).replace("l rate limit", "")
+        await a.press("l", *"fast", "enter")
+        assert "not a size" in await settled(a)
+        await a.press("s")
+        assert "stopped" in await settled(a)
+        await a.press("p")
+        assert "the job is stopped" in await settled(a)
+        await a.press("r")
+        assert "running" in await settled(a)
+
+
+async def test_it_stops_at_the_target():
+    async with acting(SCENARIO) as a:
+        await running(a)
+        await a.press("t", *"80", "enter")
+        await settled(a)
+        await a.pass_time(8 * 3600, 600)
+        assert "target spread reached" in await settled(a)
+
+
+async def test_an_interrupted_job_is_told_of_and_resumed():
+    async with acting(SCENARIO) as a:
+        await running(a)
+        (job,) = await desk_of(a).jobs(None)
+        await a.press("escape", "escape")
+        desk_of(a).kill(job.job)
+        await a.pass_time(4, 1)
+        assert "rebalance interrupted" in a.screen
+        assert "REBALANCE" not in a.screen.splitlines()[0]
+        said = await a.press("B")
+        assert "interrupted" in said
+        await a.press("enter")
+        await a.press("r")
+        await a.pass_time(60, 10)
+        assert "running" in await settled(a)
+
+
+async def test_a_job_waits_for_a_scan_and_says_so():
+    async with acting("mirror-scrub") as a:
+        await a.press("B", "enter")
+        await a.pilot.pause(0.4)
+        await a.press("j", "enter", "enter")
+        assert "a scrub is running" in await settled(a)
+        await a.press("tab", "enter")
+        await a.pass_time(10, 1)
+        said = await settled(a)
+        assert "waiting" in said
+        assert "a scrub is running" in said
+
+
+async def test_the_options_turn_and_are_asked_for():
+    async with acting(SCENARIO) as a:
+        await a.press("B", "enter")
+        await a.pilot.pause(0.3)
+        await a.press("enter", "g")
+        assert "new parity width" in await a.press("enter")
+        assert "copy: verified copies" in await a.press("j", "enter")
+        await a.press("j", "enter", *"10", "enter")
+        assert "10.0 %" in a.screen
+        await a.press("j", "enter", *"nonsense", "enter")
+        assert "Rate limit                none" in a.screen
+        await a.press("G", "k", "enter")
+        assert "accept: a write" in a.screen
+        await a.press("G", "enter")
+        said = await settled(a)
+        assert "--engine=copy --aim=width --until-spread=0.1" in said
+        assert "--accept-races" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"read_only": True}, "read-only"),
+        ({"capabilities": Capabilities("json", denied="not root")}, "not root"),
+    ],
+)
+async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(options, reason):
+    async with acting(SCENARIO, **options) as a:
+        said = await to_plan(a)
+        assert "To run by hand" in said
+        assert "zconsole rebalance run /storage/films" in said
+        assert reason in said
+        await a.press("tab", "tab", "enter")
+        assert await desk_of(a).jobs(None) == ()
+        await desk_of(a).start((await plan_of(a)).settings)
+        await a.press("escape", "escape", "escape")
+        await a.press("B", "enter")
+        for key in "prsltf":
+            said = await a.press(key)
+            await settled(a)
+            assert isinstance(a.app.screen, JobScreen)
+        assert reason in said
+        (job,) = await desk_of(a).jobs(None)
+        assert job.state == "running"
+
+
+async def plan_of(a: Acting):
+    from zconsole.rebalance.settings import Settings
+
+    *_, made = [step async for step in desk_of(a).plan(Settings(("/storage/films",)))]
+    return made
+
+
+async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named():
+    async with acting(SCENARIO) as a:
+        await a.press("B", "enter")
+        await a.pilot.pause(0.3)
+        screen = a.app.screen
+        assert isinstance(screen, FoldersScreen)
+        screen._folders.take(Listing("/storage", ("a\x1b[31mb", "n\udcff\nl", "x" * 255)))
+        screen._folders.take(Measured("/storage/a\x1b[31mb", 1000, 3, done=False))
+        screen._folders.open("/storage/a\x1b[31mb", -PATIENCE)
+        screen.fill()
+        said = await a.settle()
+        assert "\\x1b[31m" in said
+        assert "\\xff\\x0al" in said
+        assert "1000+" in said
+        assert "does not answer" in said
+
+
+async def test_b_is_in_the_help():
+    async with acting(SCENARIO, size=(100, 80)) as a:
+        assert "rebalance: its jobs" in await a.press("question_mark")
