@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.commands import common
 from zconsole.commands.terminal import has_terminal, open_console
-from zconsole.errors import ExitCode, UsageError
+from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.errorwatch.signs import SignWatch
 from zconsole.feed import SessionFeed
 from zconsole.session import Session
@@ -29,8 +29,10 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     if args.scenario is None:
         args.scenario = scenarios.DEFAULT
-    if args.scenario not in scenarios.names():
-        raise UsageError(f"no scenario {args.scenario!r}; zconsole demo --list names them")
+    try:
+        scenarios.find(args.scenario)
+    except NotFoundError as error:
+        raise UsageError(str(error)) from None
     if args.json:
         return common.run(_print(args))
     if not has_terminal():

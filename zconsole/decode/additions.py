@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zconsole.decode.blocks import Blocks
-from zconsole.decode.capacity import CapacityRow, capacities
-from zconsole.decode.iostat import IostatRow, latest
 from zconsole.decode.values import mapping
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import IoRates, Pool, Scan, Vdev
 from zconsole.raw import Raw
+
+if TYPE_CHECKING:
+    from zconsole.decode.capacity import CapacityRow
+    from zconsole.decode.iostat import IostatRow
 
 _WAIT_COLUMNS = {
     6: ("initialize", "replace", "remove", "resilver", "scrub", "trim"),
@@ -27,12 +29,17 @@ discard and free when asked for the six others."""
 
 
 def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
-    """The pool with rates, capacities, block device counters and exact remaining bytes."""
+    """The pool with rates, capacities, block device counters and exact remaining bytes.
+
+    What reads ``iostat`` and ``list`` is loaded when there is one: libzfs has all of it itself.
+    """
     changes: dict[str, Any] = {}
     root = pool.root
     if raw.get("names") and "text" in raw:
         root = _with_paths(root, mapping(raw["names"], "names"))
     if raw.get("iostat"):
+        from zconsole.decode.iostat import latest
+
         root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
     if raw.get("list"):
         root = _with_capacity(root, pool.name, raw["list"])
@@ -100,6 +107,8 @@ def _rates(row: IostatRow) -> IoRates:
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
     """Top-level vdevs with space and fragmentation; unchanged where the listing says nothing."""
+    from zconsole.decode.capacity import capacities
+
     rows: dict[tuple[str, str], list[CapacityRow]] = {}
     try:
         pools = capacities(listing)

@@ -15,6 +15,7 @@ EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, where nobody names another."""
 _WARM_UP = 5000
 """Leaf-steps that may be spent on simulating what came before the first sample."""
+_MOST_STEPS, _FEWEST_STEPS = 64, 12
 
 
 class World:
@@ -33,7 +34,8 @@ class World:
             _place(story.pool, start - chosen.age)
             engine = Engine(story.pool, sorted(story.incidents, key=lambda i: i.t))
             leaves = sum(1 for _ in story.pool.leaves())
-            engine.advance(chosen.age, max(12, min(260, _WARM_UP // leaves)))
+            steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _WARM_UP // leaves))
+            engine.advance(chosen.age, steps)
             self.engines.append(engine)
 
     @property

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from zconsole.frame import Frame
 from zconsole.sources.base import Capabilities
-from zconsole.vigil.alerts import Alert
 
 if TYPE_CHECKING:
     from zconsole.scanreport.report import ScanReport
+    from zconsole.vigil.alerts import Alert
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+
 from zconsole.errors import NotFoundError
 from zconsole.sim.build import Scenario
-from zconsole.sim.scenarios import healthy, limits, lively, other, reports, trouble
 
-_ALL: tuple[Scenario, ...] = (
-    *lively.SCENARIOS,
-    *trouble.SCENARIOS,
-    *reports.SCENARIOS,
-    *limits.SCENARIOS,
-    *other.SCENARIOS,
-    *healthy.SCENARIOS,
-)
-DEFAULT = _ALL[0].name
+_MODULES = ("lively", "trouble", "reports", "limits", "other", "healthy")
+"""In the order of ``--list``; one is loaded when a scenario was not found in those before it."""
+DEFAULT = "resilver"
 
 
 def names() -> tuple[str, ...]:
     """Every scenario's name, the default first."""
-    return tuple(scenario.name for scenario in _ALL)
+    return tuple(scenario.name for scenario in _each())
 
 
 def listing() -> tuple[Scenario, ...]:
     """Every scenario, the default first."""
-    return _ALL
+    return tuple(_each())
 
 
 def find(name: str) -> Scenario:
     """The scenario of that name. Raises NotFoundError."""
-    for scenario in _ALL:
+    for scenario in _each():
         if scenario.name == name:
             return scenario
     raise NotFoundError(f"no scenario {name!r}; `zconsole demo --list` names them")
+
+
+def _each() -> Iterator[Scenario]:
+    for module in _MODULES:
+        found: tuple[Scenario, ...] = import_module(f"{__name__}.{module}").SCENARIOS
+        yield from found
