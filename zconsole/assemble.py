@@ -52,7 +52,10 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
 
 
 def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
-    """The last good frame, aged, with why there is no newer one; its tree and ETA stay."""
+    """The last good frame, aged, with why there is no newer one; its tree and ETA stay.
+
+    Rates are what diskstats still gives.
+    """
     age = max(0.0, trouble.t - last.t)
     return replace(
         last,
@@ -60,9 +63,15 @@ def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
         problem=trouble.text,
         kstat=trouble.kstat,
         health=unreachable(trouble.text, trouble.kstat, age),
+        rows=tuple(_aged(row, history) for row in last.rows),
         events=history.events,
         host=trouble.host or last.host,
     )
+
+
+def _aged(row: Row, history: PoolHistory) -> Row:
+    missing = history.missing_since(row.key)
+    return replace(row, rates=history.rates(row.key), missing_since=missing)
 
 
 def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:

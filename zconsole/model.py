@@ -312,4 +312,6 @@ class Trouble:
     kstat: str | None = None
     block: Mapping[str, BlockCounters] = field(default_factory=dict)
     """What diskstats still gives: leaf path to counters."""
+    gone: tuple[str, ...] = ()
+    """Paths of leaves whose devices diskstats has no longer."""
     host: HostLoad | None = None

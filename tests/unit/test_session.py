@@ -54,6 +54,21 @@ def test_a_pool_that_stops_answering_keeps_its_tree_and_says_its_age():
     assert len(frame.rows) > 5
 
 
+def test_a_pool_that_stops_answering_shows_what_diskstats_tells_of_its_disks():
+    session = Session()
+    first, second, third = (raws[0] for raws in rounds(3))
+    session.advance([first])
+    path, lost = list(first["devices"])[:2]
+    devices = {path: first["devices"][path], lost: ("gone",)}
+    beside = {"pool": first["pool"], "problem": "it hangs", "devices": devices}
+    for raw in (second, third):
+        counters = {key: raw[key] for key in ("t", "clock", "boot", "diskstats")}
+        (frame,) = session.advance([{**beside, **counters}])
+    rows = {row.vdev.path: row for row in frame.rows}
+    assert rows[path].rates.busy is not None
+    assert (rows[path].missing_since, rows[lost].missing_since) == (None, second["t"])
+
+
 def test_a_sample_that_cannot_be_read_is_a_problem_of_its_pool():
     session = Session()
     (frame,) = session.advance([{"t": 1.0, "pool": "tank", "text": "what is this"}])

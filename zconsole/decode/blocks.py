@@ -44,6 +44,10 @@ class Blocks:
         found = {path: self.of(path) for path in self._devices}
         return {path: counters for path, counters in found.items() if counters is not None}
 
+    def gone(self) -> tuple[str, ...]:
+        """The paths that ``devices`` names and no counters are left of."""
+        return tuple(path for path in self._devices if self.of(path) is None)
+
 
 def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:
     return BlockCounters(

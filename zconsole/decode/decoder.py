@@ -122,6 +122,7 @@ def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
         text=" ".join(str(raw["problem"]).split()),
         kstat=word(raw.get("kstat")),
         block=blocks.all(),
+        gone=blocks.gone(),
         host=_host(raw),
     )
 

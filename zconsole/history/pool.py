@@ -65,13 +65,12 @@ class PoolHistory:
         """Take in that there is no sample; what diskstats still gives goes on."""
         tree = {key: _with_block(place, trouble) for key, place in self._tree.items()}
         for key, place in tree.items():
-            before = self._tree[key].vdev
-            if trouble.block and before.block and not place.vdev.block and key not in self._missing:
+            lost = bool(trouble.block and self._tree[key].vdev.block and not place.vdev.block)
+            if (lost or place.vdev.path in trouble.gone) and key not in self._missing:
                 self._missing[key] = trouble.t
-                text = f"the device of {before.name} is gone"
-                self._events.append(
-                    Event(trouble.t, "device_gone", text, "error", before.name, "console")
-                )
+                name = place.vdev.name
+                text = f"the device of {name} is gone"
+                self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
         self._measure(trouble.clock, tree)
 
     def rates(self, key: str) -> IoRates:

@@ -259,7 +259,7 @@ class LiveSource:
             "kstat": self._states.get(watch.name),
             "host": host,
             "tunables": self._tunables,
-            "devices": watch.devices,
+            "devices": watch.devices if rows else None,
             "diskstats": [rows[name].split() for name in names if name in rows],
             "events": self._events.take(watch.name) if self._events else None,
             **self._state_of(watch, reading),

@@ -162,7 +162,7 @@ class TestSample:
                 "problem": "no answer for 12 s",
                 "kstat": "SUSPENDED",
                 "diskstats": [row],
-                "devices": {"/dev/sda1": ["sda"]},
+                "devices": {"/dev/sda1": ["sda"], "/dev/sdb1": ["sdb"]},
             }
         )
         assert isinstance(trouble, Trouble)
@@ -172,6 +172,7 @@ class TestSample:
             "SUSPENDED",
         )
         assert trouble.block["/dev/sda1"].write_bytes == 50 * 512
+        assert trouble.gone == ("/dev/sdb1",)
 
     @pytest.mark.parametrize(
         "raw", [{"t": 1.0}, {}, [], {"t": 1.0, "list": "x"}, {"t": "x", "text": TEXT}]

@@ -115,7 +115,8 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
     for n in range(2):
         a, b = disk("a", block=block(n * 100, 0.0)), disk("b", block=block(0, 0.0))
         history.push(sample(n, a, b))
-    trouble = Trouble("tank", T + 2, 2.0, "no answer", block={"/dev/a": block(300, 1.0)})
+    left = {"/dev/a": block(300, 1.0)}
+    trouble = Trouble("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
     history.push_trouble(trouble)
     assert history.rates("a").busy == 0.5
     assert history.missing_since("b") == T + 2
