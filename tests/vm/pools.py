@@ -59,20 +59,24 @@ class PoolFactory:
         for disk in disks:
             self.machine.throttle(disk, bps=bps)
 
-    def damage(self, name: str, files: Sequence[str], disk: int) -> None:
-        """Overwrite the first block of files that only this disk holds: it reads wrong for good."""
+    def damage(self, dataset: str, files: Sequence[str], disk: int) -> None:
+        """Overwrite the first block of files that only this disk holds: it reads wrong for good.
+
+        The dataset is not the pool's root, by whose name zdb(8) means the pool itself.
+        """
+        pool = dataset.partition("/")[0]
         numbers = self.machine.run(["stat", "-c", "%i", "--", *files]).stdout.split()
-        blocks = self.machine.run(["zdb", "-ddddd", name, *numbers]).stdout
+        blocks = self.machine.run(["zdb", "-ddddd", dataset, *numbers]).stdout
         places = re.findall(r"^ +0 L0 0:([0-9a-f]+):([0-9a-f]+) ", blocks, re.MULTILINE)
         if len(places) != len(files):
             raise VmError(f"{len(files)} files, but {len(places)} first blocks:\n{blocks}")
         link = f"{self.device(f'd{disk}')}-part1"
         start = self.machine.run(f"cat /sys/class/block/$(basename $(readlink {link}))/start")
         base = int(start.stdout) * SECTOR + LABELS
-        self.zpool("export", name)  # or the block would be read from memory
+        self.zpool("export", pool)  # or the block would be read from memory
         for offset, length in places:
             self.machine.corrupt(disk, base + int(offset, 16), int(length, 16))
-        self.zpool("import", name)
+        self.zpool("import", pool)
 
     def wait_status(self, pattern: str, seconds: float = 60.0) -> None:
         """Wait until a line of `zpool status` matches an extended regular expression."""
@@ -100,10 +104,13 @@ def clear(machine: Machine) -> None:
 def destroy_pools(machine: Machine) -> None:
     """Destroy every imported pool.
 
-    Raises VmError where that is not possible: a suspended pool is not even tried, as no zpool
-    command would end, nor could it be killed.
+    Raises VmError where that is not possible: a zpool command over a pool that does not come
+    back from suspension never ends, nor can it be killed.
     """
-    suspended = "! grep -Hs SUSPENDED /proc/spl/kstat/zfs/*/state"
+    resume = (
+        "for pool in /proc/spl/kstat/zfs/*/state; do grep -qs SUSPENDED $pool || continue;"
+        " zpool clear $(basename $(dirname $pool)); done"
+    )
     destroy = 'zpool list -Ho name | while IFS= read -r name; do zpool destroy -f "$name"; done'
     left = 'left=$(zpool list -Ho name) && [ -z "$left" ]'
-    machine.run(f"{suspended} && {{ {destroy}; {left}; }}", timeout=DESTROY_SECONDS)
+    machine.run(f"{resume}; {destroy}; {left}", timeout=DESTROY_SECONDS)

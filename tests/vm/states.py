@@ -22,13 +22,17 @@ ODD_FILES = (
     "tab\there",
     "new\nline",
     "ünïcode",
-    "bad-\udcff-byte",
     "quote'\"",
     "\x1b[31mred",
     "-rf",
     " errors: none",
 )
-"""File names that a report must survive, one of them not UTF-8 (surrogate-escaped)."""
+"""File names that a report must survive."""
+
+ODD_PATHS = tuple(f"/tank/odd/{name}" for name in ODD_FILES)
+
+NOT_UTF8 = "/tank/odd/bad-\udcff-byte"
+"""The path of a file whose name has a byte 0xff (surrogate-escaped)."""
 
 ODD_POOL = "errors: a.b-c_d"
 """A name that zpool allows and that looks like a line of its own output."""
@@ -49,6 +53,8 @@ class State:
     moving: bool = False
     """Whether a scan or other activity goes on, so that two samples differ."""
     pool: str = "tank"
+    damaged: tuple[str, ...] = ()
+    """Paths of the files that hold permanent errors."""
 
 
 def healthy_raidz2(pool: PoolFactory) -> None:
@@ -194,8 +200,8 @@ def faulted(pool: PoolFactory) -> None:
 
 def removed(pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
-    pool.fill(20)
     pool.machine.pull(1)
+    pool.fill(20)  # without I/O, and without zed(8), nobody notices
     pool.wait_status("LABDISK1 +REMOVED")
 
 
@@ -236,8 +242,11 @@ def expansion_finished(pool: PoolFactory) -> None:
 
 
 def trim_running(pool: PoolFactory) -> None:
-    filled_mirror(pool)
+    pool.create("mirror d0 d1")
+    # The rate is kept between two extents of a metaslab, which else is all one.
+    pool.machine.run(f"echo {4 * MIB} >{PARAMETERS}/zfs_trim_extent_bytes_max")
     pool.zpool("trim", "-r", "8M", "tank")
+    pool.wait_status("trimming")
 
 
 def trim_finished(pool: PoolFactory) -> None:
@@ -254,6 +263,7 @@ def initialize_running(pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
     pool.slow(0, 1, bps=8 * SLOW_BPS)
     pool.zpool("initialize", "tank")
+    pool.wait_status("initializing")
 
 
 def initialize_suspended(pool: PoolFactory) -> None:
@@ -262,19 +272,26 @@ def initialize_suspended(pool: PoolFactory) -> None:
 
 
 def permanent_errors(pool: PoolFactory) -> None:
-    """Files whose only copy reads wrong, found by a scrub; their names are odd."""
-    pool.create("d0")
-    files = [f"/tank/{name}" for name in ODD_FILES]
-    writes = [f"head -c 64K /dev/urandom >{shlex.quote(path)}" for path in files]
-    pool.machine.run(" && ".join([*writes, "zpool sync"]))
-    pool.damage("tank", files, 0)
-    pool.zpool("scrub", "-w", "tank")
-    pool.wait_status("^ +/tank/")
+    damaged_files(pool, ODD_PATHS)
+
+
+def permanent_error_not_utf8(pool: PoolFactory) -> None:
+    damaged_files(pool, (NOT_UTF8,))
 
 
 def error_scrub_finished(pool: PoolFactory) -> None:
-    permanent_errors(pool)
+    damaged_files(pool, ("/tank/odd/file",))
     pool.zpool("scrub", "-e", "-w", "tank")
+
+
+def damaged_files(pool: PoolFactory, paths: tuple[str, ...]) -> None:
+    """Files of the dataset ``tank/odd`` whose only copy reads wrong, found by a scrub."""
+    pool.create("d0")
+    writes = [f"head -c 64K /dev/urandom >{shlex.quote(path)}" for path in paths]
+    pool.machine.run(" && ".join(["zfs create tank/odd", *writes, "zpool sync"]))
+    pool.damage("tank/odd", paths, 0)
+    pool.zpool("scrub", "-w", "tank")
+    pool.wait_status("^ +/tank/")
 
 
 def odd_names(pool: PoolFactory) -> None:
@@ -295,8 +312,9 @@ def suspended(pool: PoolFactory) -> None:
 def suspend(pool: PoolFactory) -> None:
     """Take away the only disk, d0, of a pool that waits for it: ``tank``, with failmode=wait."""
     pool.machine.pull(0)
-    write = "dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank"
-    pool.machine.run(f"({write}) >/dev/null 2>&1 &")
+    # Told of the loss, as zed(8) would, for else the kernel may retry the writes for ever.
+    work = "zpool reopen tank; dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank"
+    pool.machine.run(f"({work}) >/dev/null 2>&1 &")
     pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")
 
 
@@ -363,8 +381,9 @@ STATES = (
     State("trim finished", trim_finished),
     State("initialize running", initialize_running, moving=True),
     State("initialize suspended", initialize_suspended),
-    State("permanent errors", permanent_errors),
-    State("error scrub finished", error_scrub_finished, since=(2, 2)),
+    State("permanent errors", permanent_errors, damaged=ODD_PATHS),
+    State("permanent error not UTF-8", permanent_error_not_utf8, damaged=(NOT_UTF8,)),
+    State("error scrub finished", error_scrub_finished, since=(2, 2), damaged=("/tank/odd/file",)),
     State("odd names", odd_names, pool=ODD_POOL),
 )
 """Every state that all sources can be asked about; `suspended` is not among them."""

@@ -56,8 +56,10 @@ def _removal(head: str, zone: tzinfo) -> Activity | None:
         start = parse_date(match["date"], zone)
         return Activity("removal", "running", vdev=disk_name(match["vdev"], None), start=start)
     if match := _REMOVED.match(head):
-        end = parse_date(match["date"], zone)
-        return Activity("removal", "finished", end=end, done_bytes=parse_size(match["n"]))
+        # What is left of it, by the name that vdev_get_name (lib/libzfs) gives an indirect vdev.
+        end, left = parse_date(match["date"], zone), f"indirect-{match['vdev']}"
+        size = parse_size(match["n"])
+        return Activity("removal", "finished", vdev=left, end=end, done_bytes=size)
     if match := _REMOVAL_CANCELED.match(head):
         end = parse_date(match["date"], zone)
         return Activity("removal", "canceled", vdev=disk_name(match["vdev"], None), end=end)

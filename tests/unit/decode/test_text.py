@@ -62,7 +62,7 @@ class TestSections:
             "condense: log: condensing, 5/20 blocks done in 00:00:03\nconfig:\n\n" + TABLE
         )
         found = {a.kind: a for a in pool(text).activities}
-        assert found["removal"].state == "finished"
+        assert (found["removal"].state, found["removal"].vdev) == ("finished", "indirect-1")
         assert found["removal"].done_bytes == 1610612736
         assert (found["checkpoint"].state, found["checkpoint"].total_bytes) == ("running", 10590618)
         expansion = found["expansion"]
