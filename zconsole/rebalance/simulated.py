@@ -31,8 +31,6 @@ from zconsole.sim.pool import PoolState, top_name
 from zconsole.sim.rewrite import Directory, Rewrite, scanning, spread, spread_over
 from zconsole.sim.source import World
 
-FILE = 40e6
-"""Bytes of a simulated file."""
 STEPS = 6
 """Counts that are told while a plan is made."""
 USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0.06}
@@ -336,15 +334,15 @@ def _shown(job: _Job) -> JobView:
         limits=job.settings.limits,
         engine=job.engine,
         t=job.pool.now,
-        files_done=int(done / FILE),
-        files_total=max(1, int(total / FILE)),
+        files_done=_files_done(job),
+        files_total=sum(directory.files for directory in work.directories),
         bytes_done=round(done),
         bytes_total=round(total),
         rate=rate,
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=Counter({"open for writing": int(done / FILE / 1500)}) + Counter(),
+        skipped=Counter({"open for writing": _files_done(job) // 1500}) + Counter(),
         days=tuple(job.days.values()),
     )
 
@@ -364,8 +362,14 @@ def _current(job: _Job) -> str | None:
     work = job.work
     for directory, left in zip(work.directories, work.left, strict=True):
         if left > 1.0:
-            return f"{directory.path}/{int(directory.moved / FILE):06d}.bin"
+            number = round(directory.files * (1.0 - left / directory.size))
+            return f"{directory.path}/{number:06d}.bin"
     return None
+
+
+def _files_done(job: _Job) -> int:
+    pairs = zip(job.work.directories, job.work.left, strict=True)
+    return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs))
 
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
@@ -376,7 +380,7 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
     job.days[day] = {
         "day": day,
         "moved_bytes": round(done),
-        "files_done": int(done / FILE),
+        "files_done": _files_done(job),
         "spread": spread(job.pool),
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,

@@ -297,14 +297,14 @@ def _notes(view: ScanView, ink: _Ink) -> list[Line]:
 
 
 def _activity(view: ActivityView, ink: _Ink) -> list[Line]:
-    """One line for a removal, an expansion, a checkpoint, trim or initialize."""
+    """A removal, an expansion, a checkpoint, trim, initialize, or a rebalance."""
     activity, look = view.activity, ink.look
     name = f"{activity.kind} of {activity.vdev}" if activity.vdev else activity.kind
     head: Line = (
         Span(f" {look.text(name)} ", "bold"),
         Span(f"{look.text(activity.state)} ", "" if activity.state == "running" else "notice"),
     )
-    if activity.state not in ("running", "paused"):
+    if activity.state not in ("running", "paused", "waiting"):
         return _ended(head, view, ink)
     percent = activity.percent
     if percent is None and activity.total_bytes and activity.done_bytes is not None:

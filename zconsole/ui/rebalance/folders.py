@@ -118,7 +118,7 @@ class Folders:
         listing = self.listed.get(path)
         if listing is None:
             late = now - self.asked.get(path, now) >= PATIENCE
-            return "does not answer" if late else "looking…"
+            return "does not answer" if late else "looking"
         return listing.problem or ("" if listing.names else "no directories inside")
 
     def _mark(self, path: str) -> str:

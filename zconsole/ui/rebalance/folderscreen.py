@@ -14,7 +14,7 @@ from textual.timer import Timer
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.desk import Explorer
 from zconsole.ui.bars import bar
-from zconsole.ui.draw import Line, Span, fit, width_of
+from zconsole.ui.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look, count
 from zconsole.ui.names import middle
@@ -22,7 +22,8 @@ from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.screens import PickView, no_preview
 from zconsole.ui.theming import Palette
 
-HINT = "Space marks  Right opens  Left closes  Enter goes on  Esc leaves"
+HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
+"""What the keys do, the most needed first."""
 _GAP = 0.2
 """Seconds between two paintings while sizes come in."""
 _BAR = 10
@@ -121,12 +122,12 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
     def _hint(self) -> Line:
         if self._said:
             return (Span(f" {self._look.text(self._said)}", "warning"),)
-        marked = self._folders.marked
-        if not marked:
-            return (Span(f" {HINT}", "dim"),)
-        size, whole = self._folders.marked_bytes()
-        text = f" {len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}  "
-        return (Span(text, "accent"), Span(HINT, "dim"))
+        parts: list[Line] = [(Span(hint, "dim"),) for hint in HINTS]
+        if marked := self._folders.marked:
+            size, whole = self._folders.marked_bytes()
+            text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
+            parts.insert(0, (Span(text, "accent"),))
+        return (Span(" "), *joined(parts, "  ", self.app.size.width - 2)[0])
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor

@@ -13,7 +13,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance.desk import JobView
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.draw import Line, Span
+from zconsole.ui.draw import Line, Span, joined
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.rebalance.joblines import Fills, job_lines, job_title
@@ -23,14 +23,15 @@ from zconsole.ui.theming import Palette
 
 LOOK = 0.5
 """Seconds between two looks at the job."""
-KEYS = (
-    ("p", "pause"),
-    ("r", "resume"),
-    ("s", "stop"),
-    ("l", "rate limit"),
-    ("t", "target"),
-    ("f", "keep free"),
-)
+WORDS = {
+    "p": "pause",
+    "r": "resume",
+    "s": "stop",
+    "l": "rate",
+    "t": "target",
+    "f": "floor",
+}
+"""Key and word; the one of the first two that does nothing now is left out."""
 _ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
 
 
@@ -122,18 +123,22 @@ class JobScreen(Screen[None]):
         if said:
             return (Span(f" {self._look.text(said)}", "warning"),)
         if reason := self._denied():
-            return (Span(f" {self._look.text(reason)}: ", "warning"), *self._keys(frozenset()))
+            head = f" {self._look.text(reason)}: "
+            return (Span(head, "warning"), *self._keys(frozenset(), len(head)))
         return (Span(" "), *self._keys(offered(job)))
 
-    def _keys(self, offers: frozenset[str]) -> Line:
-        spans: list[Span] = []
-        for key, word in KEYS:
+    def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
+        parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it to itself", "dim"))]
+        for key, word in WORDS.items():
             on = key in offers
-            spans += [
-                Span(f"{key} ", "accent" if on else "track"),
-                Span(f"{word}  ", "dim" if on else "track"),
-            ]
-        return (*spans, Span("Esc ", "accent"), Span("leaves it to itself", "dim"))
+            if on or key not in "pr":
+                shown = (
+                    Span(f"{key} ", "accent" if on else "track"),
+                    Span(word, "dim" if on else "track"),
+                )
+                parts.insert(-1, shown)
+        lines = joined(parts, "  ", self.app.size.width - 2 - room)
+        return lines[0]
 
     # Keys
 

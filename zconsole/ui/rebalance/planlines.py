@@ -96,7 +96,7 @@ def _fills(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
     for fill in proposal.vdevs:
         yield from fill_lines(fill, look, width)
     goal = f"a spread of {percent(proposal.target, 0)} takes"
-    if proposal.bytes_to_target is not None:
+    if proposal.bytes_to_target:
         yield from wrapped(f"{goal} {look.size(proposal.bytes_to_target)}", "dim", look, width)
     elif proposal.spread_before is not None and proposal.spread_before > proposal.target:
         yield from wrapped(f"{goal} more than these directories hold", "dim", look, width)

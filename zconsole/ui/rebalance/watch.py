@@ -77,16 +77,13 @@ def activity(job: JobView) -> ActivityView:
         return ActivityView(Activity("rebalance", "interrupted", note=note), None, _none(""))
     why = job.why or ""
     none = _none(why or "no rate yet")
-    state = "paused" if job.state == "paused" else "running"
-    waits = job.state == "waiting" or job.bytes_total is None
     return ActivityView(
         Activity(
             "rebalance",
-            state,
+            job.state,
             done_bytes=job.bytes_done,
             total_bytes=job.bytes_total,
             percent=None if job.share is None else 100.0 * job.share,
-            note=why if waits else "",
         ),
         job.rate,
         Estimate(job.eta_seconds, None, None, "") if job.eta_seconds else none,

@@ -1,0 +1,102 @@
+"""The tree to choose from: what is marked, open and shown, without a screen."""
+
+from __future__ import annotations
+
+from zconsole.rebalance.desk import Listing, Measured, Root
+from zconsole.ui.draw import plain
+from zconsole.ui.glyphs import ASCII, UNICODE
+from zconsole.ui.look import Look
+from zconsole.ui.rebalance.folders import PATIENCE, Folders
+from zconsole.ui.rebalance.folderscreen import folder_lines
+
+
+def made() -> Folders:
+    folders = Folders((Root("/tank", "tank"), Root("/tank/vm", "tank/vm"), Root("/mnt", "tank/m")))
+    folders.open("/tank", 0.0)
+    folders.take(Listing("/tank", ("a", "b")))
+    folders.open("/tank/a", 0.0)
+    folders.take(Listing("/tank/a", ("deep",)))
+    return folders
+
+
+def marks(folders: Folders) -> str:
+    return "".join(row.mark for row in folders.rows(0.0))
+
+
+def test_rows_are_the_roots_with_what_is_open_below():
+    rows = made().rows(0.0)
+    assert [(row.path, row.depth) for row in rows] == [
+        ("/tank", 0),
+        ("/tank/a", 1),
+        ("/tank/a/deep", 2),
+        ("/tank/b", 1),
+        ("/tank/vm", 0),
+        ("/mnt", 0),
+    ]
+    assert [row.dataset for row in rows] == ["", "", "", "", "", "tank/m"]
+
+
+def test_a_directory_is_asked_for_once():
+    folders = made()
+    assert not folders.open("/tank", 5.0)
+    assert folders.open("/mnt", 5.0)
+    assert folders.close("/mnt") == "/mnt"
+    assert folders.close("/tank/a/deep") == "/tank/a"
+    assert folders.close("/tank/b") == "/tank"
+    assert len(folders.rows(0.0)) == 3
+
+
+def test_marking_a_directory_marks_what_is_in_it():
+    folders = made()
+    assert folders.mark("/tank/a/deep") == ""
+    assert marks(folders) == "++x   "
+    assert folders.mark("/tank/a") == ""
+    assert list(folders.marked) == ["/tank/a"]
+    assert marks(folders) == "+x-   "
+    assert "is marked" in folders.mark("/tank/a/deep")
+    assert folders.mark("/tank/a") == ""
+    assert marks(folders) == "      "
+
+
+def test_a_dataset_inside_a_marked_directory_is_a_job_of_its_own():
+    folders = made()
+    folders.mark("/tank")
+    assert marks(folders) == "x---  "
+    assert "a job of its own" in folders.mark("/tank/vm")
+    folders.mark("/tank")
+    folders.mark("/tank/vm")
+    assert "a job of its own" in folders.mark("/tank")
+    assert folders.mark("/mnt") == ""
+    assert list(folders.marked) == ["/tank/vm", "/mnt"]
+
+
+def test_what_is_marked_adds_up_as_it_is_known():
+    folders = made()
+    folders.mark("/tank/a")
+    assert folders.marked_bytes() == (0, False)
+    folders.take(Measured("/tank/a", 500, 2, done=False))
+    assert folders.marked_bytes() == (500, False)
+    folders.take(Measured("/tank/a", 700, 3))
+    assert folders.marked_bytes() == (700, True)
+
+
+def test_what_does_not_answer_is_told_after_a_while():
+    folders = made()
+    folders.open("/mnt", 100.0)
+    folders.take(Listing("/tank/a", (), "Permission denied"))
+    assert [row.problem for row in folders.rows(100.0)][-1] == "looking"
+    late = folders.rows(100.0 + PATIENCE)
+    assert late[-1].problem == "does not answer"
+    assert late[1].problem == "Permission denied"
+
+
+def test_lines_keep_to_the_width_and_to_ascii():
+    folders = made()
+    folders.take(Listing("/tank/a", ("ü\x1b" + "x" * 250,)))
+    folders.take(Measured("/tank/a", 3 << 40, 12_000_000))
+    for width in (54, 60, 80, 200):
+        for look in (Look(UNICODE), Look(ASCII)):
+            lines = [plain(line) for line in folder_lines(folders.rows(0.0), look, width)]
+            assert all(len(line) <= width for line in lines), lines
+            assert not any("\x1b" in line for line in lines)
+            assert look.glyphs is UNICODE or all(line.isascii() for line in lines)
