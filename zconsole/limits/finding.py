@@ -38,6 +38,9 @@ class Verdict:
     """What could be done, naming the command or tunable; empty when nothing can."""
 
 
+TOO_LITTLE = Verdict("unclear", "not clear yet: too little was seen")
+
+
 @dataclass(frozen=True, slots=True)
 class Ceiling:
     """The fastest this scan could go on these disks."""

@@ -7,11 +7,11 @@ seeks, disks at their streaming rate, and last disks that idle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from zconsole.limits import advice
 from zconsole.limits.evidence import Disk, Evidence, middle
-from zconsole.limits.finding import Verdict
+from zconsole.limits.finding import TOO_LITTLE, Verdict
 from zconsole.units import duration, latency, rate, size
 
 LEAST_SECONDS = 5.0
@@ -46,6 +46,14 @@ ENOUGH_SORTED = 0.5
 """Share of what is left to issue that must be in memory for the order to be nearly the best."""
 EVEN = 1.35
 MANY = 4
+ALONE = 0.65
+"""Share of what a disk read when fewer were at work, below which it is held back now."""
+FLAT = 0.85
+"""Share of the most all devices ever moved from which they move as much as they can together."""
+STEADY = 0.08
+"""A link gives the same all the time; disks that seek do not."""
+SHORT = 1.25
+"""How much more the disks would do together than they ever did, were each at its best."""
 
 Rule = Callable[[Evidence], Verdict | None]
 
@@ -55,7 +63,7 @@ def judge(seen: Evidence) -> Verdict | None:
     if seen.scan.state != "running":
         return None
     if seen.seconds < LEAST_SECONDS or not seen.disks:
-        return Verdict("unclear", "not clear yet: too little was seen")
+        return TOO_LITTLE
     if not all(disk.measured for disk in seen.disks):
         return Verdict("unclear", "not clear: nothing here tells how busy the disks are")
     for rule in RULES:
@@ -256,7 +264,7 @@ def _idle(seen: Evidence) -> Verdict | None:
     if busiest >= IDLE:
         return None
     if _shared(seen):
-        return _bus(seen, busiest)
+        return _bus(seen)
     total = sum(disk.rate for disk in seen.disks)
     text = f"a throttle or tunable: the disks idle ({busiest:.0%} busy at most, {rate(total)} in "
     text += "all)" if seen.rate > 0 else "all) and nothing moves"
@@ -277,25 +285,40 @@ def _shared(seen: Evidence) -> bool:
     return waiting and sum(rates) >= 80e6 and (seen.cpu or 0.0) < PROCESSOR
 
 
-def _bus(seen: Evidence, busiest: float) -> Verdict:
+def _bus(seen: Evidence, faster: Sequence[Disk] = ()) -> Verdict:
     moving = [d for d in seen.disks if d.rate > 1e6]
     total = sum(d.rate for d in moving)
     text = f"a link the disks share: {len(moving)} disks move {rate(total)} together, "
-    text += f"{rate(total / len(moving))} each, and are only {busiest:.0%} busy"
-    figures = {"rate": total, "disks": float(len(moving)), "busy": busiest}
-    return Verdict("bus", text, figures, 0.65, advice.BUS)
+    text += f"{rate(total / len(moving))} each"
+    figures = {"rate": total, "disks": float(len(moving)), "busy": _busiest(seen.disks)}
+    if not faster:
+        text += f", and are only {_busiest(seen.disks):.0%} busy"
+        return Verdict("bus", text, figures, 0.6, advice.BUS)
+    alone = middle(d.past.seen_read for d in faster)
+    wait = middle(d.rates.latency for d in moving)
+    text += f"; {len(faster)} of them read {rate(alone)} each when fewer were at work, "
+    text += f"all wait {latency(wait)}"
+    figures |= {"alone": alone, "latency": wait}
+    return Verdict("bus", text, figures, 0.8, advice.BUS)
 
 
 def _crowded(seen: Evidence) -> Verdict | None:
-    """All disks stream evenly at a fraction of what they did: they queue for a common link."""
-    moving = [d for d in seen.sources if d.rate > 1e6]
-    if len(moving) < MANY or middle(d.busy for d in moving) < SATURATED or _seeks(seen):
-        return None
+    """Disks that were faster by themselves, all busy and evenly slow, and together as much as ever.
+
+    What is in flight counts as busy (/proc/diskstats), so a disk that waits for the link looks as
+    one that works. Only that the sum stays the same whoever takes part tells them apart.
+    """
+    moving = [d for d in seen.disks if d.rate > 1e6]
     rates = [d.rate for d in moving]
-    best = middle(d.past.best_read for d in moving)
-    if max(rates) > EVEN * min(rates) or middle(rates) > COLLAPSE * best:
+    if len(moving) < MANY or middle(d.busy for d in moving) < SATURATED:
         return None
-    return _bus(seen, _busiest(seen.disks))
+    faster = [d for d in moving if not d.target and d.rate < ALONE * d.past.seen_read]
+    load = seen.load
+    flat = load.now > FLAT * load.most and load.unsteady < STEADY
+    able = sum(max(d.rate, d.past.seen_read) for d in moving)
+    if len(faster) < MANY or max(rates) > EVEN * min(rates) or not flat or able < SHORT * load.most:
+        return None
+    return _bus(seen, faster)
 
 
 def _unclear(seen: Evidence) -> Verdict:
@@ -316,9 +339,9 @@ RULES: tuple[Rule, ...] = (
     _straggler,
     _filled,
     _foreground,
+    _crowded,
     _all_slow,
     _memory,
-    _crowded,
     _random,
     _streaming,
     _idle,

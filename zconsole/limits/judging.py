@@ -1,0 +1,97 @@
+"""Judging the running scan of one pool, from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zconsole.frame import ScanView
+from zconsole.limits.ceiling import ceiling_of
+from zconsole.limits.evidence import Disk, disks_of, evidence_of, sorted_share
+from zconsole.limits.finding import Ceiling, Verdict
+from zconsole.limits.past import LeafPast, LoadPast
+from zconsole.limits.verdict import judge
+from zconsole.model import IoRates, Sample
+from zconsole.topology import Placed
+
+ScanKey = tuple[str, str | None, float | None]
+FEW = 64
+"""Leaves up to which every sample is looked at."""
+SELDOM = 20.0
+"""Seconds between looks at larger pools."""
+
+
+class Judging:
+    """Fed with every sample while a scan runs; remembers its disks from one scan to the next."""
+
+    def __init__(self, scan: ScanKey, since: float) -> None:
+        """``since``: the clock when this scan was first seen."""
+        self.verdict: Verdict | None = None
+        self.ceiling: Ceiling | None = None
+        self._past: dict[str, LeafPast] = {}
+        self._load = LoadPast()
+        self._scan, self._since = scan, since
+        self._looked = float("-inf")
+        self._issuing: bool | None = None
+        self._turns = 0
+        self._sorted: float | None = None
+
+    def push(
+        self,
+        sample: Sample,
+        tree: Mapping[str, Placed],
+        rates: Mapping[str, IoRates],
+        view: ScanView,
+    ) -> None:
+        """Take in a sample whose rates are known, with its running scan."""
+        if view.scan.key != self._scan:
+            self._begin(view, sample.clock)
+        self._count_turns(view)
+        if len(tree) > FEW and sample.clock - self._looked < SELDOM:
+            return
+        self._looked = sample.clock
+        self._remember(sample.clock, tree, rates)
+        self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
+
+    def _begin(self, view: ScanView, clock: float) -> None:
+        self._scan, self._since = view.scan.key, clock
+        self._issuing, self._turns, self._sorted = None, 0, None
+        for past in self._past.values():
+            past.begin()
+
+    def _count_turns(self, view: ScanView) -> None:
+        issuing = view.stage == "issuing"
+        if self._issuing is not None and issuing != self._issuing:
+            self._turns += 1
+            self._sorted = None
+        self._issuing = issuing
+        now = sorted_share(view.scan)
+        self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
+
+    def _remember(
+        self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
+    ) -> None:
+        for key, place in tree.items():
+            if place.vdev.children or key not in rates:
+                continue
+            past = self._past.get(key)
+            if past is None:
+                past = self._past[key] = LeafPast()
+            past.add(clock, place.vdev, rates[key])
+        for key in self._past.keys() - tree.keys():
+            del self._past[key]
+        moved = [rates[key] for key in self._past if key in rates]
+        self._load.add(sum((each.read or 0.0) + (each.write or 0.0) for each in moved))
+
+    def _judge(
+        self,
+        sample: Sample,
+        view: ScanView,
+        tree: Mapping[str, Placed],
+        disks: tuple[Disk, ...],
+    ) -> None:
+        watched = sample.clock - self._since
+        load = self._load.load()
+        seen = evidence_of(sample, view, disks, tree, watched, self._turns, self._sorted, load)
+        self.verdict = judge(seen)
+        shared = self.verdict is not None and self.verdict.cause == "bus"
+        self.ceiling = ceiling_of(seen, load.most if shared else None)
