@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
-FEATURES = ("resilver_defer", "device_rebuild", "head_errlog")
-"""What a simulated pool from 0.8 on has enabled; it knows no raidz expansion by attach."""
+FEATURES = ("resilver_defer", "device_rebuild", "head_errlog", "raidz_expansion")
+"""What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
 
 
 class SimulatedParameters:
@@ -69,7 +69,7 @@ class SimulatedFacts:
         enabled = "disabled" if state.one_stage else "enabled"
         return Facts(
             version=version_of(state.version),
-            features=dict.fromkeys(FEATURES, enabled) | {"raidz_expansion": "disabled"},
+            features=dict.fromkeys(FEATURES, enabled),
             properties={"autoexpand": "on" if state.autoexpand else "off"},
             parameters=self._world.tunables(),
             devices=_devices(state),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zconsole.sim import scan
 from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
 from zconsole.sim.flow import Job, Part, emit, solve
 from zconsole.sim.pool import PoolState, Top
@@ -101,6 +102,8 @@ def _reflow(pool: PoolState, expansion: Expansion, dt: float) -> None:
         expansion.state, expansion.end = FINISHED, pool.now
         _grow(top)
         pool.note("vdev_attach", "raidz expansion finished")
+        if pool.tunables["zfs_scrub_after_expand"]:  # raidz_reflow_complete_sync, vdev_raidz.c
+            scan.begin(pool, scan.SCRUB)
 
 
 def _grow(top: Top) -> None:

@@ -87,13 +87,15 @@ class Acting:
         return await self.settle()
 
     async def to(self, name: str) -> None:
-        """Move the cursor to a device."""
+        """Move the cursor to a device, or to the vdev of just this name."""
         self.app.devices.focus()
         await self.pilot.press("g")
         for _ in range(60):
             item = self.app.devices.current
             vdev = item.row.vdev if item is not None and item.row is not None else None
-            if vdev is not None and not vdev.children and name in vdev.name:
+            if vdev is not None and (
+                vdev.name == name or (not vdev.children and name in vdev.name)
+            ):
                 return
             await self.pilot.press("j")
         raise AssertionError(f"no {name} on the screen")

@@ -69,11 +69,11 @@ class ConfirmScreen(Screen[None]):
         """asking, running or over."""
 
     def compose(self) -> ComposeResult:
-        """The description, the line to type in, the two buttons."""
+        """The description; Cancel, the place to type in, and Run, in the order of Tab."""
         yield LinesView(id="deed", focusable=True)
-        yield Input(id="typed", compact=True)
         with Horizontal(id="choice"):
             yield Button("Cancel", id="cancel", compact=True)
+            yield Input(id="typed", compact=True)
             yield Button("Run", id="run", compact=True)
         yield LinesView(id="hint")
 
@@ -181,8 +181,8 @@ class ConfirmScreen(Screen[None]):
             len(self._deeds) > 1
         )
         asks = self.deed.typed is not None and not self.deed.barred
-        typed = f"type {self.deed.typed} and Enter  " * asks
-        return f"{typed}{ways}Tab moves, Esc cancels", "dim"
+        moves = f"Tab, then type {self.deed.typed} and Enter" if asks else "Tab moves"
+        return f"{ways}{moves}, Esc cancels", "dim"
 
     def _hint(self, text: str, role: str) -> None:
         line = (Span(f" {self._look.text(text)}", role),)
