@@ -10,6 +10,7 @@ import pytest
 
 from tests.vm.machine import TREE_IN_GUEST, Machine
 from tests.vm.pools import PoolFactory
+from tests.vm.states import suspend
 from zconsole.actions.refusals import explain
 
 
@@ -245,7 +246,7 @@ def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm, frozen):
 @pytest.mark.slow
 def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
     """The console was there before: what it shows of a stuck pool is what it last saw."""
-    pool.create("d0", options="-O sync=disabled")
+    pool.create("d0", options="-o failmode=wait -O sync=disabled")
     pool.fill(10)
     vm.run("rm -f /root/go /root/out")
     vm.run(
@@ -254,9 +255,7 @@ def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
         " >/dev/null 2>&1 </dev/null &"
     )
     vm.run("until grep -q seen /root/out; do sleep 0.2; done", timeout=120)
-    vm.pull(0)
-    vm.run("(touch /tank/x; zpool sync tank) >/dev/null 2>&1 </dev/null &")
-    vm.run("until grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state; do sleep 0.2; done")
+    suspend(pool)
     vm.plug(0)
     vm.run(
         "touch /root/go; until grep -Eq 'done|failed|refused.:.true' /root/out; do sleep 0.5; done",
