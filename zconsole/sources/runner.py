@@ -6,10 +6,11 @@ import asyncio
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import IO, Protocol, TypeVar, cast
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
@@ -17,7 +18,7 @@ SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_S
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
 
 SETTLE_STEP = 0.01
-"""Seconds between two looks at a process that was told to stop."""
+"""Seconds between two looks at a process that was told to stop, or that is let run."""
 
 STDERR_KEPT = 4096
 """Bytes of a long-lived process's stderr that are kept, the newest."""
@@ -161,6 +162,30 @@ class ProcessRunner:
         return LineProcess(transport, lines)
 
 
+class LastingRunner:
+    """Runs commands that change something, and never cuts one short.
+
+    One that is no longer waited for, because time is up or this program ends, goes on by itself:
+    its output goes to a nameless file, so that it cannot fail for want of a reader.
+    """
+
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        """See Runner.run; after the deadline the command is not waited for, nor told to stop."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+            process = _unwatched(argv, out, errors)
+            try:
+                async with asyncio.timeout(deadline):
+                    while process.poll() is None:
+                        await asyncio.sleep(SETTLE_STEP)
+            except TimeoutError:
+                text = f"{argv[0]} gave no answer in {deadline:g} s"
+                raise DeadlineError(text, lambda: process.poll() is None) from None
+            except asyncio.CancelledError:
+                process.returncode = 0  # it is not ours to wait for
+                raise
+            return Completed(tuple(argv), process.returncode, _written(out), _written(errors))
+
+
 class LineProcess:
     """A real long-lived process, behind the Process protocol."""
 
@@ -285,6 +310,22 @@ async def _start(
         cwd=cwd,
         start_new_session=True,
     )
+
+
+def _unwatched(argv: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        env=zfs_environment(os.environ),
+        start_new_session=True,
+    )
+
+
+def _written(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "surrogateescape")
 
 
 def run_blocking(argv: Sequence[str], deadline: float) -> Completed:

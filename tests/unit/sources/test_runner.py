@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 import pytest
 
 from tests.unit.sources.source_fakes import gone, settle
-from zconsole.sources.runner import DeadlineError, ProcessRunner, find_command, zfs_environment
+from zconsole.sources.runner import (
+    DeadlineError,
+    LastingRunner,
+    ProcessRunner,
+    find_command,
+    zfs_environment,
+)
 
 
 async def test_a_command_gives_its_output_and_status():
@@ -30,6 +37,41 @@ async def test_a_command_that_does_not_end_is_killed_and_watched_until_it_is_gon
     with pytest.raises(DeadlineError) as caught:
         await ProcessRunner().run((sys.executable, "-c", "import time; time.sleep(60)"), 0.01)
     await gone(caught.value.alive)
+
+
+async def test_a_command_that_acts_gives_its_output_and_status():
+    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    done = await LastingRunner().run((sys.executable, "-c", code), 30)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    with pytest.raises(FileNotFoundError):
+        await LastingRunner().run(("no-such-command-anywhere",), 30)
+
+
+async def test_a_command_that_acts_goes_on_when_time_is_up(tmp_path):
+    code = "import sys; sys.stdin = open(sys.argv[1]); sys.stdin.read(); print('went on')"
+    os.mkfifo(tmp_path / "go")
+    with pytest.raises(DeadlineError) as caught:
+        await LastingRunner().run((sys.executable, "-c", code, str(tmp_path / "go")), 0.01)
+    assert caught.value.alive()
+    (tmp_path / "go").write_text("")
+    await gone(caught.value.alive)
+
+
+async def test_a_command_that_acts_goes_on_when_nobody_waits_for_it(tmp_path):
+    code = "import sys; open(sys.argv[1]).readline(); open(sys.argv[2], 'w').write('went on')"
+    os.mkfifo(tmp_path / "go")
+    go = os.open(tmp_path / "go", os.O_RDWR)
+    argv = (sys.executable, "-c", code, str(tmp_path / "go"), str(tmp_path / "done"))
+    waiting = asyncio.create_task(LastingRunner().run(argv, 30))
+    await settle()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    os.write(go, b"\n")
+    os.close(go)
+    async with asyncio.timeout(30):
+        while not (tmp_path / "done").exists() or not (tmp_path / "done").read_text():
+            await asyncio.sleep(0)
 
 
 async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
