@@ -12,6 +12,7 @@ from typing import Any
 
 from zconsole.rebalance import jobs, plan
 from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.job import Clocks
 from zconsole.rebalance.jobs import read_job
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.run import Runner
@@ -134,7 +135,13 @@ def create(root: Path, journal: Path, **settings: Any) -> None:
     assert created.plan.refused is None, created.plan.refused
 
 
-def run(journal_path: Path, sys: Sys | None = None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+ALONE = Clocks(sleep=lambda seconds: None)
+"""For trees that nobody else works in: there is nothing to wait for."""
+
+
+def run(
+    journal_path: Path, sys: Sys | None = None, clocks: Clocks | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
     journal = Journal.open(journal_path)
@@ -142,7 +149,9 @@ def run(journal_path: Path, sys: Sys | None = None) -> tuple[list[dict[str, Any]
         journal.retry()
         job, reader = read_job(journal), Reader()
         places = plan.places(job.settings.dirs, reader)
-        runner = Runner(sys or Sys(), reader, journal, job, places, shown.append)
+        runner = Runner(
+            sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks()
+        )
         before = signal.signal(signal.SIGIO, runner.alarm)
         try:
             summary = runner.run()

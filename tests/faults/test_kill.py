@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults import trees
 from tests.faults.harness import (
+    ALONE,
     FaultySys,
     Killed,
     create,
@@ -21,15 +23,41 @@ from tests.faults.harness import (
 )
 
 
-def counted(area: Path, named: bool) -> int:
-    """How many system calls an undisturbed run makes."""
-    root = area / "counted"
-    trees.build(root)
-    create(root, area / "counted.db")
-    sys = FaultySys(named=named)
-    run(area / "counted.db", sys)
-    shutil.rmtree(root)
-    return len(sys.calls)
+@dataclass
+class Stage:
+    """One tree that is moved again and again: whole after each job, it serves the next one."""
+
+    area: Path
+    named: bool
+    before: dict[str, tuple[Any, ...]] = field(init=False)
+    calls: list[str] = field(init=False)
+    """The system calls of an undisturbed run."""
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        trees.build(self.root)
+        self.before = trees.manifest(self.root)
+        sys = FaultySys(named=self.named)
+        run(self.job(), sys, ALONE)
+        self.calls = sys.calls
+
+    @property
+    def root(self) -> Path:
+        return self.area / "tree"
+
+    def job(self) -> Path:
+        """The journal of a new job on the tree."""
+        self.jobs += 1
+        journal = self.area / f"job{self.jobs}.db"
+        create(self.root, journal)
+        return journal
+
+    def settled(self, journal: Path) -> dict[str, Any]:
+        """The summary of the job resumed, which has brought everything through."""
+        _, summary = run(journal, clocks=ALONE)
+        assert trees.manifest(self.root) == self.before
+        assert summary["files_failed"] == 0, summary
+        return summary
 
 
 def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> None:
@@ -47,18 +75,15 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
 
 @pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 def test_killed_after_every_call(area: Path, named: bool) -> None:
-    for number in range(counted(area, named)):
-        root, journal = area / f"tree{number}", area / f"job{number}.db"
-        trees.build(root)
-        before = trees.manifest(root)
-        create(root, journal)
+    stage = Stage(area, named)
+    for number, call in enumerate(stage.calls):
+        journal = stage.job()
         with descriptors_closed(), pytest.raises(Killed):
-            run(journal, kill_after(number, named))
-        _, summary = run(journal)
-        assert trees.manifest(root) == before, number
-        assert summary["files_failed"] == 0, (number, summary)
-        assert summary["files_moved"] == 13, (number, summary)
-        shutil.rmtree(root)
+            run(journal, kill_after(number, named), ALONE)
+        assert stage.settled(journal)["files_moved"] == len(trees.inodes(stage.root)), (
+            number,
+            call,
+        )
 
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EINTR, errno.EACCES)
@@ -68,7 +93,7 @@ SHIFTS = range(len(CODES)) if os.environ.get("ZCONSOLE_FAULTS") == "all" else ra
 def failure(journal: Path, number: int, code: int, named: bool) -> list[int | None]:
     """Run with one failing call; the error that ended the run, if one did."""
     try:
-        run(journal, fail_at(number, code, named))
+        run(journal, fail_at(number, code, named), ALONE)
     except OSError as error:
         return [error.errno]
     return []
@@ -78,16 +103,11 @@ def failure(journal: Path, number: int, code: int, named: bool) -> list[int | No
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_failed_at_every_call(area: Path, shift: int, named: bool) -> None:
     """The errors take turns; ZCONSOLE_FAULTS=all gives every error to every call."""
-    for number in range(counted(area, named)):
+    stage = Stage(area, named)
+    for number in range(len(stage.calls)):
         code = CODES[(number + shift) % len(CODES)]
-        root, journal = area / f"tree{number}", area / f"job{number}.db"
-        trees.build(root)
-        before = trees.manifest(root)
-        create(root, journal)
+        journal = stage.job()
         with descriptors_closed():
             errors = failure(journal, number, code, named)
         assert errors in ([], [code])
-        _, summary = run(journal)
-        assert trees.manifest(root) == before, (number, code)
-        assert summary["files_failed"] == 0, (number, summary)
-        shutil.rmtree(root)
+        stage.settled(journal)

@@ -41,19 +41,19 @@ class Admission:
     policy: Policy
     abilities: Callable[[Place], Abilities]
     """What the filesystem of a place has been found to answer."""
+    secret: str = field(default_factory=lambda: secrets.token_hex(8))
+    """What nobody else's names begin with."""
 
     def open(self, names: Sequence[FileRow]) -> Item:
         """An item with its original open and leased, its names in the order given.
 
         Raises SkipError, MovedError, UnsupportedError, OSError.
         """
-        directories = [self.directories.get(row.directory) for row in names]
         places = [
-            Place(row, directory, TEMP_PREFIX + secrets.token_hex(8).encode())
-            for row, directory in zip(names, directories, strict=True)
+            Place(row, self.directories.get(row.directory), self._temporary(row)) for row in names
         ]
         try:
-            source = self._open_source(directories[0].fd, names[0].name)
+            source = self._open_source(places[0].directory.fd, names[0].name)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
                 raise SkipError("changed") from error
@@ -68,6 +68,10 @@ class Admission:
             self.sys.close(source)
             raise
         return item
+
+    def _temporary(self, row: FileRow) -> bytes:
+        """A name of ours that no other job, file or attempt has."""
+        return b"%b%b-%x" % (TEMP_PREFIX, self.secret.encode(), row.number)
 
     def _open_source(self, directory: int, name: bytes) -> int:
         try:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,19 +249,20 @@ def _execute(record: Record, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _printer(as_json: bool) -> Callable[[dict[str, Any]], None]:
+def _printer(as_json: bool) -> Callable[[Sequence[dict[str, Any]]], None]:
     if as_json:
-        return _print_json
-    return _print_line
+        return lambda records: print("\n".join(map(json.dumps, records)), flush=True)
+    return _print_lines
 
 
-def _print_line(record: dict[str, Any]) -> None:
+def _print_lines(records: Sequence[dict[str, Any]]) -> None:
     """Text for people: failures and skips as they happen, and the end."""
-    summary = record.get("summary")
-    if summary is not None:
-        print("\n".join(_summary_lines(summary)), flush=True)
-    elif record["outcome"] != "moved":
-        print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
+    for record in records:
+        summary = record.get("summary")
+        if summary is not None:
+            print("\n".join(_summary_lines(summary)), flush=True)
+        elif record["outcome"] != "moved":
+            print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -360,7 +361,7 @@ def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _print_json(data: Mapping[str, Any]) -> None:
-    print(json.dumps(data, separators=(", ", ": ")), flush=True)
+    print(json.dumps(data), flush=True)
 
 
 def _say(text: str, end: str = "\n") -> None:

@@ -19,7 +19,10 @@ WINDOW = 1 << 20
 """Bytes read, digested and written at a time; a multiple of every recordsize up to 1 MiB."""
 SMALL = 128 << 10
 """Up to here a file with all its blocks allocated is taken to have no holes."""
+BESIDE = 8 << 20
+"""From here on a thread is worth its start."""
 _ZEROS = bytes(WINDOW)
+_FIRST = bytes(8)
 
 Tick = Callable[[int], None]
 """Called with the bytes just handled; may wait, or raise to give the file up."""
@@ -32,17 +35,19 @@ class ChangedError(Exception):
 class Digest:
     """SHA-256 over the windows of a file that are not all zero.
 
-    From the second window on it is computed in a thread, beside the reading and writing.
+    For large files, from the second window on, it is computed in a thread, beside the reading
+    and writing.
     """
 
     def __init__(self, size: int) -> None:
         self._hash = hashlib.sha256(size.to_bytes(8, "big"))
+        self._beside = size >= BESIDE
         self._thread: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
 
     def update(self, offset: int, window: bytes) -> None:
         """Take in one aligned window."""
-        if offset == 0:
+        if offset == 0 or not self._beside:
             self._take(offset, window)
             return
         if self._thread is None:
@@ -68,17 +73,27 @@ class Digest:
             self._pending = None
 
 
+def whole(content: bytes) -> bytes:
+    """The digest of a file of at most one window, given all of it."""
+    size = len(content)
+    head = size.to_bytes(8, "big")
+    if content == (_ZEROS if size == WINDOW else bytes(size)):
+        return hashlib.sha256(head).digest()
+    return hashlib.sha256(b"".join((head, _FIRST, content))).digest()
+
+
 def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick) -> bytes:
     """Write the content of ``source`` into the empty ``target``; returns the digest.
 
     Holes stay holes. Raises OSError, ChangedError when the file is shorter than its status said.
     """
     size = status.st_size
-    digest = Digest(size)
     if status.st_blocks * 512 >= size and size <= SMALL:
-        _copy_window(sys, source, target, digest, 0, size, [(0, size)])
+        window = _read(sys, source, 0, size)
+        _write(sys, target, window, 0)
         tick(size)
-        return digest.value()
+        return whole(window)
+    digest = Digest(size)
     if size:
         sys.ftruncate(target, size)
     for offset, length in windows(sys, source, size):
@@ -90,6 +105,10 @@ def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick)
 
 def digest(sys: Sys, fd: int, size: int, tick: Tick, buffer: mmap.mmap | None = None) -> bytes:
     """The digest of an open file; through ``buffer``, page-aligned, when it was opened O_DIRECT."""
+    if size <= SMALL and buffer is None:
+        window = _read(sys, fd, 0, size)
+        tick(size)
+        return whole(window)
     result = Digest(size)
     for offset, length in windows(sys, fd, size):
         if buffer is None:

@@ -15,11 +15,12 @@ import mmap
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from zconsole.rebalance import content, inuse, metadata
 from zconsole.rebalance.admission import Admission, Policy
+from zconsole.rebalance.closing import Closer
 from zconsole.rebalance.content import ChangedError
 from zconsole.rebalance.directories import Directories, MovedError
 from zconsole.rebalance.item import (
@@ -29,7 +30,7 @@ from zconsole.rebalance.item import (
     SkipError,
 )
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
-from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.metadata import Abilities, Marks, Metadata
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
 
@@ -67,18 +68,19 @@ class Engine:
     unnamed: bool = field(init=False)
     _admission: Admission = field(init=False)
     alarm: Alarm = field(default_factory=Alarm)
-    closers: Executor | None = None
-    """Threads that close originals whose last name is gone."""
+    threads: Executor | None = None
+    """What closes originals whose last name is gone."""
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet; committed with the next batch, or by ``flush``."""
     outcomes: list[Outcome] = field(default_factory=list)
     _swappers: dict[int, Swapper] = field(default_factory=dict)
-    _closing: list[Future[None]] = field(default_factory=list)
+    _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
     _buffer: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, content.WINDOW))
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
+        self._closer = Closer(self.sys, self.threads)
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
@@ -110,7 +112,7 @@ class Engine:
 
     def flush(self) -> None:
         """Tell the journal what became of the last batch, and let its originals go."""
-        self._await_closed()
+        self._closer.settle()
         if self.results:
             self.journal.record(self.results, directories={})
             self.results.clear()
@@ -145,19 +147,34 @@ class Engine:
         place = item.places[0]
         self._create(item, place)
         sys, abilities = self.sys, self._swapper(place).abilities
-        fresh, created = metadata.read(sys, item.copy, abilities)
-        item.new = created.st_ino
-        marked = metadata.mark(sys, item.copy, item.meta, fresh)
+        marks = metadata.mark(sys, item.copy, item.meta, abilities)
         item.digest = content.copy(
             sys, item.source, item.copy, item.status, lambda n: self._tick(item, n)
         )
-        metadata.apply(sys, item.copy, item.meta, fresh, abilities)
-        if marked or abilities.dos:
-            copied, _ = metadata.read(sys, item.copy, abilities)
-        else:
-            copied, _ = metadata.reread(sys, item.copy, fresh.flags, fresh.project, 0)
-        if different := item.meta.difference(copied):
+        born = place.directory.born
+        different: str | None = "anything"
+        if born is not None and not born.xattrs and marks is not None:
+            different = self._dress(item, born, abilities, marks)
+        if different:
+            place.directory.born, _ = metadata.read(sys, item.copy, abilities)
+            different = self._dress(item, place.directory.born, abilities)
+        if different:
             raise SkipError(f"{different} cannot be kept")
+
+    def _dress(
+        self, item: Item, born: Metadata, abilities: Abilities, marks: Marks | None = None
+    ) -> str | None:
+        """Give a written copy, ``born`` like that, its metadata; what differs all the same.
+
+        ``marks`` are its flags and project where they were read before and are not touched.
+        """
+        metadata.apply(self.sys, item.copy, item.meta, born, abilities)
+        if marks is None or abilities.dos:
+            copied, status = metadata.read(self.sys, item.copy, abilities)
+        else:
+            copied, status = metadata.reread(self.sys, item.copy, *marks, 0)
+        item.new = status.st_ino
+        return item.meta.difference(copied)
 
     def _create(self, item: Item, place: Place) -> None:
         if self.unnamed:
@@ -176,24 +193,6 @@ class Engine:
             item.copy = self.sys.open_new(place.directory.fd, place.temp)
         finally:
             self.directories.touched(place.directory)
-
-    def _release(self, fd: int) -> None:
-        """Close an original for the last time, which frees its blocks, beside the work.
-
-        Each such close may wait for the filesystem's journal; several wait together.
-        """
-        if self.closers is None:
-            with contextlib.suppress(OSError):
-                self.sys.close(fd)
-        else:
-            self._closing.append(self.closers.submit(self.sys.close, fd))
-
-    def _await_closed(self) -> None:
-        """Wait until the originals of the batch before are gone; their descriptors are needed."""
-        for closing in self._closing:
-            with contextlib.suppress(OSError):
-                closing.result()
-        self._closing.clear()
 
     def _commit_names(self) -> None:
         """Commit the names of the temporary files that are going to be created."""
@@ -307,7 +306,7 @@ class Engine:
     def _finish_all(self) -> None:
         if not self._live():
             return
-        self._await_closed()
+        self._closer.settle()
         if any(item.leased for item in self._live()):
             self.sleep(GRACE)
         self.service()
@@ -323,7 +322,7 @@ class Engine:
             self.outcomes += [Outcome(row, "moved", 0, None) for row in rows]
         else:
             self._report(rows, "moved", None, item.size)
-        item.close(self.sys, self._release)
+        item.close(self.sys, self._closer.close)
 
     # Endings.
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from zconsole.rebalance.metadata import Metadata
 from zconsole.rebalance.syscalls import DIRECTORY, Sys
 
 
@@ -37,6 +38,8 @@ class Directory:
     last_ns: int
     """When we last changed it; anything later is another process's doing."""
     touched: bool = False
+    born: Metadata | None = None
+    """What a file created in it begins with, as far as was seen."""
 
 
 def open_path(sys: Sys, path: bytes) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.rebalance.directories import Directory
 from zconsole.rebalance.journal import FileRow
@@ -29,8 +30,7 @@ class StopJobError(Exception):
     """The job was told to stop; what is not yet in place is dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of one name, for the report."""
 
     row: FileRow

@@ -29,6 +29,8 @@ from zconsole.rebalance.walk import Portion
 from zconsole.sources.runner import start_detached
 
 RUNNING = ("running", "paused", "waiting")
+START_SECONDS = 20.0
+START_LOOK = 0.05
 WALKING = "counting files"
 """What a job says that is still being planned by the process that will run it."""
 STATUS = (
@@ -263,9 +265,17 @@ def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:
 
 
 def start(record: Record) -> None:
-    """Start a job in a process and session of its own; it outlives this one."""
+    """Start a job in a process and session of its own; it outlives this one.
+
+    Returns when it has taken its job, so that nobody finds it dead who asks a moment later.
+    """
     argv = [python.executable, "-m", "zconsole", "rebalance", "run", "--yes"]
-    start_detached([*argv, "--journal", os.fspath(record.journal)], record.log)
+    pid = start_detached([*argv, "--journal", os.fspath(record.journal)], record.log)
+    for _ in range(round(START_SECONDS / START_LOOK)):
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is not None or store.is_alive(record):
+            return
+        time.sleep(START_LOOK)
 
 
 def resumable() -> list[Status]:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.rebalance.directories import DirectoryRow
@@ -52,8 +51,7 @@ class State(IntEnum):
     """Another name of an inode that a file with a smaller number stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileRow:
+class FileRow(NamedTuple):
     """One walked name."""
 
     number: int
@@ -70,8 +68,7 @@ class FileRow:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """What is about to happen to one name: committed before it does."""
 
     number: int
@@ -82,8 +79,7 @@ class Intent:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """What became of one name; ``temp`` is where something of the user's had to be kept."""
 
     number: int
@@ -92,6 +88,7 @@ class Result:
     temp: bytes | None = None
 
 
+_STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset"
 
 
@@ -353,5 +350,4 @@ def _quoted(path: Path) -> str:
 
 
 def _file(row: Sequence[Any]) -> FileRow:
-    number, directory, name, ino, size, nlink, state, *rest = row
-    return FileRow(number, directory, name, ino, size, nlink, State(state), *rest)
+    return FileRow._make((*row[:6], _STATES[row[6]], *row[7:]))

@@ -9,7 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from zconsole.rebalance import syscalls
 from zconsole.rebalance.syscalls import Sys
@@ -20,6 +23,9 @@ UNCOPYABLE = 0x0010_0000
 """FS_VERITY_FL: a copy cannot carry the signature."""
 KEPT_FLAGS = 0x0003_80FF | 0x0080_0000 | 0x0200_0000 | 0x2000_0000
 """What a user may set on a file (FS_FL_USER_MODIFIABLE), and NOCOW, DAX, PROJINHERIT."""
+NONE: Mapping[str, bytes] = MappingProxyType({})
+Marks = tuple[int, int]
+"""Inode flags and project id."""
 _ABSENT = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _FSX = struct.Struct("=5I8x")
 _LONG = struct.Struct("=l4x") if struct.calcsize("l") == 4 else struct.Struct("l")
@@ -34,8 +40,7 @@ class Abilities:
     dos: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """What a copy must have like its original. Times are nanoseconds."""
 
     mode: int
@@ -47,11 +52,11 @@ class Metadata:
     flags: int = 0
     project: int = 0
     dos: int = 0
-    xattrs: dict[str, bytes] = field(default_factory=dict)
+    xattrs: Mapping[str, bytes] = NONE
 
     def same(self, other: Metadata) -> bool:
         """Whether nothing differs; access time aside, which any reader may move."""
-        return self == other or self == replace(other, atime_ns=self.atime_ns)
+        return self == other or self == other._replace(atime_ns=self.atime_ns)
 
     def difference(self, other: Metadata) -> str | None:
         """What differs, in a word; None when nothing does."""
@@ -79,38 +84,40 @@ def reread(
 ) -> tuple[Metadata, os.stat_result]:
     """The metadata and status of a file whose flags and project are known already."""
     status = sys.fstat(fd)
+    names = sys.listxattr(fd)
     found = Metadata(
-        mode=status.st_mode,
-        uid=status.st_uid,
-        gid=status.st_gid,
-        size=status.st_size,
-        mtime_ns=status.st_mtime_ns,
-        atime_ns=status.st_atime_ns,
-        flags=flags,
-        project=project,
-        dos=dos,
-        xattrs={name: sys.getxattr(fd, name) for name in sys.listxattr(fd)},
+        status.st_mode,
+        status.st_uid,
+        status.st_gid,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_atime_ns,
+        flags,
+        project,
+        dos,
+        {name: sys.getxattr(fd, name) for name in names} if names else NONE,
     )
     return found, status
 
 
-def mark(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata) -> bool:
+def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> Marks | None:
     """Give an empty copy its inode flags and project: some count only before the first write.
 
-    ``fresh`` is what the copy was created with; returns whether anything had to be changed.
+    Returns those it has where they were right already; None where they had to be changed.
     """
+    flags, project = _flags(sys, fd, abilities), _project(sys, fd, abilities)
     changed = False
-    if (fresh.flags ^ wanted.flags) & KEPT_FLAGS:
+    if (flags ^ wanted.flags) & KEPT_FLAGS:
         raw = _LONG.unpack(sys.ioctl(fd, syscalls.FS_IOC_GETFLAGS, bytes(_LONG.size)))[0]
         word = (raw & ~KEPT_FLAGS) | (wanted.flags & KEPT_FLAGS)
         sys.ioctl(fd, syscalls.FS_IOC_SETFLAGS, _LONG.pack(word))
         changed = True
-    if fresh.project != wanted.project:
+    if project != wanted.project:
         fields = list(_FSX.unpack(sys.ioctl(fd, syscalls.FS_IOC_FSGETXATTR, bytes(_FSX.size))))
         fields[3] = wanted.project
         sys.ioctl(fd, syscalls.FS_IOC_FSSETXATTR, _FSX.pack(*fields))
         changed = True
-    return changed
+    return None if changed else (flags, project)
 
 
 def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abilities) -> None:

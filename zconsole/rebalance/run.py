@@ -28,11 +28,13 @@ from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
-BATCH_FILES = 1000
-DESCRIPTORS_A_FILE = 5
+BATCH_FILES = 4000
+DESCRIPTORS_A_FILE = 4
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
 OPEN_DIRECTORIES = 256
+PATHS = 1000
+"""Directories whose path is kept at hand."""
 FULL = ("No space left on device", "Disk quota exceeded")
 FULL_STRIKES = 3
 """Batches in a row without space before the job stops."""
@@ -42,14 +44,14 @@ SAMPLE_SIZE = 128 << 10
 
 @dataclass(slots=True)
 class Runner:
-    """Runs one job. ``show`` is given every finished file."""
+    """Runs one job. ``show`` is given every finished file, a batch at a time."""
 
     sys: Sys
     reader: Reader
     journal: Journal
     job: Job
     places: Sequence[Place]
-    show: Callable[[dict[str, Any]], None]
+    show: Callable[[Sequence[dict[str, Any]]], None]
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
     closers: Executor | None = None
@@ -215,11 +217,10 @@ class Runner:
         }
         for rows in self._batches():
             self._sample(rows)
-            copied: list[FileRow] = []
-            rewritten: list[FileRow] = []
-            for row in rows:
-                device = self.journal.directory(row.directory).dev
-                (copied if engine_of[device] == "copy" else rewritten).append(row)
+            numbers = {row.directory for row in rows}
+            by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
+            copied = [row for row in rows if row.directory in by_copy]
+            rewritten = [row for row in rows if row.directory not in by_copy]
             began, handled = self.clocks.monotonic(), self.progress.handled
             self._check_target()
             self._copy(copied)
@@ -297,10 +298,10 @@ class Runner:
 
     def _report(self, outcomes: Sequence[Outcome], engine: str) -> None:
         self.progress.unfinished = 0
-        for done in outcomes:
-            self.progress.files_done += 1
-            self.progress.bytes_done += done.row.size
-            self.show(
+        self.progress.files_done += len(outcomes)
+        self.progress.bytes_done += sum(done.row.size for done in outcomes)
+        self.show(
+            [
                 {
                     "path": self._path(done.row),
                     "bytes": done.bytes,
@@ -308,7 +309,9 @@ class Runner:
                     "outcome": done.outcome,
                     "reason": done.reason,
                 }
-            )
+                for done in outcomes
+            ]
+        )
         if any(done.reason in FULL for done in outcomes):
             self._full += 1
             if self._full >= FULL_STRIKES:
@@ -371,7 +374,7 @@ class Runner:
 
     def _path(self, row: FileRow) -> str:
         if row.directory not in self._paths:
-            if len(self._paths) > BATCH_FILES:
+            if len(self._paths) > PATHS:
                 self._paths.clear()
             self._paths[row.directory] = os.fsdecode(self._directories.path(row.directory))
         return f"{self._paths[row.directory].rstrip('/')}/{os.fsdecode(row.name)}"
