@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from zconsole.frame import ScanView
-from zconsole.limits.past import LeafPast
+from zconsole.limits.past import LeafPast, Load
 from zconsole.model import IoRates, Sample, Scan, Vdev
 from zconsole.topology import Placed
 
@@ -105,6 +105,8 @@ class Evidence:
     """How much of what is left to issue was sorted in memory, at most, in this issuing."""
     foreground_writes: float = 0.0
     """Bytes/s written to the disks the scan only reads."""
+    load: Load = field(default_factory=Load)
+    """What all devices move together."""
     version: tuple[int, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Live module parameters, where known."""
@@ -161,6 +163,7 @@ def evidence_of(
     seconds: float,
     turns: int,
     sorted_share: float | None,
+    load: Load,
 ) -> Evidence:
     """Everything together; ``seconds`` watched, ``turns`` between walking and issuing."""
     scan = view.scan
@@ -179,6 +182,7 @@ def evidence_of(
         walked=walked / total if walked is not None and total and scan.two_stage else None,
         sorted_share=sorted_share,
         foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
+        load=load,
         version=release(sample.version),
         tunables=sample.tunables,
     )

@@ -126,6 +126,15 @@ def _by_bus(jobs: list[Job], name: str, capacity: float) -> None:
         if any(part.leaf.bus == name for part in job.parts):
             job.rate *= capacity / used
             job.cause = "bus"
+            _wait_for_bus(job, name)
+
+
+def _wait_for_bus(job: Job, name: str) -> None:
+    """Requests stay in flight until the link takes them: their disks count as busy meanwhile."""
+    for part in job.parts:
+        ops = job.rate * part.share / part.size
+        if part.leaf.bus == name and ops > FEW:
+            part.media = max(part.media, (1.0 - part.leaf.used) / ops)
 
 
 def emit(job: Job, rate: float, in_flight_limit: float) -> None:

@@ -106,6 +106,19 @@ def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> 
     return scan
 
 
+def walked(scan: Scan, left: float | None = None) -> None:
+    """Makes it a scan whose metadata has all been walked, with ``left`` bytes to issue or all."""
+    need = sum(queue.total * queue.fraction for queue in scan.queues)
+    share = 1.0 if left is None or not need else min(1.0, left / need)
+    for queue in scan.queues:
+        scan.skipped += queue.total * (1.0 - queue.fraction)
+        queue.queued = queue.total * queue.fraction * share
+        queue.issued = queue.total * queue.fraction - queue.queued
+        queue.unscanned = 0.0
+    scan.clearing = True
+    scan.pass_examined, scan.pass_issued = scan.total, scan.issued
+
+
 def advance(pool: PoolState, dt: float) -> None:
     """Moves the running scan on by ``dt`` seconds."""
     scan = pool.scan

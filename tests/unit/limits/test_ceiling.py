@@ -19,10 +19,18 @@ def test_a_resilver_tops_out_at_the_new_disks_writes_times_the_width():
     assert "new disk" in ceiling.text
 
 
-def test_idle_disks_leave_room_below_the_ceiling():
-    ceiling = watched("shared-bus", 1).ceiling
+def test_a_known_link_is_the_ceiling_of_the_disks_behind_it():
+    ceiling = watched("shared-bus", 1, 110.0, 2.0).ceiling
     assert ceiling is not None
-    assert ceiling.share < 0.4
+    assert ceiling.rate == pytest.approx(1.6e9, rel=0.03)
+    assert ceiling.share > 0.95
+    assert "shared link" in ceiling.text
+
+
+def test_a_slow_source_leaves_room_below_what_the_new_disk_could_take_in():
+    ceiling = watched("straggler", 1).ceiling
+    assert ceiling is not None
+    assert ceiling.share < 0.9
 
 
 def test_walking_metadata_has_no_ceiling():

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.limits.watching import watched
+from zconsole.limits.evidence import Disk, Evidence
+from zconsole.limits.past import LeafPast, Load
+from zconsole.limits.verdict import judge
+from zconsole.model import IoRates, Scan
 from zconsole.session import Session
 from zconsole.sim.source import World
 
@@ -27,12 +31,13 @@ CAUSES = {
     "shingled": "smr",
     "mirror-scrub": "disks",
 }
-COLLAPSES_LATER = {"shingled": (600.0, 10.0)}
+TIMES = {"shingled": (600.0, 10.0), "shared-bus": (110.0, 2.0)}
+"""Seconds to watch and between samples, where what is to be seen comes later."""
 
 
 @pytest.mark.parametrize(("scenario", "cause"), CAUSES.items())
 def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
-    seconds, step = COLLAPSES_LATER.get(scenario, (24.0, 2.0))
+    seconds, step = TIMES.get(scenario, (24.0, 2.0))
     found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
     right = [verdict for verdict in found if verdict is not None and verdict.cause == cause]
     assert len(right) >= NEEDED, [verdict and verdict.text for verdict in found]
@@ -104,3 +109,28 @@ def strip(vdev: dict) -> None:
     vdev["vdev_stats"] = [0, *vdev["vdev_stats"][1:]]
     for child in vdev.get("children", ()):
         strip(child)
+
+
+def crowd(**changes):
+    """Six busy disks that read half of what each did alone, together as much as ever."""
+    past = LeafPast(seen_read=200e6)
+    rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
+    disks = tuple(Disk(f"d{i}", "top", False, rates, past) for i in range(6))
+    found = {"disks": disks, "load": Load(600e6, 610e6, 0.01), "seconds": 60.0, "rate": 600e6}
+    scan = Scan("scrub", "running", "issuing", total_bytes=10**13, scanned_bytes=10**13)
+    return judge(Evidence(scan, "issuing", **(found | changes)))
+
+
+def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
+    found = crowd()
+    assert found.cause == "bus"
+    assert found.figures["alone"] == 200e6
+
+
+@pytest.mark.parametrize(
+    "load",
+    [Load(600e6, 1200e6, 0.01), Load(600e6, 610e6, 0.2)],
+    ids=["they moved more together", "what they move goes up and down"],
+)
+def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):
+    assert crowd(load=load).cause != "bus"

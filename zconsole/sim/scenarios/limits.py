@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim.engine import Incident
 from zconsole.sim.models import (
     EXOS_16T,
     MIB,
@@ -14,7 +15,7 @@ from zconsole.sim.models import (
     SHINGLED_8T,
     ULTRASTAR_18T,
 )
-from zconsole.sim.pool import Host, Layout, Member
+from zconsole.sim.pool import Host, Layout, Member, PoolState
 
 HOUR = 3600.0
 _BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
@@ -100,15 +101,23 @@ def few_requests(seed: int) -> tuple[Story, ...]:
 
 
 def shared_bus(seed: int) -> tuple[Story, ...]:
-    """A scrub of twelve disks behind one link."""
+    """Eighteen disks behind one link: a resilver of six of them ends, a scrub of all begins."""
     make = Build(seed, "shelf")
+    disks = make.leaves(18, ULTRASTAR_18T, bus="expander")
+    new = make.leaf(ULTRASTAR_18T, bus="expander")
+    first: list[Member] = [make.replacing(disks[0], new), *disks[1:6]]
+    groups: list[list[Member]] = [first, [*disks[6:12]], [*disks[12:]]]
     pool = make.pool(
-        [make.raidz(2, make.leaves(6, ULTRASTAR_18T, bus="expander"), fill=0.4) for _ in range(2)],
+        [make.raidz(2, members, fill=0.4) for members in groups],
         layout=_BULK,
-        host=Host(memory=256 << 30, buses={"expander": 560e6}),
+        host=Host(memory=256 << 30, buses={"expander": 1.6e9}),
     )
-    scan.begin(pool, scan.SCRUB)
-    return (Story(pool),)
+    scan.walked(scan.begin(pool, scan.RESILVER, [new]), left=36e9)
+    return (Story(pool, [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]),)
+
+
+def _scrub_walked(pool: PoolState) -> None:
+    scan.walked(scan.begin(pool, scan.SCRUB))
 
 
 def processor(seed: int) -> tuple[Story, ...]:
@@ -130,6 +139,6 @@ SCENARIOS = (
     Scenario("shingled", "a new shingled disk about to collapse", shingled, 0.61 * HOUR),
     Scenario("random", "a scrub that only seeks", random_reads, 9 * HOUR),
     Scenario("few-requests", "a distant new disk, sent too little at once", few_requests, HOUR),
-    Scenario("shared-bus", "twelve disks behind one link", shared_bus, 4 * HOUR),
+    Scenario("shared-bus", "a resilver, then a scrub, of disks behind one link", shared_bus),
     Scenario("cpu", "flash that waits for checksums", processor, 1100.0),
 )
