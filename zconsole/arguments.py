@@ -226,6 +226,7 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
 
 def _configure_export(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
+    _host(parser)
     parser.add_argument("--listen", metavar="[ADDR:]PORT", help="serve /metrics (loopback)")
     parser.add_argument("--textfile", metavar="PATH", help="replace this file at every sample")
     parser.add_argument(

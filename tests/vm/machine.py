@@ -169,6 +169,11 @@ class Machine:
         path = self.disks[disk].path
         self.run(f"until [ -e {path} ]; do sleep 0.1; done; udevadm settle", timeout=30)
 
+    def set_link(self, *, up: bool) -> None:
+        """Pull the guest's network cable, or put it back: commands hang while it is out."""
+        with self._monitor() as monitor:
+            monitor.execute("set_link", name="net", up=up)
+
     def corrupt(self, disk: int, offset: int, length: int) -> None:
         """Overwrite what a stretch of a disk holds (bytes) behind the guest's back.
 

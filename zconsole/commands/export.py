@@ -11,12 +11,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.commands import common, live
+from zconsole.commands import common, remote
 from zconsole.errors import ExitCode, UsageError
 from zconsole.export.metrics import families
 from zconsole.export.prometheus import Page, address_of, registry_of, serve, write
 from zconsole.frame import Frame
-from zconsole.sources.live import LiveSource
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
@@ -47,9 +46,8 @@ async def _export(
     stop: Callable[[], None] = serve(registry, address) if address else lambda: None
     if address:
         print(f"zconsole: metrics at http://{address[0]}:{address[1]}/metrics", file=sys.stderr)
-    rounds = common.rounds(LiveSource(args.pools), live.session(), args.interval, live.signs())
     try:
-        await feed(rounds, page, registry, args.textfile, args.count)
+        await feed(remote.sampled(args), page, registry, args.textfile, args.count)
     except asyncio.CancelledError:
         return ExitCode.OK
     finally:

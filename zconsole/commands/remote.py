@@ -1,14 +1,16 @@
-"""Opening the machines that ``--host`` names, for the console, ``watch`` and ``status``."""
+"""Opening the machines that ``--host`` names: console, ``watch``, ``status`` and ``export``."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from zconsole.commands import live
+from zconsole.commands import common, live
 from zconsole.fleet import Fleet, Member
 from zconsole.frame import Frame
+from zconsole.sources.live import LiveSource
 from zconsole.sources.remote import RemoteSource, hosts_of, socket_directory
 
 
@@ -29,6 +31,14 @@ def fleet_of(words: str, pools: Sequence[str], interval: float, sockets: Path) -
             for host in hosts
         ]
     )
+
+
+def sampled(args: argparse.Namespace) -> AsyncGenerator[list[Frame], None]:
+    """Rounds of the pools of this machine, or of those that ``--host`` names."""
+    if args.host is not None:
+        hosts_of(args.host)
+        return rounds(args.host, args.pools, args.interval)
+    return common.rounds(LiveSource(args.pools), live.session(), args.interval, live.signs())
 
 
 async def rounds(

@@ -7,11 +7,9 @@ import contextlib
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from zconsole.commands import common, live, remote
+from zconsole.commands import common, remote
 from zconsole.errors import ExitCode
 from zconsole.frame import Frame
-from zconsole.sources.live import LiveSource
-from zconsole.sources.remote import hosts_of
 from zconsole.units import clean
 from zconsole.vigil.arguments import wake_of
 from zconsole.vigil.wake import Wake
@@ -28,17 +26,10 @@ def run(args: argparse.Namespace) -> int:
 async def _follow(args: argparse.Namespace) -> int:
     wake = wake_of(args, _say)
     try:
-        return await _rounds(args, _sampled(args), wake)
+        return await _rounds(args, remote.sampled(args), wake)
     finally:
         if wake is not None:
             await wake.aclose()
-
-
-def _sampled(args: argparse.Namespace) -> AsyncGenerator[list[Frame], None]:
-    if args.host is not None:
-        hosts_of(args.host)
-        return remote.rounds(args.host, args.pools, args.interval)
-    return common.rounds(LiveSource(args.pools), live.session(), args.interval, live.signs())
 
 
 async def _rounds(
