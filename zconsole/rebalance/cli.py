@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zconsole.rebalance.jobs import Status
     from zconsole.rebalance.settings import Settings
     from zconsole.rebalance.store import Record
-    from zconsole.rebalance.survey import Sink
+    from zconsole.rebalance.survey import Ages, Sink
     from zconsole.rebalance.walk import Portion
 
 COUNT_INTERVAL = 0.2
@@ -188,7 +188,7 @@ def _counter(clock: Callable[[], float]) -> Sink:
     files = size = 0
     shown = float("-inf")
 
-    def count(portion: Portion) -> None:
+    def count(portion: Portion, _: Ages) -> None:
         nonlocal files, size, shown
         files += len(portion.files)
         size += sum(status.st_size for _, status in portion.files)

@@ -39,6 +39,8 @@ class Effect:
     raw_factor: float
     clock: Callable[[], float]
     now_spaces: tuple[Space, ...] = ()
+    fragmentation: float | None = None
+    """Of the free space, as of the last look."""
     next_look: int = 0
     """Bytes of files after which ``reached`` looks again."""
     step: int = 0
@@ -52,7 +54,7 @@ class Effect:
         if force or self._looked is None or now - self._looked >= INTERVAL:
             self._looked = now
             try:
-                self.now_spaces = self.reader.spaces(self.pool)
+                self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
             except UnavailableError:
                 return self.now_spaces or self.before
         return self.now_spaces or self.before

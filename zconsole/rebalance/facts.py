@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.predict import Space
@@ -90,6 +91,8 @@ class Pool:
     """resilver, scrub or rebuild while one runs."""
     added: int | None = None
     """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
+    special: tuple[Space, ...] = ()
+    """Top-level vdevs of the special class."""
     used: int | None = None
     """What the datasets use, without parity; for raw bytes by logical."""
 
@@ -113,6 +116,13 @@ class Pool:
     def checkpoint(self) -> bool:
         """Whether a checkpoint keeps every freed block."""
         return self.properties.get("checkpoint", "-") not in ("-", "0", "")
+
+
+class Listing(NamedTuple):
+    """What a look at a pool in use shows; fragmentation (of free space) is a share, 0…1."""
+
+    spaces: tuple[Space, ...]
+    fragmentation: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +172,18 @@ class Reader:
             name=name,
             properties=properties,
             spaces=parse_spaces(listed, version),
+            special=parse_spaces(listed, version, "special"),
             version=version,
             fragmentation=_percent(properties.get("fragmentation", "")),
             scanning=self.scanning(name),
             used=int(used) if used.isdigit() else None,
         )
 
-    def spaces(self, name: str) -> tuple[Space, ...]:
-        """The normal-class vdevs now."""
+    def listing(self, name: str) -> Listing:
+        """The normal-class vdevs and the fragmentation now."""
         self._refuse_suspended(name)
-        return parse_spaces(self._ask("zpool", "list", "-vHp", name), self.version())
+        text = self._ask("zpool", "list", "-vHp", name)
+        return Listing(parse_spaces(text, self.version()), _percent(text.split("\t")[6]))
 
     def scanning(self, name: str) -> str | None:
         """The scan that runs now: resilver, scrub or rebuild."""
@@ -237,20 +249,20 @@ def last_addition(history: str) -> int | None:
     return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
 
 
-def parse_spaces(text: str, version: tuple[int, ...]) -> tuple[Space, ...]:
-    """The normal-class top-level vdevs of ``zpool list -vHp``.
+def parse_spaces(text: str, version: tuple[int, ...], wanted: str = "") -> tuple[Space, ...]:
+    """The top-level vdevs of one class (normal unless named) of ``zpool list -vHp``.
 
     Rows are TAB-separated: name, size, alloc, free…; a top-level vdev has numbers for alloc, a
     device below one has ``-``. A class separator has no leading TAB.
     """
     rows: list[tuple[str, int, int, int]] = []
-    normal = True
+    section = ""
     for line in text.splitlines()[1:]:
         if not line.startswith("\t"):
-            normal = False
+            section = line.split()[0]
             continue
         words = line.strip("\t").split("\t")
-        if not normal or len(words) < 4:
+        if section != wanted or len(words) < 4:
             continue
         if words[2].isdigit():
             alloc, free = int(words[2]), int(words[3]) if words[3].isdigit() else 0

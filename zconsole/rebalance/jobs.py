@@ -24,6 +24,7 @@ from zconsole.rebalance.plan import Plan
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
+from zconsole.rebalance.survey import Ages
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.walk import Portion
 from zconsole.sources.runner import start_detached
@@ -76,15 +77,15 @@ class Created:
 
 
 @dataclass(slots=True)
-class _Sink:
+class WalkSink:
     """Writes a walk into a journal."""
 
     journal: Journal
-    addition: float | None = None
     last: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
 
-    def __call__(self, portion: Portion) -> None:
+    def __call__(self, portion: Portion, ages: Ages) -> None:
+        """Store a portion, every file with its rank in the order of work."""
         row = portion.directory
         if row.number > self.last:
             self.last = row.number
@@ -94,15 +95,16 @@ class _Sink:
         self.journal.add_files(
             (
                 row.number, name, status.st_ino, status.st_size, status.st_nlink,
-                self._rank(status),
+                _rank(status, ages.addition),
             )
             for name, status in portion.files
         )  # fmt: skip
 
-    def _rank(self, status: os.stat_result) -> int:
-        """Files older than the newest vdev first, then large before small."""
-        newer = self.addition is not None and status.st_ctime >= self.addition
-        return (64 if newer else 0) + 63 - status.st_size.bit_length()
+
+def _rank(status: os.stat_result, addition: float | None) -> int:
+    """Files older than the newest vdev first, then large before small."""
+    newer = addition is not None and status.st_ctime >= addition
+    return (64 if newer else 0) + 63 - status.st_size.bit_length()
 
 
 def create(settings: Settings, reader: Reader, journal_path: Path | None = None) -> Created:
@@ -148,7 +150,7 @@ def _walk_into(
     settings: Settings,
     record: Record,
 ) -> Plan:
-    sink = _Sink(journal)
+    sink = WalkSink(journal)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
     journal.set("walking", settings.as_json())
     journal.begin()

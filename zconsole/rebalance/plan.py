@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, UsageError
-from zconsole.rebalance import choice, facts, predict, survey, walk, zdb
+from zconsole.rebalance import choice, facts, forecast, predict, survey, walk
 from zconsole.rebalance.choice import Choice, Wish
 from zconsole.rebalance.facts import Dataset, Mount, Pool, Reader
 from zconsole.rebalance.survey import Ages, Sink, Survey
@@ -97,6 +97,8 @@ class Plan:
     """Bytes that may be used before the floor is reached."""
     estimate: str
     """What the source of the bytes was taken from."""
+    special: list[predict.Space] = field(default_factory=list)
+    """The special vdevs when every small block has gone there."""
     notes: list[str] = field(default_factory=list)
     refused: str | None = None
 
@@ -125,7 +127,11 @@ class Plan:
             ]
             if pool
             else None,
+            "special": forecast.special_as_json(pool.special, self.special) if pool else None,
             "estimate": self.estimate,
+            "order": "older than the newest vdev first, then large before small"
+            if pool and pool.added
+            else "large before small",
             "notes": self.notes,
             "refused": self.refused,
         }
@@ -169,10 +175,19 @@ def make(
     """Walk, measure and predict. Every portion walked also goes to ``sink``."""
     pools = sorted({place.dataset.pool for place in found if place.dataset})
     pool = reader.pool(pools[0]) if pools else None
-    added = reader.added(pools[0]) if pools and os.geteuid() == 0 else None
-    roots = [(p.root, _ages(p.dataset, added), _available(p.root, pool, goal)) for p in found]
+    if pool is not None and os.geteuid() == 0:
+        pool = replace(pool, added=reader.added(pool.name))
+    surveys = [
+        survey.Survey(
+            place.root,
+            _ages(place.dataset, pool.added if pool else None),
+            _available(place.root, pool, goal),
+            forecast.special_limit(place.dataset),
+        )
+        for place in found
+    ]
     try:
-        surveys, links = survey.survey(sys, roots, sink)
+        links = survey.survey(sys, surveys, sink)
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
     plans = [
@@ -269,7 +284,7 @@ def _predicted(reader: Reader, plans: list[DirectoryPlan], pool: Pool | None, go
     target = goal.until_spread if goal.until_spread is not None else TARGET
     if pool is None or not pool.spaces:
         return Plan(plans, None, [], None, target, available, "size")
-    source, estimate = _source(reader, plans, pool)
+    source, estimate = forecast.source(reader, plans, pool)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
     size = sum(plan.bytes for plan in plans)
@@ -280,27 +295,8 @@ def _predicted(reader: Reader, plans: list[DirectoryPlan], pool: Pool | None, go
     moved = raw if reaches and raw is not None else limit
     after = predict.rewritten(pool.spaces, moved, source, pinned)
     wanted = None if raw is None or not by_byte else round(raw / by_byte)
-    return Plan(plans, pool, after, wanted, target, available, estimate)
-
-
-def _source(
-    reader: Reader, plans: Sequence[DirectoryPlan], pool: Pool
-) -> tuple[list[float] | None, str]:
-    """On which vdevs the bytes to move lie now, and how that is known."""
-    blocks: list[tuple[int, str, int]] = []
-    files = 0
-    if os.geteuid() == 0:
-        for plan in plans:
-            if plan.place.dataset and plan.found.inodes:
-                name, inodes = plan.place.dataset.name, plan.found.inodes
-                blocks += zdb.block_addresses(reader.run, name, inodes) or []
-                files += len(inodes)
-    shares = zdb.vdev_shares(blocks, [space.name for space in pool.spaces]) if blocks else None
-    if shares is not None:
-        return shares, f"zdb on {files} sampled files"
-    if pool.added is not None:
-        return None, "age: files older than the newest vdev"
-    return None, "all data alike"
+    special = forecast.special(plans, pool)
+    return Plan(plans, pool, after, wanted, target, available, estimate, special)
 
 
 def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
@@ -323,6 +319,7 @@ def _notes(plan: Plan, goal: Goal) -> list[str]:
             notes.append(f"a {pool.scanning} is running: the job waits for its end")
         if pool.health != "ONLINE":
             notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
+        notes += forecast.special_notes(pool, plan.special)
         if pool.checkpoint:
             notes.append("a checkpoint keeps every block that is freed")
         if goal.until_spread is None and plan.bytes_to_target and _overshoots(plan):

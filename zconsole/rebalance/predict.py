@@ -54,6 +54,14 @@ def new_write_shares(spaces: Sequence[Space]) -> list[float]:
     return [weight / total if total else 0.0 for weight in weights]
 
 
+def by_age(spaces: Sequence[Space], older: float) -> list[float]:
+    """Where files lie of which the share ``older`` was written before the last vdev was added."""
+    others = sum(space.alloc for space in spaces[:-1])
+    kept = [space.alloc / others if others else 0.0 for space in spaces[:-1]]
+    recent = new_write_shares(spaces)
+    return [older * old + (1 - older) * new for old, new in zip([*kept, 0.0], recent, strict=True)]
+
+
 def rewritten(
     spaces: Sequence[Space],
     raw: float,

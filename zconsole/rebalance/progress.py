@@ -26,6 +26,8 @@ class Progress:
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
+    files_skipped: int = 0
+    files_failed: int = 0
     bytes_done: int = 0
     """Of finished files, by their size when they were walked."""
     handled: int = 0
@@ -81,6 +83,8 @@ class Progress:
             "why": self.why,
             "files_done": self.files_done,
             "files_total": self.files_total,
+            "files_skipped": self.files_skipped,
+            "files_failed": self.files_failed,
             "bytes_done": self.bytes_done,
             "bytes_handled": handled,
             "bytes_total": self.bytes_total,

@@ -206,6 +206,7 @@ class Runner:
         self.progress.files_total = sum(files for files, _ in counts.values())
         self.progress.bytes_total = sum(size for _, size in counts.values())
         self.progress.files_done = sum(files for files, _ in done)
+        self.progress.files_skipped, self.progress.files_failed = done[1][0], done[2][0]
         self.progress.bytes_done = sum(size for _, size in done)
 
     # Moving.
@@ -299,6 +300,8 @@ class Runner:
     def _report(self, outcomes: Sequence[Outcome], engine: str) -> None:
         self.progress.unfinished = 0
         self.progress.files_done += len(outcomes)
+        self.progress.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
+        self.progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.progress.bytes_done += sum(done.row.size for done in outcomes)
         self.show(
             [
@@ -345,6 +348,9 @@ class Runner:
         return {
             "moved_bytes": self.progress.bytes_done,
             "files_done": self.progress.files_done,
+            "files_skipped": self.progress.files_skipped,
+            "files_failed": self.progress.files_failed,
+            "fragmentation": watching.fragmentation,
             "spread": watching.spread(),
             "free_bytes": round(sum(space.free for space in spaces)),
             "eta_seconds": self.progress.as_json()["eta_seconds"],

@@ -39,6 +39,8 @@ class Survey:
     ages: Ages
     room: int | None = None
     """Free bytes above the floor: a copy of a larger file does not fit."""
+    special: float = 0.0
+    """Files of up to this many bytes belong on special vdevs."""
     device: int = 0
     files: int = 0
     bytes: int = 0
@@ -51,6 +53,8 @@ class Survey:
     old_allocated: int = 0
     """Allocated bytes of files older than the newest vdev."""
     snapshot_bytes: int = 0
+    special_allocated: int = 0
+    """Allocated bytes of files that belong on special vdevs."""
     skipped: Counter[str] = field(default_factory=Counter)
     sampled: Counter[str] = field(default_factory=Counter)
     inodes: list[int] = field(default_factory=list)
@@ -73,6 +77,8 @@ class Survey:
             self.largest = allocated
         if self.room is not None and allocated > self.room:
             self.too_large += 1
+        if status.st_size <= self.special:
+            self.special_allocated += allocated
         ages, age = self.ages, status.st_ctime
         if ages.snapshot is not None and age < ages.snapshot:
             self.snapshot_allocated += allocated
@@ -120,14 +126,12 @@ class Links:
         return list(self._db.execute(sql))
 
 
-Sink = Callable[[Portion], None]
+Sink = Callable[[Portion, Ages], None]
+"""Given every portion walked, and the ages that count for its files."""
 
 
-def survey(
-    sys: Sys, roots: Sequence[tuple[bytes, Ages, int]], sink: Sink | None = None
-) -> tuple[list[Survey], Links]:
+def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> Links:
     """Walk the roots once; every portion also goes to ``sink``. Raises OSError for a root."""
-    surveys = [Survey(*root) for root in roots]
     links = Links()
     numbers = 0
     for index, found in enumerate(surveys):
@@ -137,10 +141,10 @@ def survey(
             links.add(index, portion)
             _sample(sys, found, portion)
             if sink is not None:
-                sink(portion)
+                sink(portion, found.ages)
         numbers = walk.number
     links.settle(surveys)
-    return surveys, links
+    return links
 
 
 def _sample(sys: Sys, found: Survey, portion: Portion) -> None:

@@ -28,9 +28,12 @@ def block_addresses(
     return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found] or None
 
 
-def vdev_shares(blocks: Sequence[tuple[int, str, int]], names: Sequence[str]) -> list[float] | None:
+def vdev_shares(
+    blocks: Sequence[tuple[int, str, int]], names: Sequence[str], others: bool = False
+) -> list[float] | None:
     """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
 
+    With ``others`` blocks may lie on further (special) vdevs, which do not count.
     The number at the end of a vdev's name is its id; a plain disk has its place in the list.
     """
     ids = [_id(name, place) for place, name in enumerate(names)]
@@ -38,7 +41,7 @@ def vdev_shares(blocks: Sequence[tuple[int, str, int]], names: Sequence[str]) ->
     for vdev, _, size in blocks:
         weight[vdev] += size
     total = sum(weight[i] for i in ids)
-    if not total or set(weight) - set(ids):
+    if not total or (set(weight) - set(ids) and not others):
         return None
     return [weight[i] / total for i in ids]
 

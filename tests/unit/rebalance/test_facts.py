@@ -32,6 +32,22 @@ def test_normal_vdevs_with_what_their_free_bytes_count_for() -> None:
     assert [s.weight for s in parse_spaces(LIST, (2, 4, 4))] == [1.0, 1.0]
 
 
+def test_special_vdevs_are_a_class_of_their_own() -> None:
+    assert [(s.name, s.alloc) for s in parse_spaces(LIST, (2, 3, 9), "special")] == [
+        ("mirror-2", 10)
+    ]
+    assert parse_spaces(LIST, (2, 3, 9), "dedup") == ()
+
+
+def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        return Completed(tuple(argv), 0, LIST, "")
+
+    found = Reader(run, kstat=tmp_path, module=tmp_path / "none").listing("tank")
+    assert found.fragmentation == pytest.approx(0.09)
+    assert [space.name for space in found.spaces] == ["raidz1-0", "mirror-1"]
+
+
 @pytest.mark.parametrize(
     ("properties", "drops"),
     [
@@ -69,7 +85,7 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
     reader = Reader(run, kstat=tmp_path)
     assert reader.condition("tank") == ("SUSPENDED", None)
     with pytest.raises(UnavailableError, match="suspended"):
-        reader.spaces("tank")
+        reader.listing("tank")
 
 
 def test_the_condition_of_a_pool(tmp_path: Path) -> None:

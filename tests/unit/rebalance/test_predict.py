@@ -56,3 +56,11 @@ def test_a_target_out_of_reach_is_none() -> None:
 
 def test_a_target_already_met_needs_nothing() -> None:
     assert predict.raw_to_target(pool(0.5, 0.49), 0.05, GIB) == 0
+
+
+def test_old_files_lie_on_the_vdevs_before_the_last() -> None:
+    spaces = pool(0.6, 0.3, 0.1)
+    assert predict.by_age(spaces, 1.0) == pytest.approx([2 / 3, 1 / 3, 0])
+    mixed = predict.by_age(spaces, 0.5)
+    assert sum(mixed) == pytest.approx(1)
+    assert mixed[2] == pytest.approx(0.5 * 0.9 / 2)
