@@ -1,5 +1,6 @@
 """Draw every golden screen anew."""
 
-from tests.golden import write_all
+from tests.golden import rebalance, write_all
 
 write_all()
+rebalance.write_all()

@@ -117,7 +117,7 @@ def choose(console: Terminal) -> None:
     console.press("j", "Space")
     console.wait("1 marked, 760M")
     console.press("Enter")
-    console.wait("Make the plan /tank/films")
+    console.wait("Make the plan +/tank/films")
 
 
 def plan(vm: Machine, console: Terminal) -> None:

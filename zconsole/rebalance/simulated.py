@@ -47,6 +47,8 @@ class _Job:
     work: Rewrite
     engine: str
     before: Mapping[str, float]
+    factor: float
+    """Allocated bytes a byte of a file takes, when it began."""
     dead: bool = False
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -131,7 +133,8 @@ class SimulatedDesk:
         work = Rewrite(_chosen(pool, settings), during_scan=settings.during_scan)
         name = f"{0xD3A0 + len(self._jobs):06x}"
         engine = made.parts[0].engine or ""
-        job = _Job(name, pool, settings, work, engine, {v.name: v.before for v in made.vdevs})
+        before = {vdev.name: vdev.before for vdev in made.vdevs}
+        job = _Job(name, pool, settings, work, engine, before, made.raw_factor)
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work
@@ -183,7 +186,7 @@ class SimulatedDesk:
 
 def _limit(job: _Job) -> None:
     """Hand the limits of a job to what does its work, in allocated bytes."""
-    limits, factor, work = job.settings.limits, _factor(job.pool), job.work
+    limits, factor, work = job.settings.limits, job.factor, job.work
     endless = float("inf")
     work.limit = endless if limits.rate is None else limits.rate * factor
     work.most = endless if limits.max_bytes is None else limits.max_bytes * factor
@@ -320,7 +323,7 @@ def _refusal(made: Proposal, choice: Choice, pinned: int) -> str | None:
 
 
 def _shown(job: _Job) -> JobView:
-    work, factor = job.work, _factor(job.pool)
+    work, factor = job.work, job.factor
     state, why = _state(job)
     done, total = work.done / factor, work.total / factor
     rate = work.rate / factor if state == "running" and work.rate else None

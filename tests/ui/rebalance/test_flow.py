@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.ui.actions.acting import Acting, acting
+from tests.ui.rebalance.steps import running, settled, to_plan, to_tree
 from zconsole.rebalance.desk import Listing, Measured
 from zconsole.sources.base import Capabilities
 from zconsole.ui.rebalance.folders import PATIENCE
@@ -20,30 +21,6 @@ SCENARIO = "added-vdev"
 
 def desk_of(a: Acting):
     return a.actor.jobs.desk
-
-
-async def settled(a: Acting) -> str:
-    """The screen once nothing is being made any more."""
-    for _ in range(400):
-        await a.pilot.pause(0.02)
-        if not any(w.group in ("plan", "steer") and not w.is_finished for w in a.app.workers):
-            break
-    return await a.settle()
-
-
-async def to_plan(a: Acting) -> str:
-    """B, new, mark films, the options as they are, the plan made."""
-    await a.press("B", "enter")
-    await a.pilot.pause(0.4)
-    await a.press("j", "j", "space", "enter")
-    await a.press("enter")
-    return await settled(a)
-
-
-async def running(a: Acting) -> str:
-    await to_plan(a)
-    await a.press("tab", "enter")
-    return await settled(a)
 
 
 async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
@@ -180,8 +157,7 @@ async def test_an_interrupted_job_is_told_of_and_resumed():
 
 async def test_a_job_waits_for_a_scan_and_says_so():
     async with acting("mirror-scrub") as a:
-        await a.press("B", "enter")
-        await a.pilot.pause(0.4)
+        await to_tree(a, mark=False)
         await a.press("j", "enter", "enter")
         assert "a scrub is running" in await settled(a)
         await a.press("tab", "enter")
@@ -193,8 +169,7 @@ async def test_a_job_waits_for_a_scan_and_says_so():
 
 async def test_the_options_turn_and_are_asked_for():
     async with acting(SCENARIO) as a:
-        await a.press("B", "enter")
-        await a.pilot.pause(0.3)
+        await to_tree(a, mark=False)
         await a.press("enter", "g")
         assert "new parity width" in await a.press("enter")
         assert "copy: verified copies" in await a.press("j", "enter")
@@ -246,8 +221,7 @@ async def plan_of(a: Acting):
 
 async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named():
     async with acting(SCENARIO) as a:
-        await a.press("B", "enter")
-        await a.pilot.pause(0.3)
+        await to_tree(a, mark=False)
         screen = a.app.screen
         assert isinstance(screen, FoldersScreen)
         screen._folders.take(Listing("/storage", ("a\x1b[31mb", "n\udcff\nl", "x" * 255)))

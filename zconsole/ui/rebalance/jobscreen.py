@@ -128,7 +128,7 @@ class JobScreen(Screen[None]):
         return (Span(" "), *self._keys(offered(job)))
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
-        parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it to itself", "dim"))]
+        parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it", "dim"))]
         for key, word in WORDS.items():
             on = key in offers
             if on or key not in "pr":

@@ -51,8 +51,8 @@ def option_lines(settings: Settings, look: Look, width: int) -> tuple[Line, ...]
         for label, value in pairs
     ]
     dirs = "  ".join(look.text(path) for path in settings.dirs)
-    room = max(4, width - 17)
-    rows.append((Span("  Make the plan ", "bold"), Span(middle(dirs, room, ellipsis), "accent")))
+    room = max(4, width - 18)
+    rows.append((Span("  Make the plan  ", "bold"), Span(middle(dirs, room, ellipsis), "accent")))
     return tuple(rows)
 
 
