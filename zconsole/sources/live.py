@@ -174,8 +174,13 @@ class LiveSource:
     async def _confirmed(self, names: Sequence[str]) -> Sequence[str]:
         """The same names if all are pools all the same, as where kstats are hidden.
 
+        Nobody is asked where kstats show other pools: a call that the pool lock holds up would
+        keep this process from ending.
+
         Raises NotFoundError naming those that are not, UnavailableError when nobody answers.
         """
+        if names and self._states:
+            raise NotFoundError(f"no such pool: {', '.join(names)}")
         core = PoolCore(self._system.runner, self._system.deadline, load_lzc() if names else None)
         try:
             missing = [name for name in names if not await core.pool_exists(name)]

@@ -46,7 +46,8 @@ def spawner(answer=config_of) -> FakeSpawner:
 
 
 def source(tmp_path, pools=None, answers=None, spawn=None, **options) -> LiveSource:
-    root = machine(tmp_path, pools or {"tank": "ONLINE"}, options.pop("version", "2.3.9-1"))
+    imported = {"tank": "ONLINE"} if pools is None else pools
+    root = machine(tmp_path, imported, options.pop("version", "2.3.9-1"))
     runner = CannedRunner(JSON if answers is None else answers)
     chosen = options.pop("names", ())
     prefer = options.pop("prefer", None)
@@ -120,17 +121,24 @@ async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
 
 
 async def test_an_unknown_pool_is_not_found(tmp_path):
+    made = source(tmp_path, answers={("zpool",): HANG}, names=("tank", "nix"))
+    with pytest.raises(NotFoundError, match="no such pool: nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_where_kstats_are_hidden_zpool_knows_which_pools_there_are(tmp_path):
     refused = {**JSON, ("zpool", "list", "-H"): printed("", 1, "no such pool")}
-    made = source(tmp_path, answers=refused, names=("tank", "nix"))
+    made = source(tmp_path, pools={}, answers=refused, names=("nix",))
     with pytest.raises(NotFoundError, match="no such pool: nix"):
         await made.sample()
     await made.aclose()
 
 
 async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
-    made = source(tmp_path, names=("tank", "hidden"))
+    made = source(tmp_path, pools={}, names=("hidden",))
     for _ in range(2):
-        _, hidden = await made.sample()
+        (hidden,) = await made.sample()
         assert hidden["libzfs"]["name"] == "hidden"
         assert "kstat" not in hidden
     await made.aclose()
@@ -138,7 +146,7 @@ async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
 
 @pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}])
 async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
-    made = source(tmp_path, answers=answer, names=("nix",))
+    made = source(tmp_path, pools={}, answers=answer, names=("nix",))
     with pytest.raises(UnavailableError, match="nix"):
         await made.sample()
     await made.aclose()
