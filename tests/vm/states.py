@@ -325,9 +325,9 @@ def hold_lock(pool: PoolFactory) -> None:
     Lifting the disk's limit ends it.
     """
     pool.create("d0", name="slow", options="-O mountpoint=none")
-    pool.slow(0, bps=512)
+    pool.slow(0, bps=16)
     pool.machine.run("(zpool export slow >/dev/null 2>&1 &)")
-    pool.wait_until("grep -qs spa_export /proc/$(pgrep -x zpool | head -n 1)/stack")
+    pool.wait_until("grep -qs spa_export $(pgrep -x zpool | sed 's|.*|/proc/&/stack|')")
 
 
 def filled_mirror(pool: PoolFactory) -> None:
