@@ -110,8 +110,9 @@ def _trouble(
     followed = sum(1 for restart in restarts if _follows(restart, moves))
     found = judge(deltas, len(back))
     last = max([change[0] for change in recent] + moves)
-    text = described(name, deltas, len(back), followed, found)
-    return Trouble(key, name, deltas, last, len(back), followed, found.cause, text)
+    gone = device.state not in HERE and len(device.left) > len(device.back)
+    text = described(name, deltas, len(back), followed, found, gone)
+    return Trouble(key, name, deltas, last, len(back), followed, found.cause, text, gone)
 
 
 def _follows(restart: float, moves: Iterable[float]) -> bool:

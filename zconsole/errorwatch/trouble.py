@@ -79,6 +79,8 @@ class Trouble:
     """``cable`` (link, power, port), ``disk`` or ``unclear``."""
     text: str = ""
     """In one line: what was seen, and what it speaks for."""
+    gone: bool = False
+    """Whether it left and is not back."""
     signs: Signs | None = None
     """What else was asked about it; None where nobody did."""
 
@@ -180,7 +182,9 @@ def _says(line: str, words: Sequence[str]) -> bool:
     return any(word in text for word in words)
 
 
-def described(name: str, deltas: Deltas, flaps: int, restarts: int, found: Judgement) -> str:
+def described(
+    name: str, deltas: Deltas, flaps: int, restarts: int, found: Judgement, gone: bool = False
+) -> str:
     """``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart followed``.
 
     What was counted is not repeated as a sign.
@@ -198,6 +202,8 @@ def described(name: str, deltas: Deltas, flaps: int, restarts: int, found: Judge
         parts.append(f"{told} errors in {duration(deltas.seconds)}")
     if flaps:
         parts.append(f"left and came back {flaps} times" if flaps > 1 else "left and came back")
+    if gone:
+        parts.append("gone again" if flaps else "gone")
     if restarts:
         parts.append(f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed")
     return f"{name}: {'; '.join(parts)}" + (f" ({'; '.join(signs)})" if signs else "")
@@ -213,5 +219,6 @@ SUSPECTS = {
 def with_signs(found: Trouble, signs: Signs) -> Trouble:
     """The same trouble judged anew, with what the device and the kernel say."""
     verdict = judge(found.deltas, found.flaps, signs)
-    text = described(found.name, found.deltas, found.flaps, found.restarts, verdict)
+    counts = (found.deltas, found.flaps, found.restarts)
+    text = described(found.name, *counts, verdict, found.gone)
     return replace(found, cause=verdict.cause, text=text, signs=signs)

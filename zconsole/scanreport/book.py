@@ -171,7 +171,14 @@ def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
         health=frame.health.word,
         version=frame.version,
         notes=view.notes,
+        evidence={**report.evidence, **_evidence(frame)},
+        troubles={**report.troubles, **{t.name: t.text for t in frame.troubles}},
     )
+
+
+def _evidence(frame: Frame) -> Mapping[str, str]:
+    limit = frame.limit
+    return {limit.cause: limit.text} if limit is not None and limit.sure > 0 else {}
 
 
 def _report(entry: _Open) -> ScanReport:

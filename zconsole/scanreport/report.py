@@ -88,6 +88,10 @@ class ScanReport:
     devices: tuple[DeviceReport, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     """Cause to the seconds it was the limit."""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    """Cause to what it was told from, in words, when it was seen last."""
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """Device to its new errors with their cause, in words."""
     changes: tuple[TunableChange, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -126,6 +130,8 @@ def loaded(text: str, name: str) -> ScanReport:
         data["changes"] = tuple(TunableChange(**row) for row in data["changes"])
         data["notes"] = tuple(str(note) for note in data["notes"])
         data["limits"] = {str(k): float(v) for k, v in data["limits"].items()}
+        for name in ("evidence", "troubles"):
+            data[name] = {str(k): str(v) for k, v in data.get(name, {}).items()}
         return _checked(ScanReport(**data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise NotUnderstoodError(f"{name}: no scan report ({type(error).__name__})") from None

@@ -32,11 +32,13 @@ def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
     """The whole report; clock times in ``zone``, None for the machine's own."""
     parts = (
         _head(report, zone),
+        _short(report),
         _course(report, zone),
         _limits(report),
         _devices(report.devices),
         _promised(report),
         _changes(report.changes, zone),
+        _troubles(report),
         _notes(report),
     )
     return "\n".join(clean(line).rstrip() for part in parts for line in part) + "\n"
@@ -84,7 +86,8 @@ def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
         yield f"- watched from {duration(late)} after its start"
     at = f" at {rate(report.rate)} on average" if report.rate else ""
     yield f"- issued {size(report.issued_bytes)} of {size(report.total_bytes)}{at}"
-    yield f"- repaired {size(report.processed_bytes)}"
+    done = "repaired" if report.function == "scrub" else "written to what was filled"
+    yield f"- {done}: {size(report.processed_bytes)}"
     yield f"- errors: {'not known' if report.errors is None else report.errors}"
     restarts = "not known" if report.restarts is None else report.restarts
     yield f"- restarts: {restarts}"
@@ -92,6 +95,26 @@ def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
         yield f"- the pool when last seen: {report.health}"
     if report.version:
         yield f"- OpenZFS {report.version}"
+
+
+def _short(report: ScanReport) -> Iterator[str]:
+    """The whole in a sentence or two."""
+    words = {"finished": "It took", "running": "It has run for", "paused": "It stands still after"}
+    said = f"{words.get(report.state, f'It was {report.state} after')} {duration(report.duration)}"
+    if report.state == "finished" and report.health:
+        safe = report.health == "OK" and not report.errors
+        said += "; the pool is safe" if safe else f"; the pool is NOT safe: {_unsafe(report)}"
+    yield from ("", f"{said}.")
+    total = sum(report.limits.values())
+    cause = max(report.limits, key=lambda name: report.limits[name], default="unclear")
+    if cause == "unclear" or total <= 0:
+        return
+    share = report.limits[cause] / total
+    yield f"For {share:.0%} of the time its limit was {WORDS.get(cause, cause)}."
+
+
+def _unsafe(report: ScanReport) -> str:
+    return f"{report.errors} errors" if report.health == "OK" else report.health
 
 
 def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
@@ -120,6 +143,10 @@ def _limits(report: ScanReport) -> Iterator[str]:
     ranked = sorted(report.limits.items(), key=lambda item: -item[1])
     rows = [(WORDS.get(c, c), duration(s), f"{s / total:.0%}") for c, s in ranked]
     yield from _table(("limit", "time", "share"), rows)
+    told = [report.evidence[cause] for cause, _ in ranked if cause in report.evidence]
+    if told:
+        yield ""
+        yield from (f"- {text}" for text in told)
 
 
 def _devices(devices: Sequence[DeviceReport]) -> Iterator[str]:
@@ -169,6 +196,12 @@ def _changes(changes: Sequence[TunableChange], zone: tzinfo | None) -> Iterator[
         for c in changes
     ]  # fmt: skip
     yield from _table(head, rows)
+
+
+def _troubles(report: ScanReport) -> Iterator[str]:
+    if report.troubles:
+        yield from ("", "## Devices in trouble", "")
+        yield from (f"- {text}" for text in report.troubles.values())
 
 
 def _notes(report: ScanReport) -> Iterator[str]:

@@ -47,6 +47,17 @@ def test_a_device_that_leaves_and_comes_back_flaps_and_the_restart_is_put_down_t
     assert "came back" in found.text
 
 
+def test_a_device_that_is_gone_is_told_so_until_it_is_back():
+    book = ErrorBook()
+    for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED")):
+        book.push(1000.0 + t, tree(state))
+    (found,) = book.troubles(1020.0, tree("REMOVED"), ())
+    assert (found.text, found.gone) == ("sdc: gone", True)
+    book.push(1040.0, tree("ONLINE"))
+    (found,) = book.troubles(1050.0, tree(), ())
+    assert not found.gone
+
+
 def test_taking_a_device_offline_by_hand_is_no_flap():
     book = ErrorBook()
     for t, state in ((0.0, "ONLINE"), (10.0, "OFFLINE"), (40.0, "ONLINE")):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -76,8 +77,28 @@ async def test_it_reads_like_something_to_send(nvme):
     text = markdown(report)
     for part in ("# resilver on flash: finished", "## Rate over time", "## Devices", "## ETA"):
         assert part in text
-    assert "the new disk's writes" in text
+    assert "the pool is safe." in text
+    assert "of the time its limit was the new disk's writes." in text
+    assert "- the new disk nvme-INTEL" in text
+    assert "busy writing" in text
     assert "\x1b" not in text
+
+
+async def test_devices_in_trouble_are_told_with_their_cause(tmp_path):
+    report, before = await recorded(str(record(tmp_path / "rec", "flaky", 140)))
+    assert before.state == "restarted"
+    (told,) = report.troubles.values()
+    assert "its cable, port or power, it seems" in told
+    assert "## Devices in trouble" in markdown(report)
+    assert loaded(dumped(report), "x").troubles == report.troubles
+
+
+async def test_one_that_ended_badly_is_not_called_safe(nvme):
+    (report,) = await recorded(str(nvme))
+    bad = markdown(replace(report, health="NOT RESTORED"))
+    assert "the pool is NOT safe: NOT RESTORED." in bad
+    assert "the pool is NOT safe: 3 errors." in markdown(replace(report, errors=3))
+    assert "It was canceled after" in markdown(replace(report, state="canceled"))
 
 
 async def test_the_chart_is_well_formed(held):
