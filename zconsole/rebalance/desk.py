@@ -67,6 +67,10 @@ class Proposal:
     """What the prediction rests on."""
     notes: tuple[str, ...] = ()
     refused: str | None = None
+    special: tuple[Fill, ...] = ()
+    """The special vdevs, where the pool has any."""
+    order: str = ""
+    """Which files go first."""
 
     @property
     def files(self) -> int:
@@ -88,10 +92,7 @@ class Proposal:
         return cls(
             settings,
             tuple(_part(part) for part in data["directories"]),
-            tuple(
-                Fill(vdev["name"], vdev["fill_before"], vdev["fill_after"])
-                for vdev in data["vdevs"] or ()
-            ),
+            _fills(data["vdevs"]),
             data["spread_before"],
             data["spread_after"],
             data["target_spread"] or TARGET,
@@ -102,7 +103,13 @@ class Proposal:
             data["estimate"],
             tuple(data["notes"]),
             data["refused"],
+            _fills(data.get("special")),
+            data.get("order") or "",
         )
+
+
+def _fills(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Fill, ...]:
+    return tuple(Fill(row["name"], row["fill_before"], row["fill_after"]) for row in rows or ())
 
 
 def _part(data: Mapping[str, Any]) -> Part:

@@ -385,6 +385,8 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
         "moved_bytes": round(done),
         "files_done": _files_done(job),
         "spread": spread(job.pool),
+        "files_skipped": _files_done(job) // 1500,
+        "fragmentation": max((top.frag for top in job.pool.normal_tops()), default=None),
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from zconsole import units
 from zconsole.rebalance.desk import JobView
@@ -124,26 +126,40 @@ def _left_out(
         yield (Span(head if not index else " " * len(head), "bold"), *line)
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the lines of days."""
+
+    title: str
+    size: int
+    show: Callable[[Look, Mapping[str, Any]], str]
+    least: int = 0
+    """Cells the screen needs for it to be there."""
+
+    def cell(self, text: str) -> str:
+        """The text in its width, the first column at the left."""
+        return fit(text, self.size, right=self.title != "Day")
+
+
+_COLUMNS = (
+    _Column("Day", 12, lambda look, day: str(day.get("day", ""))),
+    _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
+    _Column("files", 9, lambda look, day: str(day.get("files_done", "-"))),
+    _Column("skipped", 8, lambda look, day: str(day.get("files_skipped", "-")), 70),
+    _Column("spread", 9, lambda look, day: percent(day.get("spread"))),
+    _Column("frag", 7, lambda look, day: percent(day.get("fragmentation"), 0), 70),
+    _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
+    _Column("ETA", 8, lambda look, day: units.duration(day.get("eta_seconds"))),
+)
+
+
 def _days(job: JobView, look: Look, width: int) -> Iterator[Line]:
     if not job.days:
         return
-    titles = ("Day", "moved", "files", "spread", "free", "ETA")
-    sizes = (12, 8, 9, 9, 8, 8)
-    yield (Span(" " + "".join(map(_cell, titles, sizes)), "bold"),)
+    columns = [column for column in _COLUMNS if width >= column.least]
+    yield (Span(" " + "".join(c.cell(c.title) for c in columns), "bold"),)
     for day in job.days[-_DAYS:]:
-        cells = (
-            look.text(str(day.get("day", ""))),
-            look.size(day.get("moved_bytes")),
-            str(day.get("files_done", "-")),
-            percent(day.get("spread")),
-            look.size(day.get("free_bytes")),
-            units.duration(day.get("eta_seconds")),
-        )
-        yield (Span(" " + "".join(map(_cell, cells, sizes))),)
-
-
-def _cell(text: str, size: int) -> str:
-    return fit(text, size, right=size != 12)
+        yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
 
 
 def _notes(job: JobView, look: Look) -> Iterator[Line]:

@@ -93,7 +93,7 @@ def _fills(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
         Span(f"spread {before}, then {after}", "accent"),
         Span(f"  ({look.text(proposal.estimate)})", "dim"),
     )
-    for fill in proposal.vdevs:
+    for fill in (*proposal.vdevs, *proposal.special):
         yield from fill_lines(fill, look, width)
     goal = f"a spread of {percent(proposal.target, 0)} takes"
     if proposal.bytes_to_target:
@@ -135,6 +135,8 @@ def _costs(proposal: Proposal, pace: Pace | None, look: Look, width: int) -> Ite
     if sent:
         text = f"the next incremental send grows by {look.size(sent)}"
         yield from wrapped(text, "warning", look, width)
+    if proposal.order:
+        yield from wrapped(f"order of files: {proposal.order}", "dim", look, width)
     if proposal.available is not None:
         floor = f"{look.size(proposal.available)} may be used before the free-space floor"
         yield from wrapped(floor, "dim", look, width)
