@@ -6,7 +6,9 @@ import os
 import re
 from pathlib import Path
 
-_LOCK = re.compile(r"\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+")
+_LOCK = re.compile(
+    r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$", re.MULTILINE
+)
 
 
 def locked_inodes(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int]]:
@@ -15,7 +17,7 @@ def locked_inodes(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int
         text = table.read_text()
     except FileNotFoundError:
         return frozenset()
-    found = (_LOCK.match(line) for line in text.splitlines())
     return frozenset(
-        (os.makedev(int(m[1], 16), int(m[2], 16)), int(m[3])) for m in found if m is not None
+        (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+        for major, minor, inode in _LOCK.findall(text)
     )

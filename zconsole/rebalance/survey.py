@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zconsole.rebalance import metadata
 from zconsole.rebalance.metadata import Abilities
@@ -88,6 +89,35 @@ class Survey:
         if ages.addition is not None and age < ages.addition:
             self.old_allocated += allocated
 
+    def count_once(self, link: Link) -> None:
+        """Take out what an inode of several names was counted for too often."""
+        size, allocated, age = (link.size, link.allocated, link.ctime)
+        again, ages = link.names - 1, self.ages
+        if link.whole:
+            self.bytes -= size * again
+        self.allocated -= allocated * again
+        if size <= self.special:
+            self.special_allocated -= allocated * again
+        if ages.snapshot is not None and age < ages.snapshot:
+            self.snapshot_allocated -= allocated * again
+            self.snapshot_bytes -= size * again
+        if ages.clone is not None and age < ages.clone:
+            self.clone_allocated -= allocated * again
+        if ages.addition is not None and age < ages.addition:
+            self.old_allocated -= allocated * again
+
+
+class Link(NamedTuple):
+    """An inode of several names: the first root that has one, and how many there are in all."""
+
+    root: int
+    size: int
+    allocated: int
+    ctime: float
+    names: int
+    whole: bool
+    """Whether all its names are in the set."""
+
 
 @dataclass(slots=True)
 class Links:
@@ -96,25 +126,30 @@ class Links:
     _db: sqlite3.Connection = field(default_factory=lambda: sqlite3.connect(""))
 
     def __post_init__(self) -> None:
-        self._db.execute("CREATE TABLE links (root INT, dev INT, ino INT, nlink INT, size INT)")
+        self._db.execute(
+            "CREATE TABLE links"
+            " (root INT, dev INT, ino INT, nlink INT, size INT, allocated INT, ctime REAL)"
+        )
 
     def add(self, root: int, portion: Portion) -> None:
         """Note the files of a portion that have more than one name."""
         dev = portion.directory.dev
         rows = [
-            (root, dev, s.st_ino, s.st_nlink, s.st_size) for _, s in portion.files if s.st_nlink > 1
+            (root, dev, s.st_ino, s.st_nlink, s.st_size, s.st_blocks * 512, s.st_ctime)
+            for _, s in portion.files
+            if s.st_nlink > 1
         ]
         if rows:
-            self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
+            self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def settle(self, surveys: Sequence[Survey]) -> None:
-        """Count the bytes of an inode whose names are all in the set once."""
+        """Count the bytes of an inode once, however many names it has."""
         sql = (
-            "SELECT min(root), size, count(*) FROM links GROUP BY dev, ino"
-            " HAVING count(*) = max(nlink)"
+            "SELECT min(root), size, allocated, ctime, count(*), count(*) = max(nlink)"
+            " FROM links GROUP BY dev, ino"
         )
-        for root, size, names in self._db.execute(sql):
-            surveys[root].bytes -= size * (names - 1)
+        for link in map(Link._make, self._db.execute(sql)):
+            surveys[link.root].count_once(link)
 
     def split(self) -> list[tuple[int, int, int]]:
         """Names and bytes per root of inodes with names outside the set: (root, names, bytes)."""
