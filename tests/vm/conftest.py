@@ -16,6 +16,7 @@ DISKS = 10
 DISK_SIZE = 1 << 30
 
 _MACHINE = pytest.StashKey[Machine]()
+_UNAVAILABLE = pytest.StashKey[str]()
 
 
 def releases() -> list[str]:
@@ -36,6 +37,7 @@ def built(request: pytest.FixtureRequest) -> image.Image:
     if reason := image.why_unavailable():
         if os.environ.get("ZCONSOLE_VM_REQUIRED") == "1":
             pytest.fail(reason, pytrace=False)
+        request.config.stash[_UNAVAILABLE] = reason
         pytest.skip(f"no virtual machines here: {reason}")
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         return image.build(request.param)
@@ -70,6 +72,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "built" in getattr(item, "fixturenames", ()):
             item.add_marker("zfs")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say in one line why the tests on a real OpenZFS were skipped."""
+    if (reason := config.stash.get(_UNAVAILABLE, None)) is not None:
+        terminalreporter.write_line(f"no tests on a real OpenZFS here: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)
