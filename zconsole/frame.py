@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zconsole.errorwatch.trouble import Trouble
 from zconsole.eta import Estimate
@@ -44,8 +44,7 @@ class ScanView:
     """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityView:
+class ActivityView(NamedTuple):
     """A removal, expansion, checkpoint, trim or initialize with its windowed rate."""
 
     activity: Activity
@@ -53,8 +52,7 @@ class ActivityView:
     estimate: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class Redundancy:
+class Redundancy(NamedTuple):
     """How many more devices of a top-level vdev may fail now without losing data."""
 
     vdev: str
@@ -88,8 +86,7 @@ class Row:
     """Epoch seconds at which the console saw it leave ONLINE."""
 
 
-@dataclass(frozen=True, slots=True)
-class VdevBalance:
+class VdevBalance(NamedTuple):
     """Fill of one normal-class top-level vdev; the names of contract's BALANCE."""
 
     name: str
@@ -111,6 +108,15 @@ class Balance:
     spread: float | None
     imbalance_bytes: float | None
     vdevs: tuple[VdevBalance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something done from a console, on the timeline of a scan's rate."""
+
+    ago: int
+    """Samples since then."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,8 @@ class Frame:
     """The fastest the running scan could go; None while nothing was seen to tell."""
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where known."""
+    marks: tuple[Mark, ...] = ()
+    """What was done from a console within the samples it has seen, newest last."""
     troubles: tuple[Trouble, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 CLASSES = ("normal", "special", "dedup", "log", "cache", "spare")
 """Allocation classes and the two device groups, in the order the tree shows them."""
@@ -17,8 +18,7 @@ GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCounters:
+class ErrorCounters(NamedTuple):
     """Errors of one vdev since they were last cleared; ``slow`` counts slow I/Os of a leaf."""
 
     read: int | None = None
@@ -32,8 +32,7 @@ class ErrorCounters:
         return (self.read or 0) + (self.write or 0) + (self.cksum or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class IoCounters:
+class IoCounters(NamedTuple):
     """Cumulative I/O of one vdev since it was opened (``vdev_stat_t``, include/sys/fs/zfs.h)."""
 
     timestamp: float
@@ -44,8 +43,7 @@ class IoCounters:
     write_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockCounters:
+class BlockCounters(NamedTuple):
     """Cumulative /proc/diskstats figures of the block device(s) under a leaf (iostats.rst)."""
 
     names: tuple[str, ...]
@@ -59,8 +57,7 @@ class BlockCounters:
     in_flight: int
 
 
-@dataclass(frozen=True, slots=True)
-class IoRates:
+class IoRates(NamedTuple):
     """I/O of one vdev per second; seconds a request for latency; share of time for busy."""
 
     read: float | None = None
@@ -71,8 +68,7 @@ class IoRates:
     busy: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """Trim or initialize of one leaf: ``state`` active, suspended, canceled or complete."""
 
     state: str
@@ -253,8 +249,7 @@ class Pool:
         return self.scans[0] if self.scans else Scan()
 
 
-@dataclass(frozen=True, slots=True)
-class HostLoad:
+class HostLoad(NamedTuple):
     """The machine while the sample was taken: CPU share 0…1, bytes of memory."""
 
     cpu: float | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.model import GROUP_KINDS, Vdev
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A vdev in its tree: its key, its depth and the keys above it."""
 
     key: str

@@ -75,7 +75,7 @@ def evidence(pool: Pool) -> dict[str, Any]:
                 "path": v.path,
                 "state": v.state,
                 "note": v.note,
-                **asdict(v.errors),
+                **v.errors._asdict(),
             }
             for v in pool.root.walk()
         ],

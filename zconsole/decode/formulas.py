@@ -7,7 +7,7 @@ division everywhere but in the percentages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.model import Activity, Scan
 from zconsole.units import size
@@ -19,8 +19,7 @@ _LONGEST_ESTIMATE = 30 * 24 * 3600
 """Seconds beyond which zpool calls a scan (0.6, 0.7) or a copy slow and prints none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanStats:
+class ScanStats(NamedTuple):
     """``pool_scan_stat_t`` (include/sys/fs/zfs.h) by name; None for what a version lacks."""
 
     function: str
@@ -42,8 +41,7 @@ class ScanStats:
     """2.1.12+: no estimate before the first repaired (resilver) or issued (scrub) byte."""
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildStats:
+class RebuildStats(NamedTuple):
     """``vdev_rebuild_stat_t`` by name; times in seconds."""
 
     vdev: str
@@ -62,8 +60,7 @@ class RebuildStats:
     skipped: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CopyStats:
+class CopyStats(NamedTuple):
     """A device removal (``pool_removal_stat_t``) or an expansion (``pool_raidz_expand_stat_t``)."""
 
     kind: str

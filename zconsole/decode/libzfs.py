@@ -7,9 +7,8 @@ print_status_config (cmd/zpool/zpool_main.c) and zpool_vdev_name (lib/libzfs/lib
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from zconsole.decode.blocks import Blocks
 from zconsole.decode.libzfs_scans import active_function, activities_of, scans_of
@@ -43,8 +42,7 @@ _SHOWN = ("normal", "dedup", "special", "log")
 _HEALTHY = VDEV_STATES.index("ONLINE")
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(NamedTuple):
     """What every vdev of one sample shares."""
 
     names: Mapping[str, str]

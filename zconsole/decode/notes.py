@@ -5,15 +5,14 @@ Source: print_status_config in cmd/zpool/zpool_main.c (2.3.9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.decode.words import aux_text
 
 _TRIM_STATES = {1: "active", 2: "canceled", 3: "suspended", 4: "complete"}
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """What the note of one vdev is made of."""
 
     aux: str = ""

@@ -7,7 +7,6 @@ work. Recent points are all kept; older ones thin out, so that days fit in a few
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_POINTS = 600
@@ -20,8 +19,7 @@ SANE = 2**60
 """Counters beyond this are the kernel's unsigned underflow, not bytes (openzfs/zfs#17990)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What one sample says about the work: bytes since its start, as the source has them."""
 
     t: float

@@ -9,8 +9,8 @@ were off.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, sqrt
+from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta.course import Course, Point
@@ -41,8 +41,7 @@ UNDONE_TAIL = 2.0
 """Seconds the devices still work when the last byte has been issued, where nothing shows that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Seconds to go with a range, or the reason there is none."""
 
     eta: float | None
@@ -52,8 +51,7 @@ class Estimate:
     """What it rests on (``issuing at 124M/s over 5 min``), or why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """What there is to do, and how exactly it is known; bytes and seconds."""
 
     total: float
@@ -76,8 +74,7 @@ class Work:
     verb: str = "issuing"
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(NamedTuple):
     """An estimate and the windowed rate it rests on."""
 
     estimate: Estimate

@@ -8,10 +8,10 @@ that was watched is blended in the more, the further ahead the end is: load come
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import median
+from typing import NamedTuple
 
 from zconsole.eta.slopes import Slopes
 
@@ -41,8 +41,7 @@ MEAN_PATIENCE = 0.3
 """The overall mean is forgiven more for not fitting the present than a window is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The speed over the last ``seconds``, and how it would have misjudged the past."""
 
     seconds: float
@@ -51,8 +50,7 @@ class Window:
     """Root mean square log ratio of what it foretold to what came; None if never tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(NamedTuple):
     """The speed now (log bytes/s), and how much that usually changes (log ratio)."""
 
     speed: float
@@ -63,8 +61,7 @@ class Present:
         return 0.5 * ((log(rate) - self.speed) / self.doubt) ** 2
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
+class Speed(NamedTuple):
     """The speed to expect: bytes/s, its log spread, and the seconds it mostly rests on."""
 
     rate: float

@@ -188,4 +188,5 @@ def _mean_latency(below: list[IoRates]) -> float | None:
 def _with_block(place: Placed, trouble: Trouble) -> Placed:
     """The vdev with nothing but the block counters that are still to be had."""
     block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
-    return replace(place, vdev=replace(place.vdev, io=None, rates=None, histograms={}, block=block))
+    vdev = replace(place.vdev, io=None, rates=None, histograms={}, block=block)
+    return place._replace(vdev=vdev)

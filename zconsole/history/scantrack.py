@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 from zconsole import units
@@ -106,7 +106,7 @@ class ScanTrack:
         stalled = self.stalled if scan.active else None
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
-            told = replace(told, estimate=replace(told.estimate, reason=why))
+            told = told._replace(estimate=told.estimate._replace(reason=why))
         running = scan.state == "running"
         return ScanView(
             scan=scan,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PANES = ("scan", "devices", "balance", "events")
 SMALLEST = (54, 10)
@@ -17,8 +17,7 @@ _EVENTS_FULL = 10
 _WIDE = 140
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """How many lines each part would fill, titles included."""
 
     header: int
@@ -28,8 +27,7 @@ class Wanted:
     events: int
 
 
-@dataclass(frozen=True, slots=True)
-class Heights:
+class Heights(NamedTuple):
     """Lines a part; 0 hides it. ``side`` puts balance and events beside each other."""
 
     scan: int

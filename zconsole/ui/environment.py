@@ -9,10 +9,9 @@ from collections.abc import Mapping, MutableMapping
 _SETTINGS = {
     "TEXTUAL_ANIMATIONS": "none",
     "TEXTUAL_SMOOTH_SCROLL": "0",
-    "TEXTUAL_FPS": "20",
     "ESCDELAY": "50",
 }
-"""Each saves bytes on a slow line: no easing, and bursts of changes drawn at most 20 times/s."""
+"""Each saves bytes or time on a slow line: no easing, no long wait whether ESC begins a key."""
 
 
 def prepare(environ: MutableMapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.frame import Frame, Redundancy
 from zconsole.ui.draw import Line, Span, crop, joined, spread, width_of
@@ -14,8 +14,7 @@ _FRESH = 2.0
 _DISK = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """What the header says beside the pool itself."""
 
     host: str = ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """Keys that do one thing."""
 
     keys: tuple[str, ...]
@@ -25,8 +24,7 @@ class Key:
         return self.keys[0] in ("tab", "shift+tab", "ctrl+c")
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A key for something that changes the pool: shown grey, with the reason, when it cannot."""
 
     key: Key

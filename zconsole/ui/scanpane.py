@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import wrap
+from typing import NamedTuple
 
 from zconsole import units
 from zconsole.errorwatch.trouble import Trouble
 from zconsole.eta import Estimate
 from zconsole.frame import ActivityView, Frame, ScanView
-from zconsole.limits.evidence import release
 from zconsole.model import Scan
-from zconsole.tunables.registry import BY_NAME
 from zconsole.ui.bars import bar, thin_bar
 from zconsole.ui.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
-from zconsole.ui.spark import scale, sparkline
+from zconsole.ui.spark import markline, scale, sparkline
 
 _HEAD = 11
 _PERCENT = 8
@@ -30,8 +28,7 @@ _TROUBLE_LINES = 2
 _NAME = 22
 
 
-@dataclass(frozen=True, slots=True)
-class _Ink:
+class _Ink(NamedTuple):
     """What drawing one scan needs."""
 
     look: Look
@@ -77,7 +74,7 @@ def _running(view: ScanView, ink: _Ink) -> list[Line]:
         lines.extend(_packed(_estimate(view, ink), ink))
         lines.extend(_packed(_facts(view, ink), ink))
     if ink.width >= _TREND_FROM and not ink.compact:
-        lines.append(_trend(view, ink))
+        lines.extend(_trend(view, ink))
     lines.extend(_notes(view, ink))
     if view is ink.frame.scan:
         lines.extend(_limit(ink))
@@ -204,18 +201,21 @@ def _window(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def _trend(view: ScanView, ink: _Ink) -> Line:
-    """The issue rate over as many samples as fit, on a scale of its own that starts at 0."""
+def _trend(view: ScanView, ink: _Ink) -> list[Line]:
+    """The issue rate over as many samples as fit, from 0 up; below it what was done meanwhile."""
     head = f" {'rate':<{_HEAD - 1}}"
     tail = ink.frame.series.tail(view.key, "issue_rate", max(1, ink.width - 30))
     top = scale(tail)
     label = f" {ink.look.glyphs.spark[-1]}={ink.look.rate(top)} "
     width = min(ink.width - len(head) - len(label), 120)
-    return (
+    line: Line = (
         Span(head, "dim"),
         Span(sparkline(tail, width, top, ink.look.glyphs), "spark"),
         Span(label, "dim"),
     )
+    marks = [(mark.ago, ink.look.text(mark.text)) for mark in ink.frame.marks]
+    done = markline(marks, width, ink.look.glyphs)
+    return [line, (Span(" " * len(head)), Span(done, "notice"))] if done else [line]
 
 
 def _limit(ink: _Ink) -> list[Line]:
@@ -238,9 +238,15 @@ def _limit(ink: _Ink) -> list[Line]:
 
 
 def _tunables(ink: _Ink) -> list[Line]:
-    """Module parameters that are not as the running version sets them, where there is room."""
+    """Module parameters that are not as the running version sets them, where there is room.
+
+    What knows them is loaded for that only: the design size has no room.
+    """
     if not ink.roomy or ink.frame.problem:
         return []
+    from zconsole.limits.evidence import release
+    from zconsole.tunables.registry import BY_NAME
+
     running = release(ink.frame.version)
     found = []
     for name, value in sorted(ink.frame.tunables.items()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.frame import Row
 
@@ -27,8 +28,7 @@ SORTS: dict[str, Callable[[Row], float]] = {
 """Orders ``s`` goes through; all but the tree list devices only, the largest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One line: a vdev, the title of a class, or a line of an expanded vdev's detail."""
 
     key: str

@@ -16,7 +16,7 @@ from zconsole.model import Activity, ErrorCounters, Pool, Scan, Vdev
 SIZES = st.builds(lambda n, k: n * 1024**k, st.integers(1, 999), st.integers(0, 5))
 TIMES = st.integers(0, 2**32).map(float)
 COUNTS = st.integers(0, 999)
-ERRORS = st.builds(ErrorCounters, COUNTS, COUNTS, COUNTS)
+ERRORS = st.builds(ErrorCounters, COUNTS, COUNTS, COUNTS, st.none())
 STATES = st.sampled_from(["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED"])
 DISKS = st.one_of(
     st.integers(0, 10**9).map(lambda n: f"wwn-0x{n:x}-part3"),

@@ -1,4 +1,4 @@
-"""Checks that what a decoder built holds the types its dataclasses promise."""
+"""Checks that what a decoder built holds the types its dataclasses and named tuples promise."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any
 
 
 def mistyped(value: Any, where: str = "") -> Iterator[str]:
-    """Every field below a dataclass instance whose value is not of its annotated type."""
-    hints = _hints(type(value))
-    for field in fields(value):
-        yield from _check(getattr(value, field.name), hints[field.name], f"{where}.{field.name}")
+    """Every field below a record whose value is not of its annotated type."""
+    for name, hint in _hints(type(value)).items():
+        yield from _check(getattr(value, name), hint, f"{where}.{name}")
 
 
 @cache
 def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in fields(cls)] if is_dataclass(cls) else cls._fields  # type: ignore[attr-defined]
+    return {name: hints[name] for name in names}
 
 
 def _check(value: Any, hint: Any, where: str) -> Iterator[str]:
@@ -36,7 +37,7 @@ def _check(value: Any, hint: Any, where: str) -> Iterator[str]:
         for key, member in value.items():
             yield from _check(key, arguments[0], f"{where} key")
             yield from _check(member, arguments[1], f"{where}[{key!r}]")
-    elif is_dataclass(hint):
+    elif is_dataclass(hint) or hasattr(hint, "_fields"):
         yield from mistyped(value, where) if isinstance(value, hint) else [f"{where} is {value!r}"]
     elif not _is(value, hint):
         yield f"{where} is {value!r}"
