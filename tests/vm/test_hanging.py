@@ -14,6 +14,8 @@ from tests.vm.terminal import ZCONSOLE, Terminal, samples
 pytestmark = pytest.mark.slow
 
 LOCK = "pool lock is held"
+QUIT_SECONDS = 4.0
+"""On an emulated processor; to wait for the kernel would take a source's deadline, 5 s."""
 
 
 def watched(vm: Machine, *words: str) -> dict[str, dict[str, Any]]:
@@ -27,7 +29,7 @@ def assert_obeys(terminal: Terminal) -> None:
     terminal.press("?")
     terminal.wait("HELP", 20)
     terminal.press("Escape")
-    assert terminal.seconds_to_quit() <= 1.5
+    assert terminal.seconds_to_quit() < QUIT_SECONDS
 
 
 def test_a_suspended_pool_keeps_its_tree_and_the_others_go_on(pool: PoolFactory) -> None:
