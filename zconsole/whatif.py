@@ -54,7 +54,8 @@ class Asked:
 
     adds: tuple[Shape, ...] = ()
     resizes: Mapping[str, Shape] = field(default_factory=dict)
-    disk: Shape | None = None
+    disk: int | None = None
+    """Raw bytes."""
 
     def __bool__(self) -> bool:
         """Whether it changes any vdev."""
@@ -73,7 +74,7 @@ def asked(text: str) -> Asked:
     adds, resizes, disk = [], {}, None
     for word in filter(None, words):
         if word.startswith("disk="):
-            disk = shape_of(word.removeprefix("disk="))
+            disk = disk_of(word.removeprefix("disk="))
         elif "=" in word:
             name, shape = resize_of(word)
             resizes[name] = shape
@@ -105,6 +106,14 @@ def shape_of(word: str) -> Shape:
     if count < (least if match["n"] or kind.startswith("raidz") else 1):
         raise UsageError(f"{word!r}: a {kind} has at least {least} disks")
     return Shape(kind, count, each)
+
+
+def disk_of(word: str) -> int:
+    """The raw bytes of one disk: ``8T``. Raises UsageError for anything else."""
+    shape = shape_of(word)
+    if shape.kind != "disk" or shape.members != 1:
+        raise UsageError(f"{word!r} is not the size of one disk")
+    return shape.raw
 
 
 def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:

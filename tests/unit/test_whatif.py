@@ -98,7 +98,7 @@ def test_a_question_is_asked_in_the_commands_own_words(text):
     found = asked(text)
     assert found.adds == (shape_of("raidz2:6x4T"),)
     assert found.resizes == {"raidz2-0": shape_of("6x8T")}
-    assert found.disk == shape_of("8T")
+    assert found.disk == 8 * TIB
 
 
 def test_nothing_asked_changes_nothing():
@@ -107,7 +107,9 @@ def test_nothing_asked_changes_nothing():
     assert asked("4T")
 
 
-@pytest.mark.parametrize("text", ["big", "=4T", "raidz2-0=", "disk=", "'4T", "4T raidz1"])
+@pytest.mark.parametrize(
+    "text", ["big", "=4T", "raidz2-0=", "disk=", "'4T", "4T raidz1", "disk=2x4T", "disk=mirror:4T"]
+)
 def test_a_question_that_is_none_is_refused(text):
     with pytest.raises(UsageError):
         asked(text)
@@ -129,7 +131,14 @@ def test_the_command_prints_the_table_and_the_json(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [["--add-vdev", "big"], ["--resize", "raidz2-0"], ["--disk", "?"], ["--resize", "nope=5T"]],
+    [
+        ["--add-vdev", "big"],
+        ["--resize", "raidz2-0"],
+        ["--disk", "?"],
+        ["--disk", "2x4T"],
+        ["--disk", ""],
+        ["--resize", "nope=5T"],
+    ],
 )
 def test_bad_input_is_one_line_and_code_2(tmp_path, capsys, words):
     path = tmp_path / "list"

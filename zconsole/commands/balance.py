@@ -22,7 +22,7 @@ from zconsole.sources.live import LiveSource
 from zconsole.sources.saved import read_text
 from zconsole.state import state_dirs
 from zconsole.units import duration
-from zconsole.whatif import Outlook, grown, outlook, resize_of, shape_of
+from zconsole.whatif import Outlook, disk_of, grown, outlook, resize_of, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Seen:
 def run(args: argparse.Namespace) -> int:
     """Print the balance of each pool; returns the exit code."""
     adds, resizes = [shape_of(word) for word in args.add_vdev], dict(map(resize_of, args.resize))
-    disk = shape_of(args.disk).raw if args.disk else None
+    disk = disk_of(args.disk) if args.disk is not None else None
     found = _saved(args) if args.saved else common.run(_live(args))
     if not found:
         print("zconsole: no pools are imported", file=sys.stderr)

@@ -125,8 +125,8 @@ def _resilver(wish: Asked, question: Question, look: Look, width: int) -> Iterat
     if root is None or (wish.disk is None and row is None):
         return
     if wish.disk is not None:
-        what = f"a disk of {units.size(wish.disk.raw)}"
-        found = resilver_duration(root, wish.disk.raw, question.paces)
+        what = f"a disk of {units.size(wish.disk)}"
+        found = resilver_duration(root, wish.disk, question.paces)
     else:
         what, found = _of_row(question)
     yield from _pair("resilver", f"{what}: {_took(found)}" if what else "", look, width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from zconsole.errorwatch.trouble import SUSPECTS
 from zconsole.frame import Frame, ScanView
 from zconsole.model import Vdev
 from zconsole.units import duration
@@ -194,6 +195,7 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         text = f"{vdev.name}: {new} new error{'s' if new > 1 else ''} (now "
         text += f"{counters.read or 0} read, {counters.write or 0} write, "
         text += f"{counters.cksum or 0} checksum)"
+        text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
         yield _alert(frame, "device-error", "error", text, key)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from zconsole.errors import NotFoundError
 
 if TYPE_CHECKING:
     from zconsole.vigil.wake import Wake
@@ -33,33 +36,53 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="seconds without progress (default %(default)g)",
     )  # fmt: skip
     group.add_argument(
-        "--slip", type=_share, default=SLIP, metavar="SHARE",
+        "--slip", type=_slip, default=SLIP, metavar="SHARE",
         help="share of the expected time by which the end may move (default %(default)g)",
     )  # fmt: skip
     group.add_argument(
-        "--free-floor", type=_share, default=FLOOR, metavar="SHARE",
+        "--free-floor", type=_floor, default=FLOOR, metavar="SHARE",
         help="share of the pool to stay free (default %(default)g)",
     )  # fmt: skip
 
 
 def _seconds(word: str) -> float:
-    value = float(word)
+    value = _number(word)
     if not 0 < value < float("inf"):
-        raise ValueError(word)
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of seconds above 0")
+    return value
+
+
+def _slip(word: str) -> float:
+    value = _share(word)
+    if not 0 < value <= 10:
+        raise argparse.ArgumentTypeError(f"{word!r} is no share above 0: 0.25 or 25%")
+    return value
+
+
+def _floor(word: str) -> float:
+    value = _share(word)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is no share of a pool: 0.05 or 5%")
     return value
 
 
 def _share(word: str) -> float:
-    value = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
-    if not 0 <= value <= 10:
-        raise ValueError(word)
-    return value
+    return _number(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+
+
+def _number(word: str) -> float:
+    """NaN, which is in no range, for what is no number."""
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
 
 
 def wake_of(args: argparse.Namespace, complain: Callable[[str], None]) -> Wake | None:
     """The vigil the options ask for; None when nobody wants to be woken.
 
-    ``complain`` is told of hooks that fail. Raises UsageError for a hook that is no command.
+    ``complain`` is told of hooks that fail. Raises UsageError or NotFoundError for a hook that is
+    no command: whoever goes to sleep must not learn that from silence.
     """
     if not (args.hook is not None or args.bell or args.notify):
         return None
@@ -70,4 +93,6 @@ def wake_of(args: argparse.Namespace, complain: Callable[[str], None]) -> Wake |
 
     rules = Rules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_argv(args.hook)
+    if hook and shutil.which(hook[0]) is None:
+        raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
     return Wake(rules, Ways(hook, args.bell, args.notify), ProcessRunner(), complain)
