@@ -44,8 +44,9 @@ class Place:
 
     @property
     def key(self) -> str:
-        """What tells this filesystem from others, on every boot."""
-        return f"{self.mount.kind}:{self.mount.source}"
+        """What tells this filesystem from others, on every boot: on ZFS, not just its name."""
+        guid = self.dataset.properties.get("guid", "") if self.dataset else ""
+        return f"{self.mount.kind}:{self.mount.source}:{guid}"
 
 
 @dataclass(slots=True)

@@ -74,3 +74,10 @@ def test_old_files_go_first_then_large_ones(tmp_path: Path) -> None:
     names = [row.name for _, row in journal.todo((-1, -1, -1), 10)]
     journal.close()
     assert names == [b"old-large", b"old-small", b"new-large", b"new-small"]
+
+
+def test_a_new_dataset_of_the_same_name_is_another_filesystem() -> None:
+    mount = Mount("zfs", "tank", "/tank")
+    one, two = (Place(b"/tank", mount, Dataset("tank", {"guid": guid})) for guid in "12")
+    assert one.key != two.key
+    assert one.key == Place(b"/tank", mount, Dataset("tank", {"guid": "1"})).key
