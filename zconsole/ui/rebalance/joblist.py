@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zconsole import units
 from zconsole.rebalance.desk import JobView
 from zconsole.ui.bars import bar
-from zconsole.ui.draw import Line, Span, fit, width_of
+from zconsole.ui.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.look import Look, percent
 
 NEW = "new: choose directories, see the plan, move their files"
@@ -25,7 +25,8 @@ WORDS = {"dead": "interrupted", "planned": "not begun"}
 
 def job_rows(jobs: Sequence[JobView], look: Look, width: int) -> tuple[Line, ...]:
     """A line to begin a new job, then one for each there is."""
-    return (((Span(f"  {NEW}", "accent")),), *(_row(job, look, width) for job in jobs))
+    new = crop((Span(f"  {NEW}", "accent"),), width, look.glyphs.ellipsis)
+    return (new, *(_row(job, look, width) for job in jobs))
 
 
 def _row(job: JobView, look: Look, width: int) -> Line:

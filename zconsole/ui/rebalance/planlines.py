@@ -9,7 +9,7 @@ from zconsole.rebalance.desk import Counted, Fill, Part, Proposal
 from zconsole.rebalance.pace import Pace
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
-from zconsole.ui.draw import Line, Span, fit
+from zconsole.ui.draw import Line, Span, crop, fit
 from zconsole.ui.look import Look, percent
 from zconsole.ui.names import middle
 from zconsole.ui.rebalance.options import AIMS
@@ -37,14 +37,15 @@ def counting_lines(counted: Counted, silent: float, look: Look, width: int) -> t
         lines.append((Span(f"   {where}", "dim"),))
     if silent >= 10:
         lines.append((Span(f" nothing heard for {silent:.0f} s", "warning"),))
-    return tuple(lines)
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
 def plan_lines(
     proposal: Proposal, pace: Pace | None, by_hand: str, denied: str, look: Look, width: int
 ) -> tuple[Line, ...]:
     """The whole plan."""
-    return tuple(_all(proposal, pace, by_hand, denied, look, width))
+    lines = _all(proposal, pace, by_hand, denied, look, width)
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
 def _all(
