@@ -44,6 +44,10 @@ class Past:
         phase = sum(map(ord, key))
         return [now * (0.85 + 0.15 * math.sin(phase + i)) for i in range(min(count, self.length))]
 
+    def since(self, t: float) -> int | None:
+        """A sample a second, the newest at NOW."""
+        return round(NOW - t) if 0 <= NOW - t < self.length else None
+
 
 def disk(name: str, **fields: object) -> Vdev:
     """A leaf with zero errors."""
@@ -181,9 +185,9 @@ def resilver() -> Frame:
             "raidz2-0": IoRates(147 * MIB, 37 * MIB, 1640, 420),
             ids[0]: read,
             ids[1]: IoRates(0, 37 * MIB, 0, 420, 0.090, 1.0),
-            ids[2]: replace(read, latency=0.009, busy=0.41),
-            ids[3]: replace(read, latency=0.061, busy=0.97),
-            ids[4]: replace(read, busy=0.39),
+            ids[2]: read._replace(latency=0.009, busy=0.41),
+            ids[3]: read._replace(latency=0.061, busy=0.97),
+            ids[4]: read._replace(busy=0.39),
         },
         slow={ids[3]: "61 ms, others 8 ms"},
         state="DEGRADED",

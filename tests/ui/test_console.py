@@ -396,7 +396,7 @@ async def test_only_the_lines_that_changed_are_marked():
         for view in app.query("LinesView"):
             view.refresh = lambda *regions, view=view, **_: marked.update({view.id: len(regions)})
         base = frames.resilver()
-        row = replace(base.rows[-1], rates=replace(base.rows[-1].rates, busy=0.99))
+        row = replace(base.rows[-1], rates=base.rows[-1].rates._replace(busy=0.99))
         feed.put(replace(base, rows=(*base.rows[:-1], row)))
         await pilot.pause()
         assert marked == {"devices": 1}

@@ -53,7 +53,7 @@ class TestHeader:
         assert "age 2m11s  every 5s  12:41" in first
 
     def test_a_late_sample_stands_out(self):
-        late = header_lines(frames.resilver(), replace(STATUS, age=9.0), LOOK, 80)
+        late = header_lines(frames.resilver(), STATUS._replace(age=9.0), LOOK, 80)
         assert roles(late, "age") == {"warning"}
         assert roles(header_lines(frames.resilver(), STATUS, LOOK, 80), "age") == {"dim"}
 

@@ -34,8 +34,6 @@ from zconsole.ui.tree import SORTS
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
 _PAINT_GAP = 1.0
-_LEAST_GAP = 0.05
-"""Seconds between two paints of a feed without an interval of its own, as a fast replay."""
 _TICK = 1.0
 
 
@@ -122,7 +120,7 @@ class Console(App[None]):
     def on_frames_ready(self, message: FramesReady) -> None:
         """Take the round, and paint it unless one was painted a moment ago."""
         self.showing.take(message.update, message.arrived)
-        gap = max(_LEAST_GAP, min(_PAINT_GAP, self.feed.interval))
+        gap = min(_PAINT_GAP, self.feed.interval)
         wait = self._painted + gap * 0.9 - self._clock()
         if wait <= 0:
             self.paint()
