@@ -10,10 +10,13 @@ import pytest
 
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory
+from zconsole.units import parse_size
 
 PYTHON = "PYTHONPATH=/root/zconsole /opt/zc/bin/python -m zconsole"
 PARAMETERS = "/sys/module/zfs/parameters"
 MEGABYTE = 1 << 20
+NOTHING = 512
+"""Bytes/s of a disk that takes no request within the time of a test."""
 HOOK = "#!/bin/sh\ncat >>/root/alerts\n"
 
 
@@ -105,23 +108,66 @@ def test_a_frozen_scan_is_a_throttle(vm: Machine, mirror: PoolFactory) -> None:
 
 
 @pytest.mark.slow
-def test_a_resilver_left_alone_wakes_its_owner_when_it_stalls_and_when_it_ends(
+def test_a_scan_that_can_sort_only_little_at_a_time_waits_for_memory(
+    vm: Machine, pool: PoolFactory
+) -> None:
+    """The limit is a twentieth of what is allocated at most (dsl_scan_should_clear): small blocks
+    reach it, on disks whose every request takes its time."""
+    pool.create("mirror d0 d1", options="-o ashift=9 -O recordsize=512 -O compression=off")
+    pool.fill(96)
+    vm.throttle(0, iops=100)
+    vm.throttle(1, iops=100)
+    vm.run(f"echo 16384 >{PARAMETERS}/zfs_vdev_aggregation_limit")  # or neighbours are joined
+    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")
+    pool.zpool("scrub", "tank")
+    pool.wait_status("scrub in progress")
+    assert named(vm) == "memory"
+
+
+@pytest.mark.slow
+def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     vm: Machine, mirror: PoolFactory
 ) -> None:
     vm.run(f"rm -f /root/alerts; printf {shlex.quote(HOOK)} >/root/hook; chmod +x /root/hook")
     mirror.slow(4, bps=8 * MEGABYTE)
     mirror.zpool("replace", "-f", "tank", "d1", "d4")
-    watch = f"{PYTHON} watch tank --until-done --hook /root/hook --stalled-after 60"
-    vm.run(f"({watch}; echo $? >/root/code) </dev/null >/root/lines 2>/root/says & echo started")
-    vm.run("sleep 8")
-    vm.run(f"echo 1 >{PARAMETERS}/zfs_scan_suspend_progress; sleep 80", timeout=120)
-    vm.run(f"echo 0 >{PARAMETERS}/zfs_scan_suspend_progress")
-    mirror.slow(4, bps=0)
+    left_alone(vm)
+    vm.run("sleep 12")
+    mirror.slow(4, bps=NOTHING)
+    vm.run("sleep 90", timeout=120)
+    mirror.slow(4, bps=16 * MEGABYTE)
     mirror.wait_until("[ -s /root/code ]", 300)
     told = [json.loads(line) for line in vm.run("cat /root/alerts").stdout.splitlines()]
     kinds = [alert["kind"] for alert in told if alert["kind"] in ("stalled", "finished")]
-    assert kinds == ["stalled", "finished"]
+    assert kinds == ["stalled", "finished"], told
     assert vm.run("cat /root/code").stdout.strip() == "0"
     report = vm.run(f"{PYTHON} report tank").stdout
+    print(report)
     assert report.startswith("# resilver on tank: finished")
-    assert "## Devices" in report
+    assert "the pool is safe." in report
+    assert "its limit was the new disk's writes." in report
+    assert "virtio-LABDISK4 (new)" in report
+    assert vm.run(f"{PYTHON} report tank --svg").stdout.startswith("<svg")
+
+    # The experiment of the fifth field report: the same again, with one thing changed.
+    mirror.slow(5, bps=4 * MEGABYTE)
+    mirror.zpool("replace", "-f", "tank", "d4", "d5")
+    left_alone(vm)
+    mirror.wait_until("[ -s /root/code ]", 300)
+    compared = vm.run(f"{PYTHON} report tank --compare 2 1").stdout
+    print(compared)
+    rows = {line.split("|")[1].strip(): line.split("|") for line in compared.splitlines()[2:16]}
+    rates = [cell.strip() for cell in rows["new disk, mean"][2:4]]
+    assert all(rate.endswith("M/s") for rate in rates)
+    assert parse_size(rates[1].removesuffix("/s")) < 5 * MEGABYTE
+    assert "limited by" in compared
+    timed = json.loads(vm.run(f"{PYTHON} balance tank --disk 1G --json").stdout)["resilver"]
+    assert "was watched" in timed["reason"]
+    assert timed["low_seconds"] < timed["seconds"] < timed["high_seconds"]
+
+
+def left_alone(vm: Machine) -> None:
+    """Start a watch that nobody looks at; its exit code comes to /root/code."""
+    watch = f"{PYTHON} watch tank --until-done --hook /root/hook --stalled-after 40"
+    begin = f"rm -f /root/code; ({watch}; echo $? >/root/code)"
+    vm.run(f"{begin} </dev/null >/root/lines 2>/root/says & echo started")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.limits.watching import watched
@@ -111,12 +113,33 @@ def strip(vdev: dict) -> None:
         strip(child)
 
 
+def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
+    walking = Evidence(
+        Scan("scrub", "running", "scanning", total_bytes=100, scanned_bytes=40, issued_bytes=30),
+        "scanning",
+        0.0,
+        disks=crowded_disks(),
+        seconds=60.0,
+        turns=4,
+        walked=0.4,
+    )
+    assert judge(walking).cause == "memory"
+    assert judge(replace(walking, turns=1)).cause == "metadata"
+
+
+def crowded_disks():
+    rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
+    return tuple(Disk(f"d{i}", "top", False, rates, LeafPast(seen_read=200e6)) for i in range(6))
+
+
 def crowd(**changes):
     """Six busy disks that read half of what each did alone, together as much as ever."""
-    past = LeafPast(seen_read=200e6)
-    rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
-    disks = tuple(Disk(f"d{i}", "top", False, rates, past) for i in range(6))
-    found = {"disks": disks, "load": Load(600e6, 610e6, 0.01), "seconds": 60.0, "rate": 600e6}
+    found = {
+        "disks": crowded_disks(),
+        "load": Load(600e6, 610e6, 0.01),
+        "seconds": 60.0,
+        "rate": 600e6,
+    }
     scan = Scan("scrub", "running", "issuing", total_bytes=10**13, scanned_bytes=10**13)
     return judge(Evidence(scan, "issuing", **(found | changes)))
 
