@@ -166,7 +166,7 @@ def draid_spare_running(pool: PoolFactory) -> None:
     pool.create("draid1:2d:6c:1s d0 d1 d2 d3 d4 d5")
     pool.fill(2 * FILL_MB)
     pool.zpool("offline", "tank", "d0")
-    pool.slow(1, 2, 3, 4, 5, bps=SLOW_BPS // 2)
+    pool.slow(1, 2, 3, 4, 5, bps=2 * SLOW_BPS)
     pool.zpool("replace", "-s", "tank", "d0", "draid1-0-0")
     pool.wait_status("resilver \\(draid1:2d:6c:1s-0\\) in progress")
 

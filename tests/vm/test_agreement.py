@@ -73,9 +73,10 @@ def same_to_rounding(text: int | None, exact: int | None, moved: float) -> bool:
 
 
 def assert_agree(found: dict[str, Node], state: State) -> None:
+    problems = {source: sample["problem"] for source, sample in found.items()}
+    assert not any(problems.values()), problems
     text = found["text"]
     for source, sample in found.items():
-        assert sample["problem"] is None, source
         assert sample["exact"] is (source != "text"), source
         assert (sample["pool"], sample["state"]) == (text["pool"], text["state"]), source
         assert shape(sample["topology"]) == shape(text["topology"]), source

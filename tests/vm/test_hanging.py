@@ -52,6 +52,8 @@ def test_a_pool_suspended_before_the_console_came(pool: PoolFactory) -> None:
     terminal = Terminal(pool.machine)
     terminal.open("tank")
     terminal.wait("SUSPENDED")
+    # What acts on pools is loaded only now, which takes an emulated processor its time.
+    pool.machine.run("sleep 10")
     assert_obeys(terminal)
 
 
