@@ -134,12 +134,12 @@ def _resilver(wish: Asked, question: Question, look: Look, width: int) -> Iterat
 
 def _of_row(question: Question) -> tuple[str, Duration | None]:
     row, root = question.row, question.frame.root
-    if row is None or root is None or row.vdev.children:
+    if row is None or root is None:
         return "", None
     places = {place.key: place for place in placed(root)}
     place = places.get(row.key)
     top = places.get(place.top) if place is not None and place.top is not None else None
-    if top is None or top.vdev.vclass != "normal":
+    if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
         return "", None
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
 
