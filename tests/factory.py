@@ -23,6 +23,9 @@ class NoSeries:
     def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
         return ()
 
+    def since(self, t: float) -> int | None:
+        return None
+
 
 def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
     """A scan with no more known of it than its own counters."""

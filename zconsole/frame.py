@@ -19,6 +19,10 @@ class Series(Protocol):
         """The last ``count`` values of ``metric`` (read, write: bytes/s; latency: s; busy) of a
         vdev key, or of a scan (metric scan_rate, issue_rate); None where there was no sample."""
 
+    def since(self, t: float) -> int | None:
+        """How many samples ago (0: the newest) the first one at or after ``t`` was taken; None
+        when no sample before ``t`` is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScanView:
@@ -114,8 +118,8 @@ class Balance:
 class Mark:
     """Something done from a console, on the timeline of a scan's rate."""
 
-    ago: int
-    """Samples since then."""
+    t: float
+    """Epoch seconds."""
     text: str
 
 
@@ -157,7 +161,7 @@ class Frame:
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where known."""
     marks: tuple[Mark, ...] = ()
-    """What was done from a console within the samples it has seen, newest last."""
+    """What was done from consoles, newest last."""
     troubles: tuple[Trouble, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
 

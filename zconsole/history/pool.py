@@ -51,7 +51,7 @@ class PoolHistory:
             self._notice(sample, tree)
         self._events.extend(sample.events)
         self._track_missing(sample.t, tree)
-        self._measure(sample.clock, tree)
+        self._measure(sample.t, sample.clock, tree)
         self._events.extend(self.scans.push(sample, tree, self._events))
         self.activities.push(sample, tree)
         views = self.scans.views(sample)
@@ -71,7 +71,7 @@ class PoolHistory:
                 name = place.vdev.name
                 text = f"the device of {name} is gone"
                 self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
-        self._measure(trouble.clock, tree)
+        self._measure(trouble.t, trouble.clock, tree)
 
     def rates(self, key: str) -> IoRates:
         """Windowed rates of a vdev (its key from ``zconsole.topology.placed``); empty if unknown.
@@ -122,8 +122,8 @@ class PoolHistory:
         for key in self._missing.keys() - tree.keys():
             del self._missing[key]
 
-    def _measure(self, clock: float, tree: dict[str, Placed]) -> None:
-        self.series.advance()
+    def _measure(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
+        self.series.advance(t)
         latest: dict[str, IoRates] = {}
         for key, place in tree.items():
             window = self._windows.get(key)

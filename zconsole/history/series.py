@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
 
@@ -58,10 +59,17 @@ class RateSeries:
         self._capacity = capacity
         self._tick = -1
         self._rings: dict[str, _Ring] = {}
+        self._times: deque[float] = deque(maxlen=capacity)
 
-    def advance(self) -> None:
-        """Begin the next sample; keys not put until the one after have no value for it."""
+    def advance(self, t: float = nan) -> None:
+        """Begin the next sample, taken at ``t`` (epoch seconds); a key not put has no value."""
         self._tick += 1
+        self._times.append(t)
+
+    def since(self, t: float) -> int | None:
+        """How many samples ago the first one at or after ``t`` was; None when ``t`` is earlier."""
+        later = sum(each >= t for each in self._times)
+        return None if later == len(self._times) else max(0, later - 1)
 
     def put_device(self, key: str, rates: IoRates) -> None:
         """Keep the rates of a vdev for the present sample."""

@@ -24,6 +24,8 @@ class Glyphs:
     """Between two facts on one line."""
     folded: str
     sorted: str
+    mark: str
+    """Below a moment on a timeline."""
 
     @property
     def is_ascii(self) -> bool:
@@ -42,6 +44,7 @@ UNICODE = Glyphs(
     dot="·",
     folded="▸",
     sorted="▾",
+    mark="▴",
 )
 
 ASCII = Glyphs(
@@ -55,6 +58,7 @@ ASCII = Glyphs(
     dot="|",
     folded="+",
     sorted="v",
+    mark="^",
 )
 
 STATE_MARKS = {

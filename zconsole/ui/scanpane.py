@@ -213,7 +213,8 @@ def _trend(view: ScanView, ink: _Ink) -> list[Line]:
         Span(sparkline(tail, width, top, ink.look.glyphs), "spark"),
         Span(label, "dim"),
     )
-    marks = [(mark.ago, ink.look.text(mark.text)) for mark in ink.frame.marks]
+    since = [(ink.frame.series.since(m.t), ink.look.text(m.text)) for m in ink.frame.marks]
+    marks = [(ago, text) for ago, text in since if ago is not None]
     done = markline(marks, width, ink.look.glyphs)
     return [line, (Span(" " * len(head)), Span(done, "notice"))] if done else [line]
 

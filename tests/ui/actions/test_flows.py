@@ -96,7 +96,7 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
         effect = a.actor.watch.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
         assert effect.gain is not None
         assert effect.gain > 0
-        assert any(e.name == "tunable" for e in a.app.showing.frame.events)
+        assert any(e.origin == "console" for e in a.app.showing.frame.events)
 
 
 async def test_a_tunable_is_set_put_back_and_refused_out_of_range():

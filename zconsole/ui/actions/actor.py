@@ -178,6 +178,8 @@ class Actor:
         try:
             async for event in executor.run(plan, typed):
                 kind = event.kind
+                if kind == "begun" and not now.begun:
+                    self.watch.did(plan, self.kit.clock())
                 now.begun += kind in ("begun", "skipped")
                 for said in _said(event):
                     yield said

@@ -12,7 +12,7 @@ from zconsole.tunables.presets import preset
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
 from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.actions.tunables import TunablesScreen, question_lines, tunable_lines
+from zconsole.ui.actions.tunables import Shown, TunablesScreen, question_lines
 from zconsole.ui.draw import Line
 
 if TYPE_CHECKING:
@@ -40,14 +40,24 @@ async def tunables_flow(actor: Actor) -> None:
 
 
 def _screen(actor: Actor, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    guid = actor.console.showing.frame.guid if actor.console.showing.frame else None
-    until = frozenset(actor.kit.control.due(guid)) if guid else frozenset()
     look = actor.console.showing.look
+    return TunablesScreen(lambda: _shown(actor, settings), look, actor.colors, row)
 
-    def lines(width: int) -> tuple[Line, ...]:
-        return tunable_lines(settings, until, look, width)
 
-    return TunablesScreen(lines, actor.colors, row)
+def _shown(actor: Actor, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
+    """The tunables with their newest changes and what these did to the pool on show."""
+    frame = actor.console.showing.frame
+    until = actor.kit.control.due(frame.guid) if frame and frame.guid else ()
+    changes = actor.kit.control.changes()
+    newest = {change.name: change for change in changes}
+
+    def shown(setting: Setting) -> Shown:
+        name = setting.tunable.name
+        change = newest.get(name)
+        effect = actor.watch.effect(frame.pool, change, changes) if frame and change else None
+        return Shown(setting, name in until, change, effect)
+
+    return tuple(map(shown, settings))
 
 
 async def _fulfil(actor: Actor, wish: str, setting: Setting) -> None:

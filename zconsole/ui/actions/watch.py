@@ -6,15 +6,16 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from zconsole.actions.look import situation_of
 from zconsole.actions.plan import Facts, Outcome, Plan
 from zconsole.errors import UnavailableError
-from zconsole.frame import Frame
+from zconsole.frame import Frame, Mark
 from zconsole.model import Event
-from zconsole.tunables.effect import Effect, Point, measure
+from zconsole.tunables.effect import SETTLE, WINDOW, Effect, Point, measure
 from zconsole.tunables.memory import Change
-from zconsole.ui.actions.tunables import change_text
+from zconsole.ui.actions.tunables import changes_text
 from zconsole.ui.feed import Feed, Update
 
 KEPT = 3600
@@ -32,6 +33,18 @@ class Followed:
     facts: Facts
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Something done from a console: when, to which pool, what."""
+
+    t: float
+    pool: str
+    text: str
+
+
+UNSEEN = Effect(None, None, None, None)
+
+
 class Watch:
     """Sees every round of frames before the console shows it."""
 
@@ -43,6 +56,8 @@ class Watch:
         self._following: list[Followed] = []
         self._points: dict[str, deque[Point]] = {}
         self._scanning: set[str] = set()
+        self._done: list[Done] = []
+        self._effects: dict[tuple[str, Change], Effect] = {}
 
     def take(self, update: Update) -> None:
         """A round has come: wake whoever waits for a fresh frame, keep its rates."""
@@ -102,27 +117,47 @@ class Watch:
                 self._scanning.discard(pool)
                 yield frame
 
+    def did(self, plan: Plan, t: float) -> None:
+        """An action was begun at ``t`` (epoch seconds): its mark on the timeline."""
+        self._done.append(Done(t, plan.pool, plan.title))
+
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> Effect:
-        """What a change did to the scan of a pool, as far as it was watched."""
-        return measure(self._points.get(pool, ()), change.t, [c.t for c in changes])
+        """What a change did to the scan of a pool, as far as it was watched.
+
+        Measured anew until all that counts has been seen.
+        """
+        if (pool, change) in self._effects:
+            return self._effects[pool, change]
+        points = self._points.get(pool, deque())
+        if not points or change.t < points[0].t:
+            return UNSEEN
+        found = measure(points, change.t, [c.t for c in changes])
+        if points[-1].t > change.t + SETTLE + WINDOW:
+            self._effects[pool, change] = found
+        return found
 
     def marked(self, frame: Frame, changes: tuple[Change, ...]) -> Frame:
-        """The frame with the changes of tunables among its events, in their order."""
-        if not changes:
-            return frame
-        marks = [
-            Event(
-                c.t,
-                "tunable",
-                change_text(c, self.effect(frame.pool, c, changes)),
-                "notice",
-                origin="console",
-            )
-            for c in changes
-            if c.t <= frame.t
+        """The frame with what was done from consoles among its events and on its timeline."""
+        done = [
+            *self._tuned(frame.pool, changes),
+            *(Done(d.t, d.pool, d.text) for d in self._done if d.pool == frame.pool),
         ]
-        merged = sorted((*frame.events, *marks), key=lambda event: event.t)
-        return replace(frame, events=tuple(merged))
+        done = sorted((d for d in done if d.t <= frame.t), key=lambda d: d.t)
+        if not done:
+            return frame
+        events = [Event(d.t, "console", d.text, "notice", origin="console") for d in done]
+        return replace(
+            frame,
+            events=tuple(sorted((*frame.events, *events), key=lambda event: event.t)),
+            marks=tuple(Mark(d.t, d.text) for d in done),
+        )
+
+    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Done]:
+        """One entry for all that was set at one time, with what it did."""
+        for t, group in groupby(changes, key=lambda change: change.t):
+            together = tuple(group)
+            effect = self.effect(pool, together[0], changes)
+            yield Done(t, pool, changes_text(together, effect))
 
 
 def _issue_rate(frame: Frame) -> float | None:
