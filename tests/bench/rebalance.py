@@ -1,13 +1,15 @@
-"""The copy engine against cp, a shell loop and dd, side by side on the same files.
+"""The engines against cp, a shell loop, dd and `zfs rewrite`, side by side on the same files.
 
 Run on the filesystem to be measured: ``python -m tests.bench.rebalance DIR [--rounds N]
-[--files N] [--large MIB] [--walk N]``. Prints medians; both sides end with one sync of the
-filesystem. Dropping caches for the large file needs root.
+[--files N] [--large MIB] [--rewrite MIB] [--walk N]``. Prints medians; both sides end with one
+sync of the filesystem. Dropping caches for the large file needs root. Of the rewrite engine the
+job itself is timed, without the plan before it, which `zfs rewrite` has not.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import shutil
@@ -43,6 +45,17 @@ def rebalance(root: Path, journal: Path) -> None:
         sys.executable, "-m", "zconsole", "rebalance", "run", root, "--engine", "copy",
         "--allow-non-zfs", "--yes", "--json", "--journal", journal,
     )  # fmt: skip
+
+
+def rewriting(root: Path, journal: Path, area: Path) -> float:
+    """Seconds of a rewrite job, from the summary, and one sync after it."""
+    argv = [
+        sys.executable, "-m", "zconsole", "rebalance", "run", str(root), "--engine", "rewrite",
+        "--yes", "--json", "--journal", str(journal),
+    ]  # fmt: skip
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    seconds: float = json.loads(done.stdout.splitlines()[-1])["summary"]["seconds"]
+    return seconds + timed(lambda: None, area)
 
 
 def fill(root: Path, files: int, size: int) -> None:
@@ -100,6 +113,24 @@ def large_file(area: Path, mebibytes: int, rounds: int) -> None:
     show("large file", "MiB/s", times, {"dd+sync+cmp": 0.9})
 
 
+def rewrite(area: Path, mebibytes: int, rounds: int) -> None:
+    """MiB/s of one large file written again in place: `zfs rewrite` against the rewrite engine."""
+    root = area / "rewritten"
+    root.mkdir()
+    with (root / "file").open("wb") as file:
+        for _ in range(mebibytes):
+            file.write(os.urandom(1 << 20))
+    times: dict[str, list[float]] = {"zfs rewrite": [], "rebalance": []}
+    for number in range(rounds):
+        drop_caches()
+        words = ("zfs", "rewrite", str(root / "file"))
+        times["zfs rewrite"].append(mebibytes / timed(lambda words=words: command(*words), area))  # type: ignore[misc]
+        drop_caches()
+        journal = area / f"rewrite{number}.db"
+        times["rebalance"].append(mebibytes / rewriting(root, journal, area))
+    show("rewrite", "MiB/s", times, {"zfs rewrite": 0.95})
+
+
 def walk(area: Path, files: int, rounds: int) -> None:
     """Seconds to plan many empty files against find -printf, and the plan's peak memory."""
     root = area / "walk"
@@ -149,6 +180,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--large", type=int, default=1024, metavar="MIB")
+    parser.add_argument("--rewrite", type=int, default=0, metavar="MIB")
     parser.add_argument("--walk", type=int, default=0, metavar="FILES")
     args = parser.parse_args(words)
     area = args.directory / f"bench-{os.getpid()}"
@@ -159,6 +191,8 @@ def main(words: Sequence[str] | None = None) -> int:
             small_files(area, args.files, args.rounds)
         if args.large:
             large_file(area, args.large, args.rounds)
+        if args.rewrite:
+            rewrite(area, args.rewrite, args.rounds)
         if args.walk:
             walk(area, args.walk, args.rounds)
     finally:

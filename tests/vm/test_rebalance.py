@@ -160,7 +160,7 @@ def test_blocks_move(vm: Machine, engine: str) -> None:
 def shares_of_blocks(vm: Machine) -> set[str]:
     """The numbers of the vdevs that zdb finds data blocks of some files on."""
     inodes = vm.run("zpool sync; stat -c %i /tank/data/d1/f*").stdout.split()
-    text = vm.run(["zdb", "-ddddd", "tank", *inodes]).stdout
+    text = vm.run(["zdb", "-ddddd", "tank/", *inodes]).stdout
     return set(re.findall(r"^ +[0-9a-f]+ +L0 (\d+):", text, re.MULTILINE))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import time
 from collections.abc import Callable
@@ -113,9 +112,12 @@ class Directories:
                 continue
             self.touch(directory)
             status = self._sys.fstat(directory.fd)
-            # Somebody else's directory, and we are not root: its time cannot be set.
-            with contextlib.suppress(PermissionError):
+            try:
                 self._sys.set_times(directory.fd, status.st_atime_ns, directory.mtime_ns)
+            except OSError as error:
+                # Somebody else's directory, and we are not root: its time cannot be set.
+                if error.errno != errno.EPERM:
+                    raise
             directory.last_ns = directory.mtime_ns
             directory.touched = False
 

@@ -18,8 +18,12 @@ DEADLINE = 30.0
 def block_addresses(
     run: Run, dataset: str, inodes: Sequence[int]
 ) -> list[tuple[int, str, int]] | None:
-    """(vdev id, offset, raw bytes) of every data block; None when zdb cannot say."""
-    argv = ["zdb", "-ddddd", dataset, *map(str, inodes)]
+    """(vdev id, offset, raw bytes) of every data block; None when zdb cannot say.
+
+    A pool's name alone would stand for its meta object set: its root dataset needs the slash.
+    """
+    target = dataset if "/" in dataset else f"{dataset}/"
+    argv = ["zdb", "-ddddd", target, *map(str, inodes)]
     try:
         done = run(argv, DEADLINE)
     except (OSError, DeadlineError):
