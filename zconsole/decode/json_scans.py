@@ -128,7 +128,7 @@ def activities_of(pool: _Node, root: Vdev, now: float, zone: tzinfo) -> tuple[Ac
     found = []
     removal = mapping(pool.get("removal_stats"), "removal_stats")
     if removal.get("state") in _STATES:
-        name = disk_name(str(removal.get("name", "")), None) or None
+        name = _removed(removal)
         found.append(copy_of(_copy_stats("removal", "copy", "copied", removal, name, zone), now))
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
     if checkpoint.get("state") in _CHECKPOINT_STATES:
@@ -146,6 +146,12 @@ def activities_of(pool: _Node, root: Vdev, now: float, zone: tzinfo) -> tuple[Ac
             copy_of(_copy_stats("expansion", "reflow", "reflowed", expand, name, zone), now)
         )
     return tuple(found)
+
+
+def _removed(node: _Node) -> str | None:
+    """The vdev that goes, or what is left of it, which the document names without its number."""
+    name = disk_name(str(node.get("name", "")), None) or None
+    return f"indirect-{number(node.get('removing_vdev'))}" if name == "indirect" else name
 
 
 def _expanding(node: _Node, root: Vdev) -> str | None:

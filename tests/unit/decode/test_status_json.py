@@ -233,6 +233,21 @@ class TestPool:
         found["pools"]["tank"]["errlist"] = "permission denied"
         assert read(found).pool.errors is None
 
+    def test_what_a_removal_left_has_the_number_of_what_was_removed(self) -> None:
+        found = document("2.3.9/permanent-errors")
+        found["pools"]["tank"]["removal_stats"] = {
+            "name": "indirect",
+            "vdev_type": "indirect",
+            "state": "FINISHED",
+            "removing_vdev": 1,
+            "start_time": 1795168906,
+            "end_time": 1795168910,
+            "to_copy": 4096,
+            "copied": 4096,
+        }
+        (removal,) = read(found).pool.activities
+        assert (removal.kind, removal.state, removal.vdev) == ("removal", "finished", "indirect-1")
+
     def test_an_error_scrub(self) -> None:
         found = document("2.3.9/permanent-errors")
         found["pools"]["tank"]["scan_stats"].update(
