@@ -125,6 +125,28 @@ def test_a_scan_that_can_sort_only_little_at_a_time_waits_for_memory(
 
 
 @pytest.mark.slow
+def test_a_disk_that_leaves_and_comes_back_is_in_trouble(vm: Machine, mirror: PoolFactory) -> None:
+    command = f"{PYTHON} watch tank --json --interval 1 >/root/troubles"
+    vm.run(f"({command}) </dev/null 2>/dev/null & echo $! >/root/watcher")
+    mirror.wait_until("[ -s /root/troubles ]")
+    vm.pull(1)
+    vm.run("dd if=/dev/urandom of=/tank/more bs=1M count=8 status=none; zpool sync tank")
+    mirror.wait_status("d?LABDISK1.* (REMOVED|UNAVAIL|FAULTED)")
+    mirror.wait_until("tail -n 1 /root/troubles | grep -q '\"gone\": true'")
+    vm.plug(1)
+    vm.run("zpool clear tank; zpool online tank /dev/disk/by-id/virtio-LABDISK1", check=False)
+    mirror.wait_status("LABDISK1.* ONLINE")
+    mirror.wait_until("tail -n 1 /root/troubles | grep -q '\"flaps\": 1'")
+    last = json.loads(vm.run("tail -n 1 /root/troubles").stdout)
+    vm.run("pkill -f 'watch tank --json'", check=False)
+    (trouble,) = last["troubles"]
+    print(trouble["text"])
+    assert trouble["device"] == "virtio-LABDISK1"
+    assert (trouble["flaps"], trouble["gone"]) == (1, False)
+    assert "left and came back" in trouble["text"]
+
+
+@pytest.mark.slow
 def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     vm: Machine, mirror: PoolFactory
 ) -> None:

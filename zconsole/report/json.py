@@ -76,6 +76,7 @@ def _trouble(found: Trouble) -> dict[str, Any]:
         "seconds": deltas.seconds,
         "last": found.last,
         "flaps": found.flaps,
+        "gone": found.gone,
         "restarts": found.restarts,
         "cause": found.cause,
         "text": found.text,
