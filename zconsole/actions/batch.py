@@ -55,7 +55,7 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
 def enough_left(targets: tuple[Target, ...]) -> Precondition:
     """In no vdev are more of its devices absent than its parity makes up for."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         for top_key in {t.top_key for t in targets}:
             now = next((t for t in targets if t.top_key == top_key), None)
             fresh = find(s.pool, now.key) if now else None
@@ -69,7 +69,7 @@ def enough_left(targets: tuple[Target, ...]) -> Precondition:
                 )
         return None
 
-    return Precondition("no vdev has more absent devices than parity", check)
+    return Precondition("no vdev has more absent devices than parity", _check)
 
 
 def _clash(swaps: tuple[Swap, ...]) -> str | None:

@@ -38,7 +38,7 @@ def answering() -> Precondition:
 def present(target: Target) -> Precondition:
     """The device the plan is about is still in the pool, and still of the same kind."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is None:
             return f"{target.name} is no longer in {s.pool.name}; something changed the pool"
@@ -48,27 +48,27 @@ def present(target: Target) -> Precondition:
             return f"{target.name} is in {now.group.name} now; a replace of it has begun elsewhere"
         return None
 
-    return Precondition(f"{target.name} is in the pool, where it was when this was planned", check)
+    return Precondition(f"{target.name} is in the pool, where it was when this was planned", _check)
 
 
 def same_scans(s: Situation) -> Precondition:
     """What runs on the pool is what ran when the consequences were written."""
     planned = {(*scan.key, scan.state) for scan in s.running}
 
-    def check(now: Situation) -> str | None:
+    def _check(now: Situation) -> str | None:
         found = {(*scan.key, scan.state) for scan in now.running}
         if found == planned:
             return None
         running = "; ".join(describe(scan) for scan in now.running) or "no scan"
         return f"what runs on the pool has changed since this was planned: now {running}"
 
-    return Precondition("the same scans run as when this was planned", check)
+    return Precondition("the same scans run as when this was planned", _check)
 
 
 def no_checkpoint() -> Precondition:
     """No checkpoint exists or is being discarded (spa_vdev_attach, spa_vdev_detach in spa.c)."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         states = {a.state for a in s.pool.activities if a.kind == "checkpoint"}
         if not states & {"exists", "running"}:
             return None
@@ -79,57 +79,57 @@ def no_checkpoint() -> Precondition:
             " first (zpool checkpoint -d), after which it cannot be rewound to"
         )
 
-    return Precondition("no checkpoint exists", check)
+    return Precondition("no checkpoint exists", _check)
 
 
 def no_activity(kind: str, words: str) -> Precondition:
     """No removal or expansion runs, which makes the kernel answer "busy"."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         found = any(a.kind == kind and a.state in ("running", "paused") for a in s.pool.activities)
         return f"{words} is running; wait until it is done" if found else None
 
-    return Precondition(f"no {words} is running", check)
+    return Precondition(f"no {words} is running", _check)
 
 
 def scan_is(function: str, states: tuple[str, ...], text: str, why: str) -> Precondition:
     """A scan of this function is in one of these states; ``why`` is said when it is not."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         scan = s.active(function)
         return None if scan is not None and scan.state in states else why
 
-    return Precondition(text, check)
+    return Precondition(text, _check)
 
 
 def nothing_runs(*functions: str) -> Precondition:
     """None of these scans is running or paused."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         found = next((scan for scan in s.running if scan.function in functions), None)
         return None if found is None else f"it is not possible beside the {describe(found)}"
 
     names = ", ".join(_SCAN_WORDS[name] for name in functions)
-    return Precondition(f"no {names} runs", check)
+    return Precondition(f"no {names} runs", _check)
 
 
 def version_from(minimum: tuple[int, ...], what: str) -> Precondition:
     """The running OpenZFS has this; an unknown version is given the benefit of the doubt."""
     words = ".".join(map(str, minimum))
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         old = s.facts.version and s.facts.version < minimum
         return f"{what} needs OpenZFS {words}" if old else None
 
-    return Precondition(f"OpenZFS is {words} or newer", check)
+    return Precondition(f"OpenZFS is {words} or newer", _check)
 
 
 def feature(name: str, what: str) -> Precondition:
     """A pool feature is enabled; unknown is given the benefit of the doubt."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         if s.facts.has(name) is False:
             return f"{what} needs the pool feature {name}, which is not enabled on this pool"
         return None
 
-    return Precondition(f"feature {name} is enabled", check)
+    return Precondition(f"feature {name} is enabled", _check)

@@ -104,7 +104,7 @@ def _holds(member: Vdev, vdev: Vdev) -> bool:
 def _can_spare(target: Target) -> Precondition:
     """The vdev keeps its data without this device (else zpool says "no valid replicas")."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is None:
             return NOT_THERE
@@ -120,17 +120,17 @@ def _can_spare(target: Target) -> Precondition:
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"
         return None
 
-    return Precondition("the vdev keeps its data without it", check)
+    return Precondition("the vdev keeps its data without it", _check)
 
 
 def _not_online(target: Target) -> Precondition:
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is not None and now.vdev.state == "ONLINE":
             return f"{now.name} is online"
         return None
 
-    return Precondition("it is not online", check)
+    return Precondition("it is not online", _check)
 
 
 def _detach_effect(target: Target) -> str:
@@ -156,7 +156,7 @@ def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
 def _detachable(target: Target) -> Precondition:
     """It is a side of a mirror or group, and what stays holds no less than what goes."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is None:
             return NOT_THERE
@@ -169,7 +169,7 @@ def _detachable(target: Target) -> Precondition:
             return None
         return f"no valid replicas: nothing else in {now.parent.name} is complete"
 
-    return Precondition("what stays is no less complete", check)
+    return Precondition("what stays is no less complete", _check)
 
 
 def _newcomer_being_filled(s: Situation, target: Target) -> bool:

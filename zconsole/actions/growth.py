@@ -109,7 +109,7 @@ def plan_attach(s: Situation, key: str, new: str) -> Plan:
 def _whole(target: Target) -> Precondition:
     """Every device of the vdev is online and complete; expanding waits for redundancy."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         top = now.top if now else target.top
         waits = [leaf.name for leaf in top.leaves() if not is_complete(leaf)]
@@ -117,17 +117,17 @@ def _whole(target: Target) -> Precondition:
             return f"{top.name} is not whole yet: expand once the resilver restored redundancy"
         return None
 
-    return Precondition("the vdev is whole", check)
+    return Precondition("the vdev is whole", _check)
 
 
 def _room(target: Target) -> Precondition:
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is not None and space_gained(s, now.top) == 0:
             return f"{now.top.name} would gain nothing: its smallest disk is in use to the end"
         return None
 
-    return Precondition("all its disks are larger than what is used of them", check)
+    return Precondition("all its disks are larger than what is used of them", _check)
 
 
 def _attach_to(target: Target) -> str:
@@ -169,7 +169,7 @@ def _raidz_needs() -> tuple[Precondition, ...]:
 def _attachable(target: Target) -> Precondition:
     """A mirror side, a single disk, or a raidz itself."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is None:
             return NOT_THERE
@@ -181,25 +181,25 @@ def _attachable(target: Target) -> Precondition:
             return None
         return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow so"
 
-    return Precondition("a device can be attached there", check)
+    return Precondition("a device can be attached there", _check)
 
 
 def _fits(target: Target, new: str) -> Precondition:
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         device, now = s.facts.device(new), find(s.pool, target.key)
         if device is None or now is None:
             return None if not s.facts.devices else f"{new} is not a device of this machine"
         problems = judge(s.pool, now, device, s.facts).problems
         return f"{new}: {problems[0]}" if problems else None
 
-    return Precondition(f"{new} is there, free and fits", check)
+    return Precondition(f"{new} is there, free and fits", _check)
 
 
 def plan_autoexpand(s: Situation, on: bool) -> Plan:
     """Switch autoexpand: whether vdevs grow by themselves once all their disks are larger."""
     value = "on" if on else "off"
 
-    def check(now: Situation) -> str | None:
+    def _check(now: Situation) -> str | None:
         return (
             f"autoexpand is {value} already"
             if (now.facts.properties.get("autoexpand") == value)
@@ -217,7 +217,7 @@ def plan_autoexpand(s: Situation, on: bool) -> Plan:
             else "vdevs grow only when told to (online -e)",
         ),
         not_undone=("a vdev that has grown never shrinks",) if on else (),
-        preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", check)),
+        preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
         follow=when(
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
         ),

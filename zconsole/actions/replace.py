@@ -90,7 +90,7 @@ def common_conditions(sequential: bool) -> tuple[Precondition, ...]:
 def sequential_possible(target: Target) -> Precondition:
     """The top-level vdev is a mirror, dRAID or single disk; raidz has no sequential rebuild."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if (
             now is None
@@ -106,7 +106,7 @@ def sequential_possible(target: Target) -> Precondition:
             return None
         return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
 
-    return Precondition("the vdev can be rebuilt sequentially", check)
+    return Precondition("the vdev can be rebuilt sequentially", _check)
 
 
 def sequential_refusal(s: Situation, key: str) -> str | None:
@@ -121,7 +121,7 @@ def sequential_refusal(s: Situation, key: str) -> str | None:
 def _takes(target: Target, new: str) -> Precondition:
     """The new device can work in this place, as far as the machine can tell."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         device = s.facts.device(new)
         now = find(s.pool, target.key)
         if new in spares(s.pool):
@@ -131,7 +131,7 @@ def _takes(target: Target, new: str) -> Precondition:
         problems = judge(s.pool, now, device, s.facts).problems
         return f"{new}: {problems[0]}" if problems else None
 
-    return Precondition(f"{new} is there, free and fits", check)
+    return Precondition(f"{new} is there, free and fits", _check)
 
 
 def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:

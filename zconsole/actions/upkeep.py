@@ -136,7 +136,7 @@ def _state(vdev: Vdev, work: _Work) -> str | None:
 def _work_is(target: Target, change: str, work: _Work) -> Precondition:
     """Whether it runs, as the change needs it to; unknown states get the benefit of the doubt."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is None or now.vdev.children or now.vdev.vclass in ("spare", "cache"):
             return f"{target.name} is no device that can be {work.verb}ed"
@@ -149,7 +149,7 @@ def _work_is(target: Target, change: str, work: _Work) -> Precondition:
         return None if state in wanted else f"{now.name} is not {work.doing}"
 
     words = "is not" if change == "start" else "is"
-    return Precondition(f"{target.name} {words} {work.doing}", check)
+    return Precondition(f"{target.name} {words} {work.doing}", _check)
 
 
 def _clear_effects(s: Situation) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ def _suspended_warnings(s: Situation) -> tuple[str, ...]:
 def _devices_back() -> Precondition:
     """For a suspended pool: enough devices are there, with labels that are this pool's."""
 
-    def check(s: Situation) -> str | None:
+    def _check(s: Situation) -> str | None:
         if not s.suspended:
             return None
         for top in data_vdevs(s.pool.root):
@@ -182,7 +182,7 @@ def _devices_back() -> Precondition:
                 return "; ".join(away)
         return None
 
-    return Precondition("enough devices are back and their labels readable", check)
+    return Precondition("enough devices are back and their labels readable", _check)
 
 
 def _away(s: Situation, leaf: Vdev) -> str | None:
