@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zconsole.sources.host import Clocks
+from zconsole.sources.libzfs.wire import packed
 from zconsole.sources.live import System
 from zconsole.sources.runner import Completed, DeadlineError
 
@@ -173,11 +173,10 @@ def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeProcess:
     """A libzfs helper that answers each pool with ``answer``; None for no answer at all."""
 
     def respond(line: str) -> Iterable[str]:
-        pool = json.loads(line)["pool"]
-        found = answer(pool)
-        return () if found is None else (json.dumps({"pool": pool, **found}),)
+        found = answer(line)
+        return () if found is None else (packed({"pool": line, **found}),)
 
-    return FakeProcess(['{"ready": "libzfs.so.6"}'], respond)
+    return FakeProcess([packed({"ready": "libzfs.so.6"})], respond)
 
 
 def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> Path:

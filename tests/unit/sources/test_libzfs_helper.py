@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import queue
 import sys
 import threading
@@ -15,8 +14,11 @@ from zconsole.sources.libzfs.client import CRASHES_ALLOWED, LibzfsReader
 from zconsole.sources.libzfs.helper import Helper
 from zconsole.sources.libzfs.library import LibraryUnusableError
 from zconsole.sources.libzfs.nvlist import NvlistError
+from zconsole.sources.libzfs.wire import packed, unpacked
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import DeadlineError, ProcessRunner
+
+READY = packed({"ready": "x"})
 
 
 class Lines(io.StringIO):
@@ -27,7 +29,7 @@ class Lines(io.StringIO):
         self.lines: queue.Queue[dict] = queue.Queue()
 
     def write(self, text: str) -> int:
-        self.lines.put(json.loads(text))
+        self.lines.put(unpacked(text.removesuffix("\n")))
         return len(text)
 
 
@@ -44,7 +46,7 @@ class FakePool:
 
 
 def requests(*pools: str) -> io.StringIO:
-    return io.StringIO("".join(json.dumps({"pool": pool}) + "\n" for pool in pools))
+    return io.StringIO("".join(f"{pool}\n" for pool in pools))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ async def test_without_the_device_nothing_is_started(tmp_path):
 
 
 async def test_a_helper_without_libzfs_is_unusable_with_its_reason(device):
-    process = ['{"unusable": "no libzfs.so.6 on this machine"}']
+    process = [packed({"unusable": "no libzfs.so.6 on this machine"})]
     source, _ = reader(device, lambda: FakeProcess(process, ends=True))
     with pytest.raises(ReaderUnusableError, match=r"no libzfs\.so\.6"):
         await source.read("tank", 5)
@@ -121,7 +123,7 @@ async def test_a_helper_without_libzfs_is_unusable_with_its_reason(device):
 
 
 async def test_a_helper_that_keeps_crashing_is_given_up(device):
-    source, spawner = reader(device, lambda: FakeProcess(['{"ready": "x"}'], ends=True))
+    source, spawner = reader(device, lambda: FakeProcess([READY], ends=True))
     for _ in range(CRASHES_ALLOWED):
         with pytest.raises(ReadFailedError, match="ended"):
             await source.read("tank", 5)
@@ -131,8 +133,8 @@ async def test_a_helper_that_keeps_crashing_is_given_up(device):
 
 
 async def test_garbage_from_the_helper_is_a_failed_read(device):
-    source, _ = reader(device, lambda: FakeProcess(['{"ready": "x"}', "garbage"]))
-    with pytest.raises(ReadFailedError, match="no JSON"):
+    source, _ = reader(device, lambda: FakeProcess([READY, "garbage"]))
+    with pytest.raises(ReadFailedError, match="no answer"):
         await source.read("tank", 5)
 
 
@@ -168,11 +170,11 @@ async def test_a_call_beside_a_stuck_one_is_asked_again_of_the_next_helper(devic
 
 
 async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper(device):
-    process = FakeProcess(respond=lambda line: ('{"pool": "tank", "gone": true}',))
+    process = FakeProcess(respond=lambda line: (packed({"pool": line, "gone": True}),))
     source, _ = reader(device, lambda: process)
     reading = asyncio.create_task(source.read("tank", 0.05))
     await asyncio.sleep(0.1)
-    process.say('{"ready": "x"}')
+    process.say(READY)
     with pytest.raises(PoolGoneError):
         await reading
     await source.aclose()
@@ -186,7 +188,8 @@ async def test_a_helper_that_never_starts_is_unusable(device):
 
 STUCK_HELPER = """
 import sys, time
-print('{"ready": "fake"}', flush=True)
+from zconsole.sources.libzfs.wire import packed
+print(packed({"ready": "fake"}), flush=True)
 for line in sys.stdin:
     while True: time.sleep(60)
 """
@@ -214,10 +217,22 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_closes():
 
     process = await ProcessRunner().spawn(COMMAND, cwd=PACKAGE_ROOT)
     async with asyncio.timeout(60):
-        hello = json.loads(await process.readline())
+        hello = unpacked(await process.readline())
         assert hello.keys() <= {"ready", "unusable"}
         process._transport.get_pipe_transport(0).close()
         assert await process.readline() is None
     await gone(lambda: process.alive)
     process.abandon()
     await settle()
+
+
+@pytest.mark.parametrize("line", ["", "garbage", "{}", packed({})[:-2], "aWdub3JlZA=="])
+def test_a_line_that_is_no_answer_is_a_value_error(line):
+    with pytest.raises(ValueError, match="no answer"):
+        unpacked(line)
+
+
+def test_every_kind_of_value_comes_back():
+    answer = {"pool": "a b", "config": {"guid": 2**64 - 1, "list": [0, 2**63], "path": "/\udcff"}}
+    assert unpacked(packed(answer)) == answer
+    assert "\n" not in packed(answer)

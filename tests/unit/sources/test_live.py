@@ -24,6 +24,7 @@ from tests.unit.sources.source_fakes import (
 from zconsole.decode import decode
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sources import live
+from zconsole.sources.libzfs.wire import packed
 from zconsole.sources.live import LOCK_HELD, LiveSource
 from zconsole.sources.record import Recorder
 from zconsole.sources.replay import ReplaySource
@@ -242,7 +243,7 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
     made = source(tmp_path, spawn=spawn, deadline=30)
     made._interval = 0.01
-    answer = json.dumps({"pool": "tank", **config_of("tank")})
+    answer = packed({"pool": "tank", **config_of("tank")})
     first = asyncio.create_task(made.sample())
     await asyncio.sleep(0.05)
     assert not first.done()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zconsole.sources.libzfs.wire import unpacked
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import DeadlineError, Process, Spawner
 
@@ -54,7 +54,7 @@ class LibzfsReader:
         while True:
             try:
                 helper = await self._running()
-                return _unpacked(await self._ask(helper, pool, deadline))
+                return _form_of(await self._ask(helper, pool, deadline))
             except _HelperReplacedError:
                 continue
             except _HelperEndedError as error:
@@ -111,7 +111,7 @@ class LibzfsReader:
             self._helper = None
 
 
-def _unpacked(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _form_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     if "config" in answer:
         return {"libzfs": answer["config"]}
     if "gone" in answer:
@@ -168,7 +168,7 @@ class _Helper:
         if self._ended is not None:
             raise self._ended
         answer = self._waiting[pool] = _future()
-        self._process.write(json.dumps({"pool": pool}))
+        self._process.write(pool)
         return await answer
 
     def abandon(self) -> None:
@@ -180,10 +180,10 @@ class _Helper:
     async def _listen(self) -> None:
         while (line := await self._process.readline()) is not None:
             try:
-                self._take(json.loads(line))
+                self._take(unpacked(line))
             except ValueError:
                 self._process.abandon()
-                self._end(_HelperEndedError("it wrote no JSON"))
+                self._end(_HelperEndedError("it wrote no answer"))
                 return
         last_words = self._process.stderr.strip().rpartition("\n")[2]
         self._end(_HelperEndedError(last_words or "without a word"))

@@ -1,18 +1,18 @@
-"""The helper process: answers one line of JSON for every pool it is asked for.
+"""The helper process: answers a line for every pool it is asked for (see ``wire``).
 
-A request is ``{"pool": NAME}``, the answer ``{"pool": NAME, …}`` with one of ``config`` (the
-pool's config), ``gone`` (it is not imported) or ``error`` (this way of reading it does not work).
-The first line written is ``{"ready": SONAME}`` or ``{"unusable": WHY}``. A call that blocks in
-the kernel holds up its own pool's thread, never the others and never the end of the process.
+The answer is ``{"pool": NAME, …}`` with one of ``config`` (the pool's config), ``gone`` (it is
+not imported) or ``error`` (this way of reading it does not work). The first line written is
+``{"ready": SONAME}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
+pool's thread, never the others and never the end of the process.
 """
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TextIO
 
@@ -23,6 +23,7 @@ from zconsole.sources.libzfs.library import (
     load_library,
 )
 from zconsole.sources.libzfs.nvlist import NvlistError
+from zconsole.sources.libzfs.wire import packed
 
 
 class Helper:
@@ -37,16 +38,16 @@ class Helper:
     def serve(self, requests: TextIO) -> None:
         """Answer until ``requests`` ends; never waits for an answer."""
         for line in requests:
-            pool = str(json.loads(line)["pool"])
+            pool = line.rstrip("\n")
             if pool not in self._requests:
                 self._requests[pool] = SimpleQueue()
                 arguments = (pool, self._requests[pool])
                 threading.Thread(target=self._work, args=arguments, daemon=True).start()
             self._requests[pool].put(pool)
 
-    def say(self, answer: Mapping[str, Any]) -> None:
+    def say(self, answer: dict[str, Any]) -> None:
         """Write one line."""
-        line = json.dumps(answer, separators=(",", ":"))
+        line = packed(answer)
         with self._writing:
             self._output.write(line + "\n")
             self._output.flush()
@@ -83,6 +84,7 @@ def main() -> None:
         Helper(output, _no_pool).say({"unusable": str(error)})
         os._exit(1)
     helper = Helper(output, lambda name: LibzfsPool(library, name))
+    gc.freeze()
     helper.say({"ready": library.soname})
     helper.serve(sys.stdin)
     os._exit(0)
