@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 from zconsole.report.json import sample_object
 from zconsole.session import Session
-from zconsole.sources.live import LiveSource
+from zconsole.sources.live import LiveSource, this_system
 
 SOURCES = ("libzfs", "json", "text")
+DEADLINE = 60.0
+"""Seconds for one read: an emulated processor is slow, and all sources want it at once."""
 
 
 async def sampled(name: str, pool: str) -> dict[str, Any]:
     """The pool as one source sees it."""
-    source = LiveSource([pool], prefer=name)
+    source = LiveSource([pool], prefer=name, system=replace(this_system(), deadline=DEADLINE))
     try:
         raws = await source.sample()
         capabilities = source.capabilities
