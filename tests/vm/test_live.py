@@ -12,6 +12,8 @@ from tests.vm.terminal import ZCONSOLE, Terminal, samples
 
 MIB = 1 << 20
 MOVING = ("scanning", "issuing")
+WINDOW = r"rate [^(]*\(([0-9]+) (s|min)\)"
+"""The rate of a scan with what it covers; the console has an average of the pass before that."""
 
 
 def start_resilver(pool: PoolFactory, megabytes: int, bps: int) -> None:
@@ -65,16 +67,16 @@ def test_history_outlives_the_connection(pool: PoolFactory) -> None:
     terminal = Terminal(pool.machine)
     terminal.open("tank")
     terminal.wait("resilver +issuing")
-    pool.machine.run("sleep 45")
-    before = terminal.screen()
+    pool.machine.run("sleep 30")
+    before = terminal.wait(WINDOW)
     terminal.end()
     terminal.open("tank")
-    after = terminal.wait(r"rate .*\([0-9]+ s|over [0-9]+")
+    after = terminal.wait(WINDOW)
     assert window(after) >= 0.5 * window(before) > 5
 
 
 def window(text: str) -> int:
     """Seconds or minutes that the screen says its rate covers, in seconds."""
-    found = re.search(r"(?:over|\() ?(\d+) ?(s|min|m)", text)
-    assert found, text
+    found = re.search(WINDOW, text)
+    assert found is not None, text
     return int(found[1]) * (1 if found[2] == "s" else 60)
