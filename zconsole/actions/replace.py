@@ -63,7 +63,7 @@ def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> St
         *_ashift_option(s, target),
         operands=(s.pool.name, target.argument, new),
     )
-    requires = [must.present(target), _takes(target, new)]
+    requires = [must.present(target), _replaceable(target), _takes(target, new)]
     if sequential:
         requires.append(sequential_possible(target))
     return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))
@@ -116,6 +116,16 @@ def sequential_refusal(s: Situation, key: str) -> str | None:
         return "the device is not in the pool"
     from_pool = next((r for p in common_conditions(True) if (r := p.check(s))), None)
     return sequential_possible(target).check(s) or from_pool
+
+
+def _replaceable(target: Target) -> Precondition:
+    """A single device that holds data: spa_vdev_attach (spa.c) takes no vdev with children."""
+    said: str | None = None
+    if target.vdev.children:
+        said = f"{target.name} is no device: its disks are replaced one by one"
+    elif target.vdev.vclass in ("spare", "cache"):
+        said = f"{target.name} is a {target.vdev.vclass} device: remove it and add another one"
+    return Precondition(f"{target.name} is a device that holds data", lambda s: said)
 
 
 def _takes(target: Target, new: str) -> Precondition:

@@ -77,6 +77,44 @@ def violation(s: Situation, plan: Plan) -> str | None:
         return "resilver in the way"
     if verb == "offline" and lost(s, plan.steps[0].argv[-1]):
         return "data would be lost"
+    return lacking(s, words(plan)) or misplaced(s, plan.steps[0].argv)
+
+
+def lacking(s: Situation, said: list[str]) -> str | None:
+    """What neither the pool's features nor the version allow, where they are known."""
+    needs = {
+        "resilver_defer": ("resilver" in said, ()),
+        "head_errlog": ("-e" in said and "scrub" in said, (2, 2)),
+        "device_rebuild": ("replace" in said and "-s" in said, (2, 0)),
+        "raidz_expansion": ("attach" in said and any("raidz" in word for word in said), (2, 3)),
+    }
+    for feature, (needed, version) in needs.items():
+        if needed and s.facts.features.get(feature) == "disabled":
+            return feature
+        if needed and s.facts.version and s.facts.version < version:
+            return f"OpenZFS {version}"
+    return None
+
+
+def misplaced(s: Situation, argv: tuple[str, ...]) -> str | None:
+    """What zpool would not do to a vdev of this kind, in this place or state."""
+    family = [
+        (top, parent, vdev)
+        for top in s.pool.root.children
+        for parent, vdev in ((s.pool.root, top), *((p, v) for p in top.walk() for v in p.children))
+        if vdev.guid in argv
+    ]
+    for top, parent, vdev in family:
+        if argv[1] == "replace" and vdev.children:
+            return "no device"
+        if argv[1] == "detach" and parent.kind not in ("mirror", "replacing", "spare"):
+            return "not a side of a mirror"
+        if argv[1] == "replace" and "-s" in argv and top.kind.startswith("raidz"):
+            return "raidz has no sequential rebuild"
+        if argv[1] in ("trim", "initialize") and vdev.state not in ("ONLINE", "DEGRADED"):
+            return "not there to work on"
+        if argv[1] == "online" and "-e" not in argv and vdev.state == "ONLINE":
+            return "online already"
     return None
 
 
