@@ -229,6 +229,7 @@ class LiveSource:
             watch.gate = GONE
         elif state in HANGING_STATES:
             watch.gate = f"the pool is {state}: zpool would hang, so it is not asked"
+            return watch.glance()
         return None if watch.gate else watch.begin()
 
     async def _survey(

@@ -21,6 +21,9 @@ RESOLVE_EVERY = 30.0
 MESSAGE_PATIENCE = 2.0
 """Seconds the first sample waits for what only ``zpool status`` knows."""
 
+GLANCE = 1.0
+"""Seconds the one read of a pool that may not be asked can take; others wait for it."""
+
 GONE = "not imported any more"
 
 
@@ -48,12 +51,16 @@ class PoolWatch:
         self.name = name
         self.gate = ""
         """Why the pool may not be asked at present."""
+        self.took = 0.0
+        """Seconds that the last reading needed."""
         self.devices: Mapping[str, tuple[str, ...]] = {}
         self._chain = chain
         self._message = message
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
+        self._known = False
+        """Whether it was read, or it was tried to while it might not be."""
         self._task: asyncio.Task[Reading | None] | None = None
         self._began = 0.0
         self._hung: DeadlineError | None = None
@@ -70,15 +77,28 @@ class PoolWatch:
         """Whether a call passed its deadline and the kernel still has not let it go."""
         return self._hung is not None and self._hung.alive()
 
-    def begin(self) -> asyncio.Task[Reading | None] | None:
+    def begin(self, deadline: float | None = None) -> asyncio.Task[Reading | None] | None:
         """The read in flight, begun now if there was none; None while an old call hangs."""
         if self.hanging:
             return None
         if self._task is None:
             self._hung = None
+            self._known = True
             self._began = self._clocks.steady()
-            self._task = asyncio.create_task(self._read())
+            self._task = asyncio.create_task(self._read(deadline or self._deadline))
         return self._task
+
+    def glance(self) -> asyncio.Task[Reading | None] | None:
+        """Begin the one read of a pool that may not be asked and of which nothing is known yet.
+
+        Only through a reader that can be let go of. What the kernel holds of a suspended pool is
+        mostly to be had (spa_get_stats, module/zfs/spa.c, takes no lock that waits for I/O);
+        ``zpool status`` beside it would wait for the pool's error log.
+        """
+        reader = self._chain.reader
+        if self._known or reader is None or reader.name != "libzfs":
+            return None
+        return self.begin(min(GLANCE, self._deadline))
 
     def take(self) -> Reading | None:
         """What the finished read gave; None, with ``problem`` set, when it gave nothing."""
@@ -88,13 +108,15 @@ class PoolWatch:
             self._problem = f"no answer for {self._clocks.steady() - self._began:.0f} s"
             return None
         reading = self._task.result()
+        if reading is not None:
+            self.took = reading.clock - self._began
         self._task = None
         return reading
 
     def message(self, reading: Reading) -> Mapping[str, Any] | None:
         """What only ``zpool status`` knows, for a sample that lacks it."""
         config = reading.form.get("libzfs")
-        return None if config is None else self._message.newest(config)
+        return None if config is None or self.gate else self._message.newest(config)
 
     def resolve(self, reading: Reading | None, rows: Mapping[str, str], root: Path) -> None:
         """Look up the disks under the leaves when they changed or it is time; reads files."""
@@ -115,11 +137,11 @@ class PoolWatch:
             task.cancel()
         return tasks
 
-    async def _read(self) -> Reading | None:
+    async def _read(self, deadline: float) -> Reading | None:
         self._problem = ""
         while (reader := self._chain.reader) is not None:
             try:
-                return await self._read_with(reader)
+                return await self._read_with(reader, deadline)
             except ReaderUnusableError as error:
                 self._chain.give_up(reader, str(error))
             except PoolGoneError:
@@ -135,12 +157,12 @@ class PoolWatch:
         self._problem = f"no way to read the pool: {self._chain.reason}"
         return None
 
-    async def _read_with(self, reader: Reader) -> Reading:
+    async def _read_with(self, reader: Reader, deadline: float) -> Reading:
         first = None
-        if reader.name == "libzfs":
+        if reader.name == "libzfs" and not self.gate:
             first = asyncio.create_task(self._message.first(MESSAGE_PATIENCE))
         try:
-            form = await reader.read(self.name, self._deadline)
+            form = await reader.read(self.name, deadline)
             reading = Reading(reader.name, self._clocks.wall(), self._clocks.steady(), form)
             if first is not None:
                 await first

@@ -166,21 +166,50 @@ async def test_a_device_nobody_may_open_says_so(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("state", ["SUSPENDED", "UNAVAIL"])
-async def test_a_pool_whose_word_is_bad_is_never_asked(tmp_path, state):
+async def test_a_pool_whose_word_is_bad_is_not_asked_once_it_is_known(tmp_path, state):
     asked = []
     spawn = spawner(lambda pool: asked.append(pool) or config_of(pool))
-    made = source(tmp_path, {"tank": state, "fine": "ONLINE"}, spawn=spawn)
+    made = source(tmp_path, {"tank": "ONLINE", "fine": "ONLINE"}, spawn=spawn)
+    await made.sample()
+    set_state(tmp_path, "tank", state)
     fine, tank = await made.sample()
     assert fine["libzfs"]["name"] == "fine"
     assert state in tank["problem"]
     assert tank["kstat"] == state
-    assert asked == ["fine"]
+    assert asked == ["fine", "tank", "fine"]
     assert decode(tank)[0].kstat == state
+    await made.aclose()
+
+
+async def test_a_pool_suspended_before_it_was_seen_is_asked_once_for_its_tree(tmp_path):
+    asked = []
+    spawn = spawner(lambda pool: asked.append(pool) or config_of(pool))
+    made = source(tmp_path, {"tank": "SUSPENDED"}, spawn=spawn)
+    runner = made._system.runner
+    (first,), (second,) = await made.sample(), await made.sample()
+    assert first["kstat"] == "SUSPENDED"
+    assert first["libzfs"]["vdev_tree"]["children"]
+    assert "SUSPENDED" in second["problem"]
+    assert asked == ["tank"]
+    assert not any(argv[:2] == ("zpool", "status") for argv in runner.asked)
+    await made.aclose()
+
+
+async def test_a_suspended_pool_that_holds_its_first_read_up_delays_nobody_for_long(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("zconsole.sources.watch.GLANCE", 0.05)
+    spawn = spawner(lambda pool: None if pool == "tank" else config_of(pool))
+    made = source(tmp_path, {"tank": "SUSPENDED", "fine": "ONLINE"}, spawn=spawn, deadline=30)
+    fine, tank = await made.sample()
+    assert fine["libzfs"]["name"] == "fine"
+    assert "SUSPENDED" in tank["problem"]
     await made.aclose()
 
 
 async def test_a_pool_that_recovers_is_read_again(tmp_path):
     made = source(tmp_path, {"tank": "SUSPENDED"})
+    await made.sample()
     assert "problem" in (await made.sample())[0]
     set_state(tmp_path, "tank", "ONLINE")
     assert "libzfs" in (await made.sample())[0]
