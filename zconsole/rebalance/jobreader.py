@@ -73,7 +73,7 @@ class JobReader:
         finally:
             journal.close()
         view = replace(view, skipped=skipped, failed=failed)
-        return _Known(stamp, frozenset(map(_pool_of, keys.values())), view, counted)
+        return _Known(stamp, frozenset(map(pool_of, keys.values())), view, counted)
 
 
 def _written(record: Record) -> tuple[int, ...]:
@@ -115,7 +115,8 @@ def _reasons(journal: Journal) -> Reasons:
     return skipped, journal.reasons(State.FAILED)
 
 
-def _pool_of(key: str) -> str:
-    """The pool of a place's key, ``zfs:tank/data``; what is no ZFS has none."""
-    kind, _, source = key.partition(":")
+def pool_of(key: str) -> str:
+    """The pool of a place's key, ``zfs:tank/data:GUID`` (plan.Place.key); else nothing."""
+    kind, _, rest = key.partition(":")
+    source = rest.rpartition(":")[0] or rest
     return source.split("/")[0] if kind == "zfs" else ""

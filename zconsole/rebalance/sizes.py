@@ -47,7 +47,8 @@ class _Count:
         until = clock() + SLICE
         for portion in self.portions:
             self.files += len(portion.files)
-            self.bytes += sum(status.st_size for _, status in portion.files)
+            # A file of several names counts once where all of them are in here.
+            self.bytes += sum(s.st_size // max(1, s.st_nlink) for _, s in portion.files)
             if clock() >= until:
                 return False
         return True

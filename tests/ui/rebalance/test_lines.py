@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -216,3 +217,18 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     await watch.look("tank")
     assert watch.problem == "stuck"
     assert watch.marked(frame) == marked
+
+
+async def test_a_look_that_takes_long_is_not_overtaken():
+    class Slow(Desk):
+        async def jobs(self, pool):
+            await gate.wait()
+            return await super().jobs(pool)
+
+    gate = asyncio.Event()
+    watch = JobWatch(lambda: Slow((replace(JOB, state="dead"),), ()))
+    first = asyncio.create_task(watch.round(["tank"]))
+    await asyncio.sleep(0)
+    assert await watch.round(["tank"]) == ()
+    gate.set()
+    assert len(await first) == 1

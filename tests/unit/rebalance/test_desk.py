@@ -14,7 +14,10 @@ import pytest
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import desk as seam
 from zconsole.rebalance.desk import Counted, JobView, Listing, Measured, Proposal
+from zconsole.rebalance.facts import Dataset, Mount
+from zconsole.rebalance.jobreader import pool_of
 from zconsole.rebalance.livedesk import LiveDesk
+from zconsole.rebalance.plan import Place
 from zconsole.rebalance.settings import Limits, Settings
 from zconsole.rebalance.sizes import Measurer
 from zconsole.sources.runner import ProcessRunner
@@ -191,6 +194,13 @@ def test_mounted_datasets_are_found_without_asking_zfs(tmp_path):
         seam.Root("/tank", "tank"),
         seam.Root("/tank/a b", "tank/a b"),
     )
+
+
+@pytest.mark.parametrize("name", ["tank", "tank/a/b", "ta:nk", "ta:nk/b"])
+def test_a_job_is_on_the_pool_of_its_places(name):
+    mount, dataset = Mount("zfs", name, "/x"), Dataset(name, {"guid": "42"})
+    assert pool_of(Place(b"/x", mount, dataset).key) == name.split("/")[0]
+    assert pool_of(Place(b"/x", Mount("ext4", "/dev/sda1", "/"), None).key) == ""
 
 
 def test_the_command_by_hand_is_safe_for_a_shell_and_for_a_terminal(tmp_path):

@@ -5,6 +5,7 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,7 @@ from zconsole.ui.theming import Palette
 
 if TYPE_CHECKING:
     from zconsole.ui.actions.console import ActingConsole
+    from zconsole.ui.rebalance.flow import RebalanceFlow
 
 _ROLES = {
     "begun": "accent",
@@ -68,14 +70,13 @@ class Actor:
             self._report(plan, outcome)
         for frame in self.watch.scans_over():
             self._put_back(frame.guid)
-        self.console.run_worker(self._look_at_jobs(update), group="jobs", exclusive=True)
+        self.console.run_worker(self._look_at_jobs(update), group="jobs")
         marked = (self.watch.marked(frame, changes) for frame in update.frames)
         return replace(update, frames=tuple(map(self.jobs.marked, marked)))
 
     async def _look_at_jobs(self, update: Update) -> None:
-        for frame in update.frames:
-            for news in await self.jobs.look(frame.pool):
-                self.console.notify(news.text, severity=news.severity, timeout=15, markup=False)
+        for news in await self.jobs.round([frame.pool for frame in update.frames]):
+            self.console.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
     def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
@@ -108,10 +109,9 @@ class Actor:
 
     async def rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
-        from zconsole.ui.rebalance.flow import RebalanceFlow
-
+        flow = await asyncio.to_thread(_rebalance)
         if (frame := self.console.showing.frame) is not None:
-            await RebalanceFlow(self.console, self.jobs, frame.pool, self.colors).run()
+            await flow(self.console, self.jobs, frame.pool, self.colors).run()
 
     async def leave(self) -> None:
         """Say what quitting leaves behind, and quit if that is all right."""
@@ -257,6 +257,13 @@ class Actor:
             self.console.notify(
                 "\n".join(f"{entry.name} {entry.text}" for entry in done), markup=False
             )
+
+
+def _rebalance() -> type[RebalanceFlow]:
+    """The screens of a rebalance; they take a moment to load."""
+    from zconsole.ui.rebalance.flow import RebalanceFlow
+
+    return RebalanceFlow
 
 
 def _said(event: Event) -> list[Said]:

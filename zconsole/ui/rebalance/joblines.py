@@ -15,7 +15,7 @@ from zconsole.ui.names import middle
 from zconsole.ui.rebalance.joblist import ROLES, WORDS
 from zconsole.ui.rebalance.limits import LIMITS
 
-_NAME = 12
+_NAME = 15
 _DAYS = 14
 """Days shown, the newest."""
 

@@ -21,7 +21,7 @@ PINS = {
     "dedup": "dedup",
     "block_clones": "block clones",
 }
-_NAME = 12
+_NAME = 15
 
 
 def counting_lines(counted: Counted, silent: float, look: Look, width: int) -> tuple[Line, ...]:
