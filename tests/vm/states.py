@@ -165,8 +165,9 @@ def draid_spare_running(pool: PoolFactory) -> None:
     """A rebuild onto the distributed spare, which reads and writes every child."""
     pool.create("draid1:2d:6c:1s d0 d1 d2 d3 d4 d5")
     pool.fill(2 * FILL_MB)
+    little_in_flight(pool)
     pool.zpool("offline", "tank", "d0")
-    pool.slow(1, 2, 3, 4, 5, bps=2 * SLOW_BPS)
+    pool.slow(1, 2, 3, 4, 5, bps=SLOW_BPS)
     pool.zpool("replace", "-s", "tank", "d0", "draid1-0-0")
     pool.wait_status("resilver \\(draid1:2d:6c:1s-0\\) in progress")
 
@@ -334,6 +335,13 @@ def filled_mirror(pool: PoolFactory) -> None:
     """A mirror with enough data for a scan to take its time."""
     pool.create("mirror d0 d1")
     pool.fill(FILL_MB)
+    little_in_flight(pool)
+
+
+def little_in_flight(pool: PoolFactory) -> None:
+    """Bound what a scan has asked of a disk: to pause it, or to sync, is to wait for all that."""
+    limits = " ".join(f"{PARAMETERS}/zfs_{kind}_vdev_limit" for kind in ("scan", "rebuild"))
+    pool.machine.run(f"echo {MIB} | tee {limits} >/dev/null")
 
 
 def start_replace(pool: PoolFactory, old: str, new: int) -> None:
