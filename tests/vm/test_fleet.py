@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 CLOSED_PORT = 9
 """Discard: nothing listens there."""
+INTERRUPTED = 130
 Sample = dict[str, Any]
 
 
@@ -155,18 +156,23 @@ def test_a_lost_link_is_a_stale_pool_that_comes_back_by_itself(
 def test_nothing_of_it_stays_behind_on_either_machine(
     vm: Machine, pool: PoolFactory, zconsole: Zconsole
 ) -> None:
+    before = set(Path("/tmp").glob("zconsole-*"))
     pool.create("mirror d0 d1")
     samples(zconsole("watch", "--host", "one", "--json", "--count", "2"))
+    ended = zconsole("watch", "--host", "one", "--json")
+    until(ended, lambda sample: sample["problem"] is None)
+    ended.terminate()
+    assert ended.wait(timeout=30) == INTERRUPTED
     shells = "ps -o args= -C zpool,grep,date | grep -v 'grep -v' || true"
     assert vm.run(shells).stdout.strip() in ("", "grep -v grep -v")
-    assert not list(Path("/tmp").glob("zconsole-*/*"))
+    assert set(Path("/tmp").glob("zconsole-*")) <= before
 
 
 def test_metrics_of_another_machine(pool: PoolFactory, zconsole: Zconsole, tmp_path: Path) -> None:
     pytest.importorskip("prometheus_client")
     pool.create("mirror d0 d1")
     page = tmp_path / "zconsole.prom"
-    done = zconsole("export", "--host", "one,away", "--textfile", str(page), "--count", "2")
+    done = zconsole("export", "--host", "one,away", "--textfile", str(page), "--count", "4")
     assert done.wait(timeout=120) == 0
     text = page.read_text()
     assert 'zconsole_pool_up{pool="one:tank"} 1.0' in text

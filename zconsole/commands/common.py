@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from datetime import UTC, tzinfo
@@ -78,8 +79,21 @@ async def rounds(
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """What a command's coroutine returns, run in an event loop of its own."""
-    return asyncio.run(main)
+    """What a command's coroutine returns, run in an event loop of its own.
+
+    Told to end (SIGTERM), it ends as if interrupted: connections and histories are closed.
+    """
+    return asyncio.run(_in_order(main))
+
+
+async def _in_order(main: Coroutine[Any, Any, Result]) -> Result:
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await main
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def local_zone() -> tzinfo:

@@ -41,6 +41,9 @@ DEADLINE = 10.0
 CONNECT = 8
 PATIENCE = 2.0
 """Seconds a sample waits for slow pools before the others are shown without them."""
+LENIENCE = 1.5
+"""How much longer the next answer may take after one that came too late: a slow link is not a
+lost one."""
 FIRST_PATIENCE = 12.0
 CLOSE = 2.0
 LOST = 255
@@ -151,6 +154,7 @@ class RemoteSource:
         self._offset: float | None = None
         self._names: tuple[str, ...] = ()
         self._watches: dict[str, PoolWatch] = {}
+        self._patience = PATIENCE
 
     @property
     def capabilities(self) -> Capabilities:
@@ -173,8 +177,13 @@ class RemoteSource:
         states = await self._states()
         tasks = [task for w in watches if (task := _begin(w, states.get(w.name))) is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=FIRST_PATIENCE if first else PATIENCE)
+            await self._wait(tasks, FIRST_PATIENCE if first else self._patience)
         return tuple(self._raw(watch) for watch in watches)
+
+    async def _wait(self, tasks: Sequence[asyncio.Task[Any]], patience: float) -> None:
+        _, late = await asyncio.wait(tasks, timeout=patience)
+        longer = LENIENCE if late else 1 / LENIENCE
+        self._patience = min(DEADLINE, max(PATIENCE, self._patience * longer))
 
     async def aclose(self) -> None:
         """See Source.aclose."""

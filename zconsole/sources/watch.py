@@ -51,8 +51,6 @@ class PoolWatch:
         self.name = name
         self.gate = ""
         """Why the pool may not be asked at present."""
-        self.took = 0.0
-        """Seconds that the last reading needed."""
         self.devices: Mapping[str, tuple[str, ...]] = {}
         self._chain = chain
         self._message = message
@@ -108,8 +106,6 @@ class PoolWatch:
             self._problem = f"no answer for {self._clocks.steady() - self._began:.0f} s"
             return None
         reading = self._task.result()
-        if reading is not None:
-            self.took = reading.clock - self._began
         self._task = None
         return reading
 

@@ -159,6 +159,34 @@ async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
         await source.aclose()
 
 
+async def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not(host, tmp_path, monkeypatch):
+    monkeypatch.setattr("zconsole.sources.remote.PATIENCE", 0.02)
+    host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        await source.sample()
+        found = [(await source.sample())[0] for _ in range(12)]
+        late = ["problem" in raw for raw in found]
+        assert late[0]
+        assert not late[-1]
+        assert source._patience < 2.0
+    finally:
+        await source.aclose()
+
+
+def test_told_to_end_it_lets_go_of_the_connection(host, tmp_path):
+    remote = host()
+    words = [sys.executable, "-m", "zconsole", "watch", "--host", "root@box", "--interval", "0.1"]
+    before = set(Path("/tmp").glob("zconsole-*"))
+    watch = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watch.stdout.readline()
+    watch.terminate()
+    watch.communicate(timeout=20)
+    assert watch.returncode == 130
+    assert "-O" in remote.calls[-1]
+    assert set(Path("/tmp").glob("zconsole-*")) <= before
+
+
 def test_nothing_can_be_changed_over_the_link(tmp_path):
     assert not RemoteSource("root@box", (), 1.0, tmp_path).capabilities.may_act
 
