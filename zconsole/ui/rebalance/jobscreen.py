@@ -31,7 +31,7 @@ WORDS = {
     "t": "target",
     "f": "floor",
 }
-"""Key and word; the one of the first two that does nothing now is left out."""
+"""Key and word; what the job's state leaves nothing to do for is left out."""
 _ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
 
 
@@ -128,10 +128,11 @@ class JobScreen(Screen[None]):
         return (Span(" "), *self._keys(offered(job)))
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
+        over = self.job is not None and not self.job.live
         parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it", "dim"))]
         for key, word in WORDS.items():
             on = key in offers
-            if on or key not in "pr":
+            if on or (key not in "pr" and not over):
                 shown = (
                     Span(f"{key} ", "accent" if on else "track"),
                     Span(word, "dim" if on else "track"),
