@@ -102,11 +102,12 @@ def scan_is(function: str, states: tuple[str, ...], text: str, why: str) -> Prec
     return Precondition(text, _check)
 
 
-def nothing_runs(*functions: str) -> Precondition:
-    """None of these scans is running or paused."""
+def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
+    """None of these scans is running, nor paused unless ``paused`` is False."""
 
     def _check(s: Situation) -> str | None:
-        found = next((scan for scan in s.running if scan.function in functions), None)
+        counted = (scan for scan in s.running if paused or scan.state == "running")
+        found = next((scan for scan in counted if scan.function in functions), None)
         return None if found is None else f"it is not possible beside the {describe(found)}"
 
     names = ", ".join(_SCAN_WORDS[name] for name in functions)

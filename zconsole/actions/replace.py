@@ -120,12 +120,16 @@ def sequential_refusal(s: Situation, key: str) -> str | None:
 
 def _replaceable(target: Target) -> Precondition:
     """A single device that holds data: spa_vdev_attach (spa.c) takes no vdev with children."""
-    said: str | None = None
-    if target.vdev.children:
-        said = f"{target.name} is no device: its disks are replaced one by one"
-    elif target.vdev.vclass in ("spare", "cache"):
-        said = f"{target.name} is a {target.vdev.vclass} device: remove it and add another one"
-    return Precondition(f"{target.name} is a device that holds data", lambda s: said)
+
+    def _check(s: Situation) -> str | None:
+        vdev = now.vdev if (now := find(s.pool, target.key)) else target.vdev
+        if vdev.children:
+            return f"{target.name} is no device: its disks are replaced one by one"
+        if vdev.vclass in ("spare", "cache"):
+            return f"{target.name} is a {vdev.vclass} device: remove it and add another one"
+        return None
+
+    return Precondition(f"{target.name} is a device that holds data", _check)
 
 
 def _takes(target: Target, new: str) -> Precondition:

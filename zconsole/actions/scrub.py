@@ -149,7 +149,12 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> Plan:
             pool=s.pool.name,
             steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "resume it"),),
             consequences=("it goes on from where it was paused",),
-            preconditions=(must.answering(), paused, must.nothing_runs("resilver", "rebuild")),
+            preconditions=(
+                must.answering(),
+                paused,
+                must.nothing_runs("resilver", "rebuild"),
+                must.nothing_runs("scrub", "errorscrub", paused=False),
+            ),
             follow=scan_ended(s, word),
         ),
         s,

@@ -77,7 +77,7 @@ def violation(s: Situation, plan: Plan) -> str | None:
         return "resilver in the way"
     if verb == "offline" and lost(s, plan.steps[0].argv[-1]):
         return "data would be lost"
-    return lacking(s, words(plan)) or misplaced(s, plan.steps[0].argv)
+    return lacking(s, list(plan.steps[0].argv)) or misplaced(s, plan.steps[0].argv)
 
 
 def lacking(s: Situation, said: list[str]) -> str | None:
