@@ -15,12 +15,24 @@ from zconsole.units import parse_size, size, size_resolution
 FAST = {
     "healthy raidz2",
     "scrub running",
+    "scrub paused",
     "replace deferred",
+    "replace finished",
     "sequential rebuild running",
+    "draid spare in use",
     "hot spare in use",
     "every class",
+    "faulted",
+    "removed",
+    "checkpoint",
+    "removal finished",
+    "raidz expansion finished",
+    "trim running",
+    "permanent errors",
+    "permanent error not UTF-8",
+    "odd names",
 }
-"""States of the fast subset: one of each kind of tree and of scan."""
+"""States of the fast subset: one of each kind of tree, scan, activity and damage."""
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
 MOVEMENT = 0.5
