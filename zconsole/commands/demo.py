@@ -8,14 +8,11 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zconsole.commands import common
+from zconsole.commands import printing
 from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
-from zconsole.errorwatch.signs import SignWatch
-from zconsole.feed import SessionFeed
 from zconsole.session import Session
 from zconsole.sim import scenarios
-from zconsole.sim.signs import signs_of
 from zconsole.sim.source import SimulatedSource, samples
 
 if TYPE_CHECKING:
@@ -34,30 +31,35 @@ def run(args: argparse.Namespace) -> int:
     except NotFoundError as error:
         raise UsageError(str(error)) from None
     if args.json:
-        return common.run(_print(args))
+        return _print(args)
     if not has_terminal():
-        return common.run(_report(args))
+        return _report(args)
     return _console(args)
 
 
-async def _print(args: argparse.Namespace) -> int:
+def _print(args: argparse.Namespace) -> int:
     interval = args.interval
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, interval, args.count):
-        common.show(session.advance(raws), True, None)
+        printing.show(session.advance(raws), True, None)
     return ExitCode.OK
 
 
-async def _report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> int:
     """One report of the simulated pool, where there is no terminal to draw on."""
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, 1.0, 1):
-        common.report(session.advance(raws), False)
+        printing.report(session.advance(raws), False)
     print("zconsole: no terminal, so one report; --json follows the simulation", file=sys.stderr)
     return ExitCode.OK
 
 
 def _console(args: argparse.Namespace) -> int:
+    # Only here: --json needs no event loop.
+    from zconsole.errorwatch.signs import SignWatch
+    from zconsole.feed import SessionFeed
+    from zconsole.sim.signs import signs_of
+
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )

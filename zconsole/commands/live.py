@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from zconsole.commands.common import local_zone
+from zconsole.commands.printing import local_zone
 from zconsole.errorwatch.gather import signs_of
 from zconsole.errorwatch.signs import SignWatch
 from zconsole.history.remember import HistoryStore
-from zconsole.scanreport.keeper import ReportKeeper
-from zconsole.scanreport.report import ScanReport
-from zconsole.scanreport.store import ReportStore
 from zconsole.session import Session
 from zconsole.sources.runner import ProcessRunner
 from zconsole.state import StateError, state_dir, state_dirs
+
+if TYPE_CHECKING:
+    from zconsole.scanreport.keeper import ReportKeeper
+    from zconsole.scanreport.report import ScanReport
 
 
 def session(keep: bool = True) -> Session:
@@ -29,12 +32,22 @@ def session(keep: bool = True) -> Session:
     except StateError as error:
         print(f"zconsole: no history kept: {error}", file=sys.stderr)
         directory = None
-    reports = ReportKeeper(ReportStore(directory, readable)) if directory else None
+    reports = _keeper(directory, readable) if directory else None
     return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
+
+
+def _keeper(directory: Path, readable: Sequence[Path]) -> ReportKeeper:
+    # Only here: a one-shot report keeps none.
+    from zconsole.scanreport.keeper import ReportKeeper
+    from zconsole.scanreport.store import ReportStore
+
+    return ReportKeeper(ReportStore(directory, readable))
 
 
 async def past(guid: str) -> Sequence[ScanReport]:
     """The reports kept of a pool's scans, newest first; read beside everything else."""
+    from zconsole.scanreport.store import ReportStore
+
     return await asyncio.to_thread(ReportStore(None, state_dirs()).reports, None, guid)
 
 

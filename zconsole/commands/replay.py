@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC
 
-from zconsole.commands import common
+from zconsole.commands import common, printing
 from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
 from zconsole.feed import SessionFeed
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
 async def _print(args: argparse.Namespace) -> int:
     session = Session(zone=UTC)
     async for frames in common.rounds(ReplaySource(args.file, speed=None), session, 0.0):
-        common.show(frames, args.json, UTC)
+        printing.show(frames, args.json, UTC)
     return ExitCode.OK
 
 

@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 
-from zconsole.commands import common
+from zconsole.commands import printing
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.frame import Frame
 from zconsole.session import Session
@@ -20,10 +20,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; returns the exit code."""
     if args.saved and args.host is not None:
         raise UsageError("--from reads a file, --host another machine: not both")
-    frames = _saved(args) if args.saved else common.run(_live(args))
+    frames = _saved(args) if args.saved else _live(args)
     if not frames:
         print("zconsole: no pools are imported", file=sys.stderr)
-    common.report(frames, args.json)
+    printing.report(frames, args.json)
     return exit_status(frames) if args.exit_status else ExitCode.OK
 
 
@@ -40,7 +40,7 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
-    frames = Session(zone=common.local_zone()).advance([read_saved(args.saved)])
+    frames = Session(zone=printing.local_zone()).advance([read_saved(args.saved)])
     return _chosen(frames, args.pools)
 
 
@@ -54,14 +54,22 @@ def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...
     return tuple(frame for frame in frames if frame.pool in names)
 
 
-async def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
+def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
     # Only here: saved output is read without what it takes to sample a machine.
-    from zconsole.commands import live, remote
-    from zconsole.sources.live import LiveSource
+    from zconsole.commands import common
 
+    return common.run(_sampled(args))
+
+
+async def _sampled(args: argparse.Namespace) -> tuple[Frame, ...]:
     if args.host is not None:
+        from zconsole.commands import remote
+
         async with contextlib.aclosing(remote.rounds(args.host, args.pools, 1.0)) as rounds:
             return tuple(await anext(rounds))
+    from zconsole.commands import live
+    from zconsole.sources.live import LiveSource
+
     source = LiveSource(args.pools)
     try:
         return live.session(keep=False).advance(await source.sample() or ())

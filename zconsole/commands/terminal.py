@@ -10,11 +10,9 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from zconsole.ui.app import run_console
-from zconsole.ui.feed import ConsoleOptions, Feed, Past, no_past
-
 if TYPE_CHECKING:
     from zconsole.actions.kit import Kit
+    from zconsole.ui.feed import Feed, Past
 
 
 def has_terminal() -> bool:
@@ -28,12 +26,16 @@ def open_console(
     zone: tzinfo | None,
     host: str | None = None,
     make_kit: Callable[[], Kit] | None = None,
-    past: Past = no_past,
+    past: Past | None = None,
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
 
     Without ``make_kit`` nothing can be changed through it.
     """
+    # Only here: whoever asks whether there is a terminal may find none.
+    from zconsole.ui.app import run_console
+    from zconsole.ui.feed import ConsoleOptions, no_past
+
     options = ConsoleOptions(
         host=socket.gethostname() if host is None else host,
         theme=args.theme,
@@ -41,6 +43,6 @@ def open_console(
         mouse=not args.no_mouse,
         read_only=args.read_only,
         zone=zone,
-        past=past,
+        past=past or no_past,
     )
     return run_console(feed, options, make_kit)

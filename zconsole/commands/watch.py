@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from zconsole.commands import common, remote
+from zconsole.commands import common, printing, remote
 from zconsole.errors import ExitCode
 from zconsole.frame import Frame
 from zconsole.units import clean
@@ -39,7 +39,7 @@ async def _rounds(
     ending, taken = Ending(), 0
     async with contextlib.aclosing(rounds) as following:
         async for frames in following:
-            common.show(frames, args.json, None)
+            printing.show(frames, args.json, None)
             if wake is not None:
                 _tell(wake, frames)
             taken += 1
