@@ -220,33 +220,48 @@ def test_no_call_that_clones_blocks(area: Path) -> None:
     assert not any(word in calls for word in ("copy_file_range", "sendfile", "splice", "FICLONE"))
 
 
-SUICIDE = """
+TEMPLATE = """
 import os, signal, sys
 from pathlib import Path
-from tests.faults.harness import FaultySys, run
-number = int(sys.argv[2])
+from tests.faults.harness import ALONE, FaultySys, run
 def after(count, name, result):
     if count == number:
         os.kill(os.getpid(), signal.SIGKILL)
-run(Path(sys.argv[1]), FaultySys(after=after))
+for line in sys.stdin:
+    number, journal = line.rstrip().split(" ", 1)
+    number = int(number)
+    child = os.fork()
+    if not child:
+        run(Path(journal), FaultySys(after=after), ALONE)
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
 """
+"""Starts processes that kill themselves, without the time Python takes to start."""
 
 
 @pytest.mark.slow
 def test_a_real_sigkill(area: Path) -> None:
     """The same as in this process, with a process that really dies; every 40th call."""
     step = 1 if os.environ.get("ZCONSOLE_FAULTS") == "all" else 40
-    for number in range(5, 2000, step):
-        root, journal = area / f"tree{number}", area / f"job{number}.db"
-        trees.build(root)
-        before = trees.manifest(root)
-        create(root, journal)
-        argv = [sys.executable, "-c", SUICIDE, str(journal), str(number)]
-        done = subprocess.run(argv, cwd=Path(__file__).parents[2], check=False)
-        if done.returncode == 0:
-            return
-        assert done.returncode == -signal.SIGKILL
-        _, summary = run(journal)
-        assert trees.manifest(root) == before, number
-        assert summary["files_failed"] == 0
+    root = area / "tree"
+    trees.build(root)
+    before = trees.manifest(root)
+    with subprocess.Popen(
+        [sys.executable, "-c", TEMPLATE], cwd=Path(__file__).parents[2], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as template:  # fmt: skip
+        assert template.stdin is not None
+        assert template.stdout is not None
+        for number in range(5, 2000, step):
+            journal = area / f"job{number}.db"
+            create(root, journal)
+            template.stdin.write(f"{number} {journal}\n")
+            template.stdin.flush()
+            status = int(template.stdout.readline())
+            _, summary = run(journal)
+            assert trees.manifest(root) == before, number
+            assert summary["files_failed"] == 0
+            if status == 0:
+                return
+            assert os.WTERMSIG(status) == signal.SIGKILL
     raise AssertionError("the job never ended")
