@@ -39,7 +39,6 @@ from zconsole.sources.runner import (
     Spawner,
     start_detached,
 )
-from zconsole.state import state_dirs
 
 if TYPE_CHECKING:
     from zconsole.rebalance.jobreader import JobReader
@@ -107,7 +106,9 @@ class LiveDesk:
 
     def _read(self, pool: str | None) -> tuple[JobView, ...]:
         if self._reader is None:
-            if not any_records():
+            from zconsole.rebalance import store
+
+            if not store.files():
                 return ()
             # Only now: most machines never had a job, and sqlite is not for nothing.
             from zconsole.rebalance.jobreader import JobReader
@@ -201,17 +202,6 @@ class LiveDesk:
 def own_command(program: str) -> str:
     """What to type for this program: with its path where it is no module of an interpreter."""
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
-
-
-def any_records() -> bool:
-    """Whether there has ever been a job; cheap."""
-    for where in state_dirs():
-        try:
-            if any(name.endswith(".json") for name in os.listdir(where / "rebalance")):  # noqa: PTH208
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def _begun(journal: Path) -> tuple[str | None, bool]:

@@ -98,14 +98,15 @@ def remove(record: Record) -> None:
 
 
 def records() -> Iterator[Record]:
-    """Every job known, oldest first; where it may be read, the system's as well.
-
-    ``$ZCONSOLE_STATE`` overrides: then there are no others.
-    """
-    where = (state_dir(create=False),) if "ZCONSOLE_STATE" in os.environ else state_dirs()
-    files = [file for path in where for file in (path / "rebalance").glob("*.json")]
-    for file in sorted(files, key=lambda file: file.stat().st_mtime):
+    """Every job known, oldest first; where it may be read, the system's as well."""
+    for file in sorted(files(), key=lambda file: file.stat().st_mtime):
         yield Record(file.stem, _journal_of(file), file)
+
+
+def files() -> list[Path]:
+    """The files of all records; ``$ZCONSOLE_STATE`` overrides: then there are no others."""
+    where = (state_dir(create=False),) if "ZCONSOLE_STATE" in os.environ else state_dirs()
+    return [file for path in where for file in (path / "rebalance").glob("*.json")]
 
 
 def _journal_of(file: Path) -> Path:

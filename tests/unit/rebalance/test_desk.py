@@ -104,6 +104,17 @@ async def test_a_plan_counts_on_the_way_and_comes_last(desk, tree):
     assert proposal.settings is settings
 
 
+async def test_a_directory_may_be_called_anything(desk, tree):
+    odd = f"{tree}/{ODD}"
+    Path(odd, "f").write_bytes(b"x" * 5000)
+    *_, proposal = [s async for s in desk.plan(Settings((odd,), allow_non_zfs=True))]
+    assert isinstance(proposal, Proposal)
+    assert (proposal.parts[0].dir, proposal.bytes) == (odd, 5000)
+    await desk.start(Settings((odd,), allow_non_zfs=True))
+    ended = await view(desk, lambda v: v.state == "finished")
+    assert (ended.settings.dirs, ended.files_done) == ((odd,), 1)
+
+
 async def test_a_plan_that_cannot_be_made_says_why(desk, tree):
     with pytest.raises(ZconsoleError, match="No such file"):
         [step async for step in desk.plan(Settings((str(tree / "gone"),)))]
