@@ -60,7 +60,7 @@ def plan_pause(s: Situation) -> Plan:
                 "it keeps its place, over a reboot too; a replace throws a paused scrub away as"
                 " well",
             ),
-            preconditions=(must.answering(), running),
+            preconditions=(must.answering(), running, _no_repair()),
             follow=when(lambda now: _state(now) == "paused", "the scrub is paused"),
         ),
         s,
@@ -86,7 +86,7 @@ def plan_stop(s: Situation) -> Plan:
             steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it", False),),
             consequences=(f"it ends at {at}; the next scrub starts from 0",),
             not_undone=("its progress is lost; to keep it, pause instead",),
-            preconditions=(must.answering(), some),
+            preconditions=(must.answering(), some, _no_repair()),
             follow=when(lambda now: _state(now) is None, "the scrub is stopped"),
         ),
         s,
@@ -152,7 +152,7 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> Plan:
             preconditions=(
                 must.answering(),
                 paused,
-                must.nothing_runs("resilver", "rebuild"),
+                _no_repair(),
                 must.nothing_runs("scrub", "errorscrub", paused=False),
             ),
             follow=scan_ended(s, word),
@@ -175,6 +175,10 @@ def _state(s: Situation) -> str | None:
 
 def _not_running(s: Situation) -> str:
     return "the scrub is paused already" if _state(s) == "paused" else "there is no scrub to pause"
+
+
+def _no_repair() -> Precondition:
+    return must.nothing_runs("resilver", "rebuild")
 
 
 def _resilver_in_the_way(s: Situation, done: str) -> str | None:
