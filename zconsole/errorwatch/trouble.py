@@ -139,10 +139,10 @@ def _disk_signs(deltas: Deltas, signs: Signs) -> Weighed:
     found += _counted(signs, "reallocated", "sectors given up")
     if deltas.read > 3 * max(1, deltas.cksum):
         found.append(("it reports read errors itself", 1))
-    if deltas.slow:
-        found.append((f"{deltas.slow} slow I/Os", 1))
     if any(_says(line, DISK_WORDS) for line in signs.kernel):
         found.append(("the kernel reports bad sectors", 1))
+    if deltas.slow and found:  # by themselves they may be load, link or disk
+        found.append((f"{deltas.slow} slow I/Os", 1))
     return found
 
 
@@ -193,19 +193,23 @@ def described(
         (deltas.read, "read"),
         (deltas.write, "write"),
         (deltas.cksum, "checksum"),
-        (deltas.slow, "slow"),
     )
     told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    signs = [sign for sign in found.why.split("; ") if sign and sign not in LEFT]
-    parts = [SUSPECTS[found.cause]] if found.why else []
+    parts = []
     if told:
         parts.append(f"{told} errors in {duration(deltas.seconds)}")
+    if deltas.slow:
+        parts.append(f"{deltas.slow} slow I/Os")
     if flaps:
         parts.append(f"left and came back {flaps} times" if flaps > 1 else "left and came back")
     if gone:
         parts.append("gone again" if flaps else "gone")
     if restarts:
         parts.append(f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed")
+    said = (*LEFT, *parts)
+    signs = [sign for sign in found.why.split("; ") if sign and sign not in said]
+    if found.why:
+        parts.insert(0, SUSPECTS[found.cause])
     return f"{name}: {'; '.join(parts)}" + (f" ({'; '.join(signs)})" if signs else "")
 
 

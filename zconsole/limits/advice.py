@@ -89,6 +89,11 @@ def slow_disk(name: str) -> str:
     )
 
 
+def stuck(name: str) -> str:
+    """For a disk that no longer answers."""
+    return f"look at the kernel's log and {name}'s cable, power and SMART; pull it if it stays so"
+
+
 def new_disk(seen: Evidence, disk: Disk) -> str:
     """For a resilver that goes as fast as the new disk writes."""
     small = disk.request is not None and disk.request < 128 * 1024

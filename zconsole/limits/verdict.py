@@ -1,8 +1,9 @@
 """Judging: the first cause whose signs are there; "not clear" rather than a guess.
 
-Signs are taken in the order in which one hides another: too little seen, walking metadata, the
-processor, one disk that the others wait for, queues that are kept short, applications, memory,
-seeks, disks at their streaming rate, and last disks that idle.
+Signs are taken in the order in which one hides another: too little seen, a disk that answers
+nothing, walking metadata, the processor, one disk that the others wait for, queues that are kept
+short, applications, a link that many share, memory, seeks, disks at their streaming rate, and last
+disks that idle.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ ENOUGH_SORTED = 0.5
 """Share of what is left to issue that must be in memory for the order to be nearly the best."""
 TURNS = 3
 """How often the stages must have taken turns while watched to blame memory in either of them."""
+ANSWERS = 0.5
+"""Requests a second below which a busy disk counts as stuck."""
 EVEN = 1.35
 MANY = 4
 ALONE = 0.65
@@ -73,6 +76,25 @@ def judge(seen: Evidence) -> Verdict | None:
         if verdict is not None:
             return verdict
     return _unclear(seen)
+
+
+def _stuck(seen: Evidence) -> Verdict | None:
+    """One disk has requests in flight all the time and answers none; everything waits for it."""
+    stuck = [d for d in seen.disks if (d.busy or 0.0) >= SATURATED and _answers(d) < ANSWERS]
+    others = [d.busy for d in seen.disks if d not in stuck]
+    if len(stuck) != 1 or not others or middle(others) >= IDLE:
+        return None
+    disk = stuck[0]
+    what, cause = ("the new disk", "new-disk") if disk.target else ("a source disk", "slow-disk")
+    busy, usual = disk.busy or 0.0, middle(others)
+    text = f"{what}, {disk.name}, answers nothing: {busy:.0%} busy with what it was sent, the "
+    text += f"others {usual:.0%}"
+    figures = {"busy": busy, "others_busy": usual, "answers": _answers(disk)}
+    return Verdict(cause, text, figures, 0.9, advice.stuck(disk.name))
+
+
+def _answers(disk: Disk) -> float:
+    return (disk.rates.read_ops or 0.0) + (disk.rates.write_ops or 0.0)
 
 
 def _metadata(seen: Evidence) -> Verdict | None:
@@ -346,6 +368,7 @@ def _busiest(disks: tuple[Disk, ...]) -> float:
 
 
 RULES: tuple[Rule, ...] = (
+    _stuck,
     _metadata,
     _processor,
     _straggler,

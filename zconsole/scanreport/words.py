@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
-from zconsole.scanreport.figures import Difference, differences, promises
+from zconsole.scanreport.figures import Difference, Promise, differences, promises
 from zconsole.scanreport.report import DeviceReport, ScanReport, TunableChange
 from zconsole.units import clean, duration, latency, rate, size
 
 ROWS = 12
 """Lines of the course."""
 BAR = 30
+FAR = 5.0
+"""From here on an error is told as a multiple: nobody reads +1700 %."""
 WORDS = {
     "new-disk": "the new disk's writes",
     "slow-disk": "a slow source disk",
@@ -176,10 +178,12 @@ def _promised(report: ScanReport) -> Iterator[str]:
     if not found:
         return
     yield from ("", "## ETA as told, and what came true", "")
-    rows = [
-        (f"{p.share:.0%}", duration(p.told), duration(p.came), f"{p.error:+.0%}") for p in found
-    ]
+    rows = [(f"{p.share:.0%}", duration(p.told), duration(p.came), _off(p)) for p in found]
     yield from _table(("at", "told", "came", "off by"), rows)
+
+
+def _off(promise: Promise) -> str:
+    return f"{promise.error:+.0%}" if promise.error < FAR else f"{promise.error + 1:.0f} times"
 
 
 def _changes(changes: Sequence[TunableChange], zone: tzinfo | None) -> Iterator[str]:

@@ -30,6 +30,8 @@ LOG = """\
         (Deltas(), 0, SmartCounts(passed=False), (), "disk"),
         (Deltas(cksum=40), 1, SmartCounts(pending=4, reallocated=10), (), "unclear"),
         (Deltas(write=2), 0, None, (), "unclear"),
+        (Deltas(slow=2), 0, None, (), "unclear"),
+        (Deltas(slow=2, read=1), 0, SmartCounts(pending=3), (), "disk"),
     ],
 )
 def test_signs_tell_a_cable_from_a_disk(deltas, flaps, smart, kernel, cause):

@@ -127,6 +127,23 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
     assert judge(replace(walking, turns=1)).cause == "metadata"
 
 
+@pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
+def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause):
+    quiet = IoRates(0.0, 0.0, 0.1, 0.0, 0.01, 0.04)
+    hangs = IoRates(0.0, 0.0, 0.0, 0.0, None, 0.99)
+    disks = (
+        Disk("sda", "top", False, quiet, LeafPast()),
+        Disk("sdb", "top", target, hangs, LeafPast()),
+    )
+    scan = Scan("resilver", "running", "issuing", total_bytes=100, scanned_bytes=100)
+    found = judge(Evidence(scan, "issuing", 0.0, disks, seconds=60.0))
+    assert found.cause == cause
+    assert "sdb, answers nothing" in found.text
+    busy = replace(disks[0], rates=hangs._replace(read_ops=200.0, read=2e7))
+    both = judge(Evidence(scan, "issuing", 0.0, (busy, disks[1]), seconds=60.0))
+    assert "answers nothing" not in both.text
+
+
 def crowded_disks():
     rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
     return tuple(Disk(f"d{i}", "top", False, rates, LeafPast(seen_read=200e6)) for i in range(6))
