@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from zconsole.errorwatch.trouble import Trouble
 from zconsole.eta import Estimate
-from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Activity, Event, HostLoad, IoRates, Scan, Vdev
+
+if TYPE_CHECKING:
+    from zconsole.errorwatch.trouble import Trouble
+    from zconsole.limits.finding import Ceiling, Verdict
 
 
 class Series(Protocol):

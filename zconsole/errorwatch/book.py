@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from zconsole.errorwatch.trouble import Deltas, Trouble, described, judge
 from zconsole.model import ErrorCounters, Event
 from zconsole.topology import Placed
+
+if TYPE_CHECKING:
+    from zconsole.errorwatch.trouble import Trouble
 
 HOUR = 3600.0
 KEPT = 200
@@ -97,6 +100,9 @@ def _troubled(device: _Device, since: float) -> bool:
 def _trouble(
     key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
 ) -> Trouble:
+    # Only here: as long as all is well nobody needs to judge.
+    from zconsole.errorwatch.trouble import Deltas, Trouble, described, judge
+
     recent = [change for change in device.changes if change[0] >= since]
     deltas = Deltas(
         read=sum(change[1] for change in recent),

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING
 
 from zconsole.errorwatch.book import ErrorBook
-from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
 from zconsole.frame import ActivityView, ScanView
 from zconsole.history.activitybook import ActivityBook
 from zconsole.history.changes import device_changes, pool_change
@@ -22,6 +22,9 @@ from zconsole.history.series import RateSeries
 from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
 from zconsole.topology import Placed, placed
+
+if TYPE_CHECKING:
+    from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
 
 MAX_EVENTS = 500
 NO_DATA = ("cache", "spare")

@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zconsole.errorwatch.trouble import Trouble
 from zconsole.frame import Balance, Frame, Row, ScanView
-from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.model import Scan
+
+if TYPE_CHECKING:
+    from zconsole.errorwatch.trouble import Trouble
+    from zconsole.limits.finding import Ceiling, Verdict
 
 VERSION = 1
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from zconsole import units
-from zconsole.errorwatch.trouble import Trouble
 from zconsole.frame import Frame, Row
 from zconsole.model import Progress
 from zconsole.ui.columns import Column
@@ -16,6 +16,9 @@ from zconsole.ui.look import Look, count
 from zconsole.ui.names import middle
 from zconsole.ui.spark import scale, sparkline
 from zconsole.ui.tree import Item
+
+if TYPE_CHECKING:
+    from zconsole.errorwatch.trouble import Trouble
 
 WORKING = frozenset({"ONLINE", "DEGRADED", "INUSE"})
 """States in which a device can have I/O to show."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole import units
-from zconsole.errorwatch.trouble import Trouble
 from zconsole.eta import Estimate
 from zconsole.frame import ActivityView, Frame, ScanView
 from zconsole.model import Scan
@@ -16,6 +15,9 @@ from zconsole.ui.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
 from zconsole.ui.spark import markline, scale, sparkline
+
+if TYPE_CHECKING:
+    from zconsole.errorwatch.trouble import Trouble
 
 _HEAD = 11
 _PERCENT = 8
