@@ -118,6 +118,14 @@ def test_a_plan_tells_everything_there_is():
         assert words in said, words
 
 
+def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
+    free = replace(PLAN, settings=replace(SETTINGS, limits=Limits()), bytes_to_target=1 << 30)
+    said = text(plan_lines(free, None, "", "", Look(), 100))
+    assert "a spread of 5 % takes 1G of it: stop at a spread of 5 to move no more" in said
+    said = text(plan_lines(replace(free, settings=SETTINGS), None, "", "", Look(), 100))
+    assert "to move no more" not in said
+
+
 def test_the_keys_that_do_something_follow_the_state():
     assert offered(JOB) == frozenset("psltf")
     assert offered(replace(JOB, state="paused")) == frozenset("rsltf")

@@ -96,9 +96,13 @@ def _fills(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
     )
     for fill in (*proposal.vdevs, *proposal.special):
         yield from fill_lines(fill, look, width)
-    goal = f"a spread of {percent(proposal.target, 0)} takes"
-    if proposal.bytes_to_target:
-        yield from wrapped(f"{goal} {look.size(proposal.bytes_to_target)}", "dim", look, width)
+    goal, needs = f"a spread of {percent(proposal.target, 0)} takes", proposal.bytes_to_target
+    if needs:
+        less = needs < proposal.bytes and proposal.settings.limits.until_spread is None
+        hint = (
+            f" of it: stop at a spread of {proposal.target * 100:g} to move no more" if less else ""
+        )
+        yield from wrapped(f"{goal} {look.size(needs)}{hint}", "notice" * less, look, width)
     elif proposal.spread_before is not None and proposal.spread_before > proposal.target:
         yield from wrapped(f"{goal} more than these directories hold", "dim", look, width)
 
