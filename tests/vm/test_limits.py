@@ -118,6 +118,7 @@ def test_a_scan_that_can_sort_only_little_at_a_time_waits_for_memory(
     vm.throttle(0, iops=100)
     vm.throttle(1, iops=100)
     vm.run(f"echo 16384 >{PARAMETERS}/zfs_vdev_aggregation_limit")  # or neighbours are joined
+    vm.run(f"echo 1 >{PARAMETERS}/zfs_scan_strict_mem_lim")  # or it is looked at once a txg
     vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")
     pool.zpool("scrub", "tank")
     pool.wait_status("scrub in progress")
