@@ -61,7 +61,8 @@ def scan_lines(
     for view in past[:room]:
         lines.extend(_past(view, ink))
     if not lines:
-        lines = [(Span(" no scan has run on this pool", "dim"),)]
+        known = "no scan has run on this pool" if frame.rows else "nothing is known of it yet"
+        lines = [(Span(f" {known}", "dim"),)]
     lines.extend(_troubles(ink))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
