@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.ui.actions.acting import Acting
+from zconsole.ui.rebalance.folderscreen import FoldersScreen
+from zconsole.ui.screens import PickScreen
 
 
 async def settled(a: Acting) -> str:
@@ -14,10 +18,26 @@ async def settled(a: Acting) -> str:
     return await a.settle()
 
 
+async def until(a: Acting, seen: Callable[[], bool]) -> str:
+    """The screen once something is seen."""
+    for _ in range(1000):
+        if seen():
+            return await a.settle()
+        await a.pilot.pause(0.02)
+    raise AssertionError(a.screen)
+
+
+async def to_list(a: Acting) -> str:
+    """B: the list of jobs."""
+    await a.press("B")
+    return await until(a, lambda: isinstance(a.app.screen, PickScreen))
+
+
 async def to_tree(a: Acting, mark: bool = True) -> str:
     """B and new; the films marked."""
-    await a.press("B", "enter")
-    await a.pilot.pause(0.3)
+    await to_list(a)
+    await a.press("enter")
+    await until(a, lambda: isinstance(a.app.screen, FoldersScreen) and len(a.app.screen._rows) > 1)
     if mark:
         await a.press("j", "j", "space")
     return await a.settle()

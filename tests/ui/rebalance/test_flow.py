@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.ui.actions.acting import Acting, acting
-from tests.ui.rebalance.steps import running, settled, to_plan, to_tree
+from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree
 from zconsole.rebalance.desk import Listing, Measured
 from zconsole.sources.base import Capabilities
 from zconsole.ui.rebalance.folders import PATIENCE
@@ -25,7 +25,7 @@ def desk_of(a: Acting):
 
 async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
     async with acting(SCENARIO) as a:
-        assert "new: choose directories" in await a.press("B")
+        assert "new: choose directories" in await to_list(a)
         await a.press("enter")
         await a.pilot.pause(0.4)
         said = await a.settle()
@@ -54,7 +54,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         await a.pass_time(40 * 3600, 3600)
         assert a.app.showing.frame.balance.spread < 0.3
         await a.pilot.pause(0.1)
-        assert "finished" in await a.press("B")
+        assert "finished" in await to_list(a)
 
 
 async def test_cancel_has_the_focus_and_starts_nothing():
@@ -78,7 +78,8 @@ async def test_esc_goes_one_step_back_from_everywhere():
 
 async def test_esc_while_the_plan_is_made_ends_its_making():
     async with acting(SCENARIO) as a:
-        await a.press("B", "enter")
+        await to_list(a)
+        await a.press("enter")
         await a.press("enter")
         closed = []
         plan = desk_of(a).plan
@@ -147,7 +148,7 @@ async def test_an_interrupted_job_is_told_of_and_resumed():
         await a.pass_time(4, 1)
         assert "rebalance interrupted" in a.screen
         assert "REBALANCE" not in a.screen.splitlines()[0]
-        said = await a.press("B")
+        said = await to_list(a)
         assert "interrupted" in said
         await a.press("enter")
         await a.press("r")
@@ -202,7 +203,8 @@ async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(optio
         assert await desk_of(a).jobs(None) == ()
         await desk_of(a).start((await plan_of(a)).settings)
         await a.press("escape", "escape", "escape")
-        await a.press("B", "enter")
+        await to_list(a)
+        await a.press("enter")
         for key in "prsltf":
             said = await a.press(key)
             await settled(a)
