@@ -179,7 +179,8 @@ def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     mirror.wait_until("[ -s /root/code ]", 300)
     compared = vm.run(f"{PYTHON} report tank --compare 2 1").stdout
     print(compared)
-    rows = {line.split("|")[1].strip(): line.split("|") for line in compared.splitlines()[2:16]}
+    table = [line.split("|") for line in compared.splitlines() if line.startswith("|")]
+    rows = {cells[1].strip(): cells for cells in table}
     rates = [cell.strip() for cell in rows["new disk, mean"][2:4]]
     assert all(rate.endswith("M/s") for rate in rates)
     assert parse_size(rates[1].removesuffix("/s")) < 5 * MEGABYTE
