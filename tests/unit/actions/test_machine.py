@@ -257,3 +257,20 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
     new = Device("/dev/disk/by-id/new", "/dev/sdx", size=whole)
     assert judge(p, target, new, Facts(devices=(sibling, new))).cautions == ()
     assert "hair" in judge(p, target, new, Facts(devices=(new,))).cautions[0]
+
+
+def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
+    """As drivers/misc/enclosure.c links them: the disk's device to its slot."""
+    tree.disk("sda")
+    tree.disk("sdb")
+    slots = tree.root / "sys/class/enclosure/0:0:8:0"
+    for number, files in ((1, ("locate", "fault")), (2, ("fault",))):
+        (slots / f"Slot {number:02}").mkdir(parents=True)
+        for file in files:
+            (slots / f"Slot {number:02}" / file).write_text("0\n")
+    for name, number in (("sda", 1), ("sdb", 2)):
+        link = tree.root / f"sys/block/{name}/device/enclosure_device:Slot {number:02}"
+        link.symlink_to(slots / f"Slot {number:02}")
+    with_led, without = disks(tree.machine)
+    assert with_led.locate == str(slots / "Slot 01/locate")
+    assert without.locate is None
