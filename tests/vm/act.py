@@ -58,6 +58,7 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], Plan]] = {
     "stop": lambda s, w: plan_stop(s),
     "resilver": lambda s, w: plan_resilver(s),
     "offline": lambda s, w: plan_offline(s, key(s, w[0])),
+    "offline-t": lambda s, w: plan_offline(s, key(s, w[0]), temporary=True),
     "online": lambda s, w: plan_online(s, key(s, w[0])),
     "expand": lambda s, w: plan_expand(s, key(s, w[0])),
     "autoexpand": lambda s, w: plan_autoexpand(s, w[0] == "on"),

@@ -296,6 +296,20 @@ def test_attach_trim_initialize_offline_online(act, pool, vm):
 
 
 @pytest.mark.slow
+def test_offline_lasts_over_an_import_unless_it_is_temporary(act, pool, vm):
+    pool.create("mirror d0 d1")
+    pool.fill(10)
+    for verb, after in (("offline", "OFFLINE"), ("offline-t", "ONLINE")):
+        run = act(verb, "d1", follow=True)
+        assert run.end["ok"], run.events
+        pool.zpool("export", "tank")
+        pool.zpool("import", "tank")
+        assert after in vm.run("zpool status tank | grep LABDISK1").stdout
+        if after == "OFFLINE":
+            assert act("online", "d1", follow=True).end["ok"]
+
+
+@pytest.mark.slow
 def test_a_raidz_is_widened(act, pool, vm, modern):
     pool.create("raidz1 d0 d1 d2")
     pool.fill(20)
@@ -400,6 +414,50 @@ def test_refusals_beside_a_running_scan(pool, vm):
         f"zpool attach tank {disks[0]} {disks[4]}",
     ):
         assert "checkpoint" in met(vm, command)
+
+
+@pytest.mark.slow
+def test_refusals_about_sectors_spares_and_logs(pool, vm):
+    vm.run("rm -f /root/s?; truncate -s 256M /root/s1 /root/s2 /root/s3")
+    pool.create("mirror /root/s1 /root/s2", name="ff", options="-o ashift=9")
+    command = "zpool replace -o ashift=12 ff /root/s1 /root/s3"
+    assert "sectors are larger" in met(vm, command)
+    pool.create("mirror d0 d1 log d2 spare d8")
+    disks = [pool.device(f"d{n}") for n in range(9)]
+    assert "stand in for log" in met(vm, f"zpool replace tank {disks[2]} {disks[8]}")
+    pool.zpool("replace", "tank", "d0", "d8")
+    assert "spare that is in use" in met(vm, f"zpool replace tank {disks[8]} {disks[4]}")
+
+
+@pytest.mark.slow
+def test_refusals_beside_a_replace_a_rebuild_and_other_work(pool, vm):
+    pool.create("mirror d0 d1", options="-o feature@resilver_defer=disabled")
+    pool.fill(40)
+    disks = [pool.device(f"d{n}") for n in range(9)]
+    assert "lacks" in met(vm, "zpool resilver tank")
+    pool.slow(4, bps=1 << 19)
+    pool.zpool("replace", "-s", "tank", "d0", "d4")
+    assert "sequential rebuild runs" in met(vm, f"zpool replace tank {disks[1]} {disks[5]}")
+    assert "being replaced" in met(vm, f"zpool replace -s tank {disks[0]} {disks[5]}")
+    pool.zpool("detach", "tank", "d4")
+    pool.zpool("trim", "-r", "1M", "tank", "d1")
+    assert "trimmed already" in met(vm, f"zpool trim tank {disks[1]}")
+    pool.zpool("trim", "-c", "tank", "d1")
+    pool.slow(1, bps=1 << 19)
+    pool.zpool("initialize", "tank", "d1")
+    assert "initialized already" in met(vm, f"zpool initialize tank {disks[1]}")
+
+
+@pytest.mark.slow
+def test_a_device_that_is_not_back_and_a_pool_that_is_stuck_are_told_in_words(act, pool, vm):
+    pool.create("mirror d0 d1", options="-o failmode=wait")
+    pool.fill(10)
+    assert act("offline", "d1").status == 0
+    vm.pull(1)
+    run = act("online", "d1")
+    assert "still does not answer" in str([event.get("meaning") for event in run.events])
+    suspend(pool)
+    assert "is suspended" in met(vm, "timeout 20 zpool scrub tank")
 
 
 def met(vm: Machine, command: str) -> str:

@@ -1,0 +1,230 @@
+"""The whole story by keys alone: a disk fails, is replaced, watched, sped up; the vdev grows."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory
+from tests.vm.terminal import Terminal
+
+MIB = 1 << 20
+SMALL = 400 * MIB
+PARAMETERS = "/sys/module/zfs/parameters"
+TIME = "zfs_resilver_min_time_ms"
+FREEZE = "zfs_scan_suspend_progress"
+AUDIT = "/var/lib/zconsole/audit.jsonl"
+
+
+def parameters(vm: Machine) -> dict[str, str]:
+    """Every parameter of the module with its live value."""
+    lines = vm.run(f"cd {PARAMETERS} && grep -sH '' zfs_*").stdout.splitlines()
+    return dict(line.split(":", 1) for line in lines)
+
+
+def small_disk(pool: PoolFactory, number: int) -> str:
+    """A partition of 400 MiB on a disk, to be replaced by a whole one; its path."""
+    disk = pool.device(f"d{number}")
+    write = (
+        "import struct, sys\n"
+        "entry = struct.pack('<BxxxBxxxII', 0, 0x83, 2048, int(sys.argv[2]) // 512)\n"
+        "table = bytes(446) + entry + bytes(48) + b'\\x55\\xaa'\n"
+        "open(sys.argv[1], 'r+b').write(table)\n"
+    )
+    pool.machine.run(["/opt/zc/bin/python", "-c", write, disk, str(SMALL)])
+    part = f"{disk}-part1"
+    pool.machine.run(f"blockdev --rereadpt {disk}; until [ -e {part} ]; do sleep 0.1; done")
+    return part
+
+
+class Operator:
+    """Somebody who sees a terminal and presses keys."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+
+    def see(self, pattern: str, seconds: int = 60) -> str:
+        return self.terminal.wait(pattern, seconds)
+
+    def press(self, *keys: str) -> None:
+        self.terminal.press(*keys)
+
+    def back(self, pattern: str) -> None:
+        """Leave a screen and see the one below: a key right after Escape is Alt with it."""
+        self.press("Escape")
+        self.see(pattern)
+
+    def choose(self, text: str) -> None:
+        """Go down to the line of a list that begins with a text, and press Enter."""
+        lines = [line.strip() for line in self.see(re.escape(text)).splitlines()[1:]]
+        row = next(n for n, line in enumerate(lines) if line.startswith(text))
+        self.press(*["j"] * row, "Enter")
+
+    def go_to(self, name: str) -> None:
+        """Put the cursor on the row of a device."""
+        lines = self.see(name).splitlines()
+        first = next(n for n, line in enumerate(lines) if re.match(r"\W*tank ", line))
+        row = next(n for n in range(first, len(lines)) if name in lines[n])
+        self.press("g", *["j"] * (row - first))
+
+    def run(self, said: str) -> None:
+        """Read the plan, go from Cancel to Run, and see it done."""
+        self.see(said)
+        self.press("Tab", "Enter")
+        self.see("Done")
+        self.back("Redundancy left")
+
+
+@pytest.mark.slow
+def test_a_failed_disk_by_keys_alone(pool: PoolFactory) -> None:
+    vm = pool.machine
+    vm.run("rm -rf /var/lib/zconsole")
+    pool.create(f"mirror {small_disk(pool, 0)} {small_disk(pool, 1)}")
+    pool.fill(80)
+    size = int(vm.run("zpool list -Hp -o size tank").stdout)
+    before = parameters(vm)
+    operator = Operator(Terminal(vm))
+    operator.terminal.open("tank")
+    operator.see("LABDISK1", 180)
+
+    vm.pull(0)
+    vm.run("head -c 4M /dev/urandom >/tank/more; zpool sync")
+    operator.see("DEGRADED")
+    pool.slow(4, bps=MIB)
+    replace_the_failed(operator)
+    watch_and_speed_up(operator, vm, before)
+    pool.slow(4, bps=0)
+    operator.see("resilver finished", 120)
+    ended(pool, 1)
+    assert parameters(vm) == before
+
+    replace_the_other(operator)
+    operator.see("gains", 120)
+    ended(pool, 2)
+    grow(operator)
+    ended(pool, 3)
+    assert int(vm.run("zpool list -Hp -o size tank").stdout) > size + SMALL
+    assert vm.run("zpool list -H -o health tank").stdout.strip() == "ONLINE"
+    assert operator.terminal.seconds_to_quit() < 5
+    log = [json.loads(line) for line in vm.run(f"cat {AUDIT}").stdout.splitlines()]
+    done = [(line["action"], line["event"]) for line in log]
+    assert done == [(verb, what) for verb in ("replace", "replace", "expand") for what in LOGGED]
+    assert all(line.get("ok", True) and line.get("result", "done") == "done" for line in log)
+
+
+LOGGED = ("action", "ended")
+
+
+def ended(pool: PoolFactory, count: int) -> None:
+    """Wait until so many actions were followed to their ends."""
+    pool.wait_until(f"[ $(grep -c '\"ended\"' {AUDIT}) = {count} ]", 120)
+
+
+def replace_the_failed(operator: Operator) -> None:
+    """R on the pool takes the only failed device; healing is the way shown first."""
+    operator.press("g", "R")
+    assert "LABDISK0" in operator.see("REPLACE .* BY").splitlines()[0]
+    operator.choose("virtio-LABDISK4")
+    plan = operator.see("Will run")
+    assert "0 more devices may fail" in plan
+    operator.run("healing resilver")
+    operator.see("resilver +(issuing|scanning)")
+
+
+def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) -> None:
+    """The preset is set, to go back when the scan ends; the estimate is on the screen."""
+    operator.see(r"ETA [0-9]+")
+    operator.press("T")
+    operator.see("TUNABLES")
+    operator.press("f")
+    operator.see("It acts on every pool")
+    operator.press("Tab", "Enter")
+    operator.see(" is [0-9]+")
+    operator.back("TUNABLES")
+    operator.press("e")
+    operator.see("was 3000: goes back at the end of the scan")
+    changed = {name for name, value in parameters(vm).items() if value != before[name]}
+    assert changed
+    operator.back("resilver +(issuing|finished)")
+
+
+def replace_the_other(operator: Operator) -> None:
+    """The disk that is still well, replaced by a larger one."""
+    operator.go_to("LABDISK1")
+    operator.press("R")
+    assert "LABDISK1" in operator.see("REPLACE .* BY").splitlines()[0]
+    operator.choose("virtio-LABDISK5")
+    operator.run("leave it plugged in")
+
+
+def grow(operator: Operator) -> None:
+    """Told that the vdev could grow, the operator lets it, by typing its name."""
+    operator.go_to("mirror-0")
+    operator.press("A")
+    operator.choose("Expand mirror-0")
+    operator.see("never shrinks")
+    operator.press("Tab", "mirror-0", "Enter")
+    operator.see("Done")
+    operator.back("Redundancy left")
+
+
+def kill_the_console(operator: Operator) -> None:
+    """As the kernel does when memory runs out: no last words."""
+    pids = "tmux list-panes -a -F '#{pane_pid}'"
+    operator.terminal.machine.run(f"pid=$({pids}); kill -9 $pid; tail --pid=$pid -f /dev/null")
+
+
+@pytest.mark.slow
+def test_what_a_killed_console_set_is_offered_back_but_not_over_another_value(
+    pool: PoolFactory,
+) -> None:
+    vm = pool.machine
+    vm.run("rm -rf /var/lib/zconsole")
+    pool.create("mirror d0 d1")
+    before = parameters(vm)
+    operator = Operator(Terminal(vm))
+    operator.terminal.open("tank")
+    operator.see("LABDISK1", 180)
+    operator.press("T")
+    operator.see("TUNABLES")
+    operator.press("f")
+    operator.see("It acts on every pool")
+    operator.press("Tab", "Enter")
+    operator.see(f"{TIME} is 6000")
+    kill_the_console(operator)
+    vm.run(f"echo 4321 >{PARAMETERS}/{TIME}")
+
+    operator.terminal.open("tank")
+    operator.see("no longer there", 180)
+    operator.press("T")
+    operator.see("TUNABLES")
+    operator.press("u")
+    operator.see(f"{TIME} +stays 4321: somebody else")
+    operator.press("Tab", "Enter")
+    operator.see("put back to")
+    assert parameters(vm) == {**before, TIME: "4321"}
+
+
+@pytest.mark.slow
+def test_frozen_scans_go_on_when_the_console_is_killed(pool: PoolFactory) -> None:
+    vm = pool.machine
+    pool.create("mirror d0 d1")
+    listed = vm.run("zconsole tunables list").stdout.splitlines()
+    row = next(n for n, line in enumerate(listed) if line.startswith(FREEZE))
+    operator = Operator(Terminal(vm))
+    operator.terminal.open("tank")
+    operator.see("LABDISK1", 180)
+    operator.press("T")
+    operator.see("TUNABLES")
+    operator.press(*["j"] * row, "Enter")
+    operator.see(f"SET {FREEZE}")
+    operator.press("1", "Enter")
+    operator.see("It acts on every pool")
+    operator.press("Tab", "Enter")
+    operator.see(f"{FREEZE} is 1")
+    assert parameters(vm)[FREEZE] == "1"
+    kill_the_console(operator)
+    pool.wait_until(f"[ $(cat {PARAMETERS}/{FREEZE}) = 0 ]")
