@@ -41,15 +41,14 @@ class RebalanceFlow:
         row: int | None = None
         while True:
             await self.watch.look(self.pool)
-            jobs = self.watch.jobs.get(self.pool, ())
             picked = await self.console.push_screen_wait(self._list(row))
             if picked is None:
                 return
             row = picked
             if picked == 0:
                 await self._guarded_new()
-            elif picked <= len(jobs):
-                await self._attach(jobs[picked - 1].job)
+            elif picked <= len(self._jobs()):
+                await self._attach(self._jobs()[picked - 1].job)
 
     def _list(self, row: int | None) -> PickScreen:
         look = self.console.showing.look
