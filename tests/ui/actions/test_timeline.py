@@ -58,7 +58,7 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
         assert "2 to 8: issued " in said
         assert " before, " in said
         assert "other I/O waited" in said
-        assert "was 2, rate +" in said
+        assert "was 2, +" in said
 
 
 async def test_the_pane_says_until_when_a_value_stays():

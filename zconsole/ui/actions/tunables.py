@@ -108,8 +108,8 @@ def tunable_lines(shown: Sequence[Shown], look: Look, width: int) -> tuple[Line,
 def _line(shown: Shown, names: int, look: Look, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
-    value = fit(str(setting.value), 11, right=True)
-    default = fit("-" if setting.default is None else str(setting.default), 11, right=True)
+    value = fit(str(setting.value), 10, right=True)
+    default = fit("-" if setting.default is None else str(setting.default), 10, right=True)
     start = f" {fit(tunable.name, names)} "
     middle = f"{default} {fit(tunable.unit, 6)} "
     room = max(4, width - len(start) - len(value) - len(middle) - 1)
@@ -128,7 +128,7 @@ def _said(shown: Shown, room: int) -> str:
     """What was done from here, first; the meaning only where there is room for more of it."""
     said = f"was {shown.setting.original}" * shown.setting.ours
     if said and shown.effect is not None and shown.effect.gain is not None:
-        said += f", rate {_signed(shown.effect.gain)}"
+        said += f", {_signed(shown.effect.gain)}"
     if room < _MEANING_FROM:
         return said
     ends = ", goes back at the end" * (shown.setting.ours and shown.until)
