@@ -438,10 +438,11 @@ async def test_frames_are_painted_once_a_second_at_most():
 
 
 async def test_resizing_lays_out_anew():
-    async with showing(frames.resilver()) as (_, pilot, screen):
+    async with showing(frames.resilver()) as (app, pilot, screen):
         for size in ((200, 50), (60, 15), (30, 5), (80, 24)):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
+            while app.screen._compositor.size != size:
+                await pilot.pause()
             assert "DEGRADED" in screen()
 
 

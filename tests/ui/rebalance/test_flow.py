@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.ui.actions.acting import Acting, acting
-from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree
+from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
 from zconsole.rebalance.desk import Listing, Measured
 from zconsole.sources.base import Capabilities
 from zconsole.ui.rebalance.folders import PATIENCE
@@ -163,8 +163,7 @@ async def test_a_job_waits_for_a_scan_and_says_so():
         assert "a scrub is running" in await settled(a)
         await a.press("tab", "enter")
         await a.pass_time(10, 1)
-        said = await settled(a)
-        assert "waiting" in said
+        said = await until(a, lambda: "waiting" in a.screen)
         assert "a scrub is running" in said
 
 

@@ -1,0 +1,19 @@
+"""What every test of a console shares."""
+
+from __future__ import annotations
+
+import pytest
+
+STEP = 0.002
+"""Seconds textual's pilot sleeps before it looks whether all is still."""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for stillness in small steps, and paint at once.
+
+    Textual's pilot sleeps 20 ms for every key and every pause, several times the work of one.
+    """
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", STEP)
+    monkeypatch.setattr("textual._wait.SLEEP_IDLE", STEP / 2)
+    monkeypatch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
