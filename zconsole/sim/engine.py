@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zconsole.sim import activity, foreground, lifecycle, rebuild, rewrite, scan
+from zconsole.sim import activity, foreground, lifecycle, rebuild, scan
 from zconsole.sim.pool import TXG_SECONDS, PoolState
 
 FINE = 1.0
@@ -58,7 +58,7 @@ def step(pool: PoolState, dt: float) -> None:
         foreground.advance(pool, dt)
         rebuild.advance(pool, dt)
         scan.advance(pool, dt)
-        rewrite.advance(pool, dt)
+        _rewrite(pool, dt)
         activity.advance(pool, leaves, dt)
         for leaf in leaves:
             leaf.account(dt)
@@ -67,6 +67,15 @@ def step(pool: PoolState, dt: float) -> None:
     if not pool.suspended:
         _txgs(pool)
         lifecycle.conclude(pool)
+
+
+def _rewrite(pool: PoolState, dt: float) -> None:
+    if pool.rewrite is None:
+        return
+    # Only here: few pools are ever rebalanced.
+    from zconsole.sim import rewrite
+
+    rewrite.advance(pool, dt)
 
 
 def _txgs(pool: PoolState) -> None:
