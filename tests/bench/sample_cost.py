@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import os
 import resource
 import statistics
@@ -22,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from zconsole import cli
 from zconsole.decode import decode
 from zconsole.history.rates import RateWindow
 from zconsole.session import Session
@@ -124,6 +126,7 @@ async def median_costs(ways: dict[str, Measured], samples: int) -> dict[str, flo
 
 
 async def main(pool: str, samples: int) -> None:
+    gc.set_threshold(cli.YOUNG)  # as in the console
     bench = Bench(pool)
     version = Path("/sys/module/zfs/version").read_text().strip()
     has_json = not version.startswith(("0.", "2.0", "2.1", "2.2"))
