@@ -102,7 +102,7 @@ def test_a_failed_disk_by_keys_alone(pool: PoolFactory) -> None:
     assert parameters(vm) == before
 
     replace_the_other(operator)
-    operator.see("gains", 120)
+    operator.see("Expand mirror-0: mirror-0 gains", 120)
     ended(pool, 2)
     grow(operator)
     ended(pool, 3)
@@ -145,7 +145,7 @@ def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) 
     operator.see(" is [0-9]+")
     operator.back("TUNABLES")
     operator.press("e")
-    operator.see("was 3000: goes back at the end of the scan")
+    operator.see("what was set from")
     changed = {name for name, value in parameters(vm).items() if value != before[name]}
     assert changed
     operator.back("resilver +(issuing|finished)")

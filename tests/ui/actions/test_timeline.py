@@ -73,3 +73,17 @@ def samples_ago(screen: str) -> int:
     lines = screen.splitlines()
     row = next(n for n, line in enumerate(lines) if "▴" in line)
     return lines[row - 1].index(" █=") - 1 - lines[row].index("▴")
+
+
+async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
+    async with acting("six-disk-swap", size=(160, 50)) as a:
+        while any(view.scan.active for view in a.app.showing.frame.scans):
+            await a.pass_time(7200, 1800)
+        await a.to("ST5000DM000")
+        await a.press("A")
+        await pick(a, "Expand raidz2-0")
+        await a.press("tab", *"raidz2-0", "enter", "escape")
+        await a.pass_time(60, 10)
+        frame = a.app.showing.frame
+        assert "Expand raidz2-0: raidz2-0 has grown" in [event.text for event in frame.events]
+        assert [mark.text for mark in frame.marks] == ["Expand raidz2-0"]

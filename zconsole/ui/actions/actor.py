@@ -24,7 +24,7 @@ from zconsole.ui.actions.leave import UnderWay, left_behind
 from zconsole.ui.actions.lines import plan_lines, wrapped
 from zconsole.ui.actions.menu import Entry, Planner, menu_lines, row_entries, scan_entries
 from zconsole.ui.actions.tunablesflow import tunables_flow
-from zconsole.ui.actions.watch import Watch
+from zconsole.ui.actions.watch import Done, Watch
 from zconsole.ui.actions.wizard import attach_flow, batch_flow, replace_flow
 from zconsole.ui.draw import Line
 from zconsole.ui.feed import Update
@@ -179,7 +179,7 @@ class Actor:
             async for event in executor.run(plan, typed):
                 kind = event.kind
                 if kind == "begun" and not now.begun:
-                    self.watch.did(plan, self.kit.clock())
+                    self.watch.did(Done(self.kit.clock(), plan.pool, plan.title))
                 now.begun += kind in ("begun", "skipped")
                 for said in _said(event):
                     yield said
@@ -226,28 +226,28 @@ class Actor:
             executor.ended(plan, outcome)
         except (OSError, ZconsoleError) as error:
             self.console.notify(f"audit log: {error}", severity="warning", markup=False)
+        self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
+        if outcome.ok and plan.action in ("replace", "spare"):
+            offer = self._offer_growth(plan.pool)
+            self.console.run_worker(offer, group="growth", exit_on_error=False)
+
+    def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
+        """Say it now, and keep it among the events for who looks later."""
+        severity = "notice" if ok else "error"
+        self.watch.did(Done(self.kit.clock(), pool, text, severity, marked=False))
         self.console.notify(
-            f"{plan.title}: {outcome.text}",
-            timeout=15,
-            markup=False,
-            severity="information" if outcome.ok else "error",
+            text, timeout=20, markup=False, severity="information" if ok else "error"
         )
 
-        if outcome.ok and plan.action in ("replace", "spare"):
-            self.console.run_worker(self._offer_growth(), group="growth", exit_on_error=False)
-
-    async def _offer_growth(self) -> None:
+    async def _offer_growth(self, pool: str) -> None:
         """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
-        situation = await self.situation()
+        situation = await frame_look(self.watch.fresh, self.kit.ask)(pool)
         for top in data_vdevs(situation.pool.root):
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None
             if plan is not None and plan.refused is None and space_gained(situation, top):
-                self.console.notify(
-                    f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A.",
-                    timeout=20,
-                    markup=False,
-                )
+                gain = f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A."
+                self._tell(pool, gain)
 
     def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""

@@ -35,11 +35,14 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Something done from a console: when, to which pool, what."""
+    """Something done from a console, or come of it: when, to which pool, what."""
 
     t: float
     pool: str
     text: str
+    severity: str = "notice"
+    marked: bool = True
+    """Whether it belongs on the timeline of rates."""
 
 
 UNSEEN = Effect(None, None, None, None)
@@ -117,9 +120,9 @@ class Watch:
                 self._scanning.discard(pool)
                 yield frame
 
-    def did(self, plan: Plan, t: float) -> None:
-        """An action was begun at ``t`` (epoch seconds): its mark on the timeline."""
-        self._done.append(Done(t, plan.pool, plan.title))
+    def did(self, done: Done) -> None:
+        """Keep it for the events, and for the timeline if it belongs there."""
+        self._done.append(done)
 
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> Effect:
         """What a change did to the scan of a pool, as far as it was watched.
@@ -140,16 +143,16 @@ class Watch:
         """The frame with what was done from consoles among its events and on its timeline."""
         done = [
             *self._tuned(frame.pool, changes),
-            *(Done(d.t, d.pool, d.text) for d in self._done if d.pool == frame.pool),
+            *(d for d in self._done if d.pool == frame.pool),
         ]
         done = sorted((d for d in done if d.t <= frame.t), key=lambda d: d.t)
         if not done:
             return frame
-        events = [Event(d.t, "console", d.text, "notice", origin="console") for d in done]
+        events = [Event(d.t, "console", d.text, d.severity, origin="console") for d in done]
         return replace(
             frame,
             events=tuple(sorted((*frame.events, *events), key=lambda event: event.t)),
-            marks=tuple(Mark(d.t, d.text) for d in done),
+            marks=tuple(Mark(d.t, d.text) for d in done if d.marked),
         )
 
     def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Done]:
