@@ -7,7 +7,7 @@ from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import gone, leaf_is
 from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.target import Target, disk_path, find, members
 from zconsole.model import Vdev
 from zconsole.redundancy import is_complete, parity
 
@@ -43,7 +43,7 @@ def plan_online(s: Situation, key: str) -> Plan:
     target = find(s.pool, key)
     if target is None:
         return refuse("online", "Put a device online", s.pool.name, NOT_THERE)
-    argv = zpool("online", operands=(s.pool.name, target.argument))
+    argv = zpool("online", operands=(s.pool.name, disk_path(target.vdev)))
     plan = Plan(
         action="online",
         title=f"Put {target.name} online",

@@ -10,7 +10,7 @@ from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import when
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import Target, find, find_path, members
+from zconsole.actions.target import Target, disk_path, find, find_path, members
 from zconsole.model import Vdev
 from zconsole.redundancy import is_complete
 from zconsole.topology import is_group
@@ -29,7 +29,7 @@ def plan_expand(s: Situation, key: str) -> Plan:
     gain = space_gained(s, top)
     steps = tuple(
         Step(
-            zpool("online", "-e", operands=(s.pool.name, leaf.guid or leaf.path or leaf.name)),
+            zpool("online", "-e", operands=(s.pool.name, disk_path(leaf))),
             f"let {leaf.name} use its whole size",
             reversible=False,
         )

@@ -62,6 +62,19 @@ def key_of(pool: Pool, vdev: Vdev) -> str | None:
     return next((place.key for place in placed(pool.root) if place.vdev is vdev), None)
 
 
+def disk_path(leaf: Vdev) -> str:
+    """How to name a device to ``zpool online``: by the path of the disk itself.
+
+    Where it expands (``-e``, or autoexpand), zpool opens what it was given to label a whole disk
+    anew, and knows no GUID there (zpool_vdev_online, libzfs_pool.c; seen on 2.3.9: "cannot expand
+    GUID: no such device in pool"). Of a whole disk, status prints the name without the partition.
+    """
+    if leaf.path is None or not leaf.path.startswith("/"):
+        return leaf.guid or leaf.path or leaf.name
+    folder, _, file = leaf.path.rpartition("/")
+    return f"{folder}/{leaf.name}" if file.startswith(leaf.name) else leaf.path
+
+
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE")
 """States of a device from which nothing can be read."""
 

@@ -243,7 +243,8 @@ def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:
     """The leaf in use that path, name or GUID ``device`` means, with its top-level vdev."""
     for top in pool.tops:
         for leaf in top.leaves():
-            if device in (leaf.path, leaf.name, str(leaf.guid)):
+            whole = leaf.path.removesuffix("-part1")
+            if device in (leaf.path, whole, leaf.name, str(leaf.guid)):
                 return top, leaf
     return None
 

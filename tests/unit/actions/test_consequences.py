@@ -251,7 +251,7 @@ def test_a_distributed_spare_cannot_stay():
         (plan_offline(raidz2(), "1000", temporary=True), ("offline", "-t", "tank", "1000")),
         (
             plan_online(raidz2(changes=(disk("d00", 1000, "OFFLINE"),)), "1000"),
-            ("online", "tank", "1000"),
+            ("online", "tank", "/dev/disk/by-id/d00"),
         ),
         (plan_attach(mirror(), "1000", NEW), ("attach", "tank", "1000", NEW)),
         (plan_attach(raidz2(), "100", NEW), ("attach", "tank", "raidz2-0", NEW)),
@@ -353,7 +353,7 @@ def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
     plan = plan_expand(mirror(facts=replace(FACTS, devices=devices)), "1000")
     assert plan.needs_typed == "mirror-0"
     assert [s.argv for s in plan.steps] == [
-        ("zpool", "online", "-e", "tank", guid) for guid in ("1000", "1001")
+        ("zpool", "online", "-e", "tank", f"/dev/disk/by-id/{name}") for name in ("d00", "d01")
     ]
     assert "gains about 3.00T" in said(plan)
     assert "never shrinks" in said(plan)
@@ -412,3 +412,23 @@ def test_a_leftover_group_is_explained_before_a_device_of_it_is_detached():
     assert "only good copy" not in said(
         plan_detach(raidz2(running("resilver"), changes=(pair,)), "1900")
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "said"),
+    [
+        ("ata-X", "/dev/disk/by-id/ata-X-part1", "/dev/disk/by-id/ata-X"),
+        ("ata-X-part3", "/dev/disk/by-id/ata-X-part3", "/dev/disk/by-id/ata-X-part3"),
+        ("sdb", "/dev/sdb1", "/dev/sdb"),
+        ("nvme0n1", "/dev/nvme0n1p1", "/dev/nvme0n1"),
+        ("/root/file", "/root/file", "/root/file"),
+        ("77", "/dev/gone", "/dev/gone"),
+        ("da0", None, "77"),
+    ],
+)
+def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, said):
+    leaf = replace(disk(name, 77, "OFFLINE"), path=path)
+    s = at(pool(top("mirror", 0, 2, leaf)))
+    assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", said)
+    whole = at(pool(top("mirror", 0, 2, replace(leaf, state="ONLINE"))))
+    assert plan_expand(whole, "77").steps[0].argv == ("zpool", "online", "-e", "tank", said)
