@@ -3,6 +3,8 @@
     python -m tests.bench.terminal_bytes [COLUMNSxLINES] [SECONDS] [-- COMMAND …]
 
 Runs a command (the demo unless another is given) in a pseudo-terminal, lets it start, then counts.
+Two more figures follow: what is written while nothing changes (a replay at its end, 0 bytes), and
+how long a key takes while nobody reads (``q`` on the demo, whose terminal is not read for 5 s).
 """
 
 from __future__ import annotations
@@ -16,11 +18,17 @@ import signal
 import statistics
 import struct
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from zconsole.sim.source import samples
+from zconsole.sources.record import Recorder
+
+ZCONSOLE = (sys.executable, "-m", "zconsole")
 WARM_UP = 5.0
 BUDGET = 7 * 1024
 """Bytes a refresh at 80x24, truecolor."""
@@ -44,15 +52,7 @@ def watch(
     command: Sequence[str], columns: int, lines: int, seconds: float, warm_up: float = WARM_UP
 ) -> Written:
     """Run ``command`` on a terminal of that size and count what it writes once started."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        environ = os.environ | {
-            "TERM": "xterm-256color",
-            "COLORTERM": "truecolor",
-            "LANG": "C.UTF-8",
-        }
-        os.execvpe(command[0], list(command), environ)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    pid, terminal = _start(command, columns, lines)
     try:
         _read(terminal, warm_up)
         began = time.monotonic()
@@ -63,6 +63,44 @@ def watch(
         _read(terminal, 1.0)
         os.close(terminal)
         os.waitpid(pid, 0)
+
+
+def while_nothing_changes(seconds: float = 5.0, warm_up: float = WARM_UP) -> int:
+    """Bytes written in that time by a replay that has come to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "two.jsonl")
+        with Recorder(path) as recorder:
+            for raws in samples("resilver", 1, 1.0, 2):
+                recorder.write(raws)
+        replay = (*ZCONSOLE, "replay", path, "--speed", "60")
+        return sum(watch(replay, 80, 24, seconds, warm_up).bursts)
+
+
+def key_while_nobody_reads(seconds: float = 5.0) -> float:
+    """Milliseconds until ``q`` has ended the demo, after its terminal was not read that long."""
+    pid, terminal = _start((*ZCONSOLE, "demo"), 200, 50)
+    _read(terminal, WARM_UP)
+    time.sleep(seconds)
+    began = time.monotonic()
+    os.write(terminal, b"q")
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        _read(terminal, 0.005)
+    os.close(terminal)
+    return (time.monotonic() - began) * 1e3
+
+
+def _start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
+    """The process and its terminal's other end."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environ = os.environ | {
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LANG": "C.UTF-8",
+        }
+        os.execvpe(command[0], list(command), environ)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    return pid, terminal
 
 
 def _read(terminal: int, seconds: float) -> list[int]:
@@ -94,13 +132,15 @@ def main() -> int:
     parser.add_argument("command", nargs="*")
     args = parser.parse_args()
     columns, lines = map(int, args.size.split("x"))
-    command = args.command or [sys.executable, "-m", "zconsole", "demo"]
+    command = args.command or [*ZCONSOLE, "demo"]
     written = watch(command, columns, lines, args.seconds)
     print(
         f"{args.size}: {len(written.bursts)} refreshes in {written.seconds:.1f} s, "
         f"median {written.typical:.0f} B, largest {max(written.bursts, default=0)} B, "
         f"budget {BUDGET} B at 80x24"
     )
+    print(f"while nothing changes: {while_nothing_changes()} B in 5 s, budget 0 B")
+    print(f"q while nobody reads: {key_while_nobody_reads():.0f} ms until it has left")
     return int(args.size == "80x24" and written.typical > BUDGET)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.bench.terminal_bytes import BUDGET, watch
+from tests.bench.terminal_bytes import BUDGET, watch, while_nothing_changes
 from zconsole.errors import ExitCode
 
 DEMO = [sys.executable, "-m", "zconsole", "demo"]
@@ -136,6 +136,10 @@ def test_a_refresh_stays_within_its_bytes():
     assert written.bursts
     assert written.typical <= BUDGET
     assert len(written.bursts) <= written.seconds + 2
+
+
+def test_nothing_is_written_while_nothing_changes():
+    assert while_nothing_changes(2.0, warm_up=3.0) == 0
 
 
 def test_without_color_no_color_is_sent():
