@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zconsole.ui.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.draw import Line, Span, crop, fit, joined, width_of
 from zconsole.ui.keys import GROUPS, TABLE, Offer, footer_keys, shown
 from zconsole.ui.look import Look
 
@@ -37,16 +37,26 @@ def help_lines(look: Look, width: int, offers: Sequence[Offer] = ()) -> tuple[Li
             if key.group == group
         )
     if offers:
-        lines.append((Span(" Actions", "bold"),))
-        lines.extend(_offer(offer, width, look) for offer in offers)
+        lines.extend(_actions(offers, width, look))
     for title, pairs in (("Marks", _MARKS), ("Columns", _COLUMNS)):
         lines.append((Span(f" {title}", "bold"),))
         lines.extend(_pair(key, text, width, look) for key, text in pairs)
     return tuple(lines)
 
 
+def _actions(offers: Sequence[Offer], width: int, look: Look) -> list[Line]:
+    """The keys that change something; a reason that keeps from all of them is in the heading."""
+    reasons = {offer.reason for offer in offers if not offer.enabled}
+    if len(reasons) != 1 or any(offer.enabled for offer in offers):
+        return [(Span(" Actions", "bold"),), *(_offer(offer, width, look) for offer in offers)]
+    heading = (Span(" Actions", "bold"), Span(f"  not now: {reasons.pop()}", "warning"))
+    keys = (_offer(offer._replace(reason=""), width, look) for offer in offers)
+    return [crop(heading, width, look.glyphs.ellipsis), *keys]
+
+
 def _offer(offer: Offer, width: int, look: Look) -> Line:
-    text = offer.key.text if offer.enabled else f"{offer.key.text} (not now: {offer.reason})"
+    why = f" (not now: {offer.reason})" if offer.reason and not offer.enabled else ""
+    text = f"{offer.key.text}{why}"
     line = _pair(" ".join(map(shown, offer.key.keys)), text, width, look)
     return line if offer.enabled else tuple(Span(span.text, "dim") for span in line)
 

@@ -24,12 +24,12 @@ async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reas
     feed = FakeFeed()
     feed.put(frames.resilver(), live=live)
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8)
-    async with app.run_test(size=(100, 60)) as pilot:
+    async with app.run_test(size=(80, 60)) as pilot:
         await pilot.pause()
         assert app.showing.offers
         assert all(offer.reason == reason for offer in app.showing.offers)
         await pilot.press("R", "question_mark")
-        assert reason in screen_text(app)
+        assert f"Actions  not now: {reason}" in screen_text(app)
         assert [n.message for n in app._notifications] == [reason]
 
 
