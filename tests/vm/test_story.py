@@ -164,7 +164,8 @@ def grow(operator: Operator) -> None:
     """Told that the vdev could grow, the operator lets it, by typing its name."""
     operator.go_to("mirror-0")
     operator.press("A")
-    operator.choose("Expand mirror-0")
+    operator.see("ACTIONS")
+    operator.choose("Expand mirror-0 to")
     operator.see("never shrinks")
     operator.press("Tab", "mirror-0", "Enter")
     operator.see("Done")
