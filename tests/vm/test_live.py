@@ -27,7 +27,7 @@ def start_resilver(pool: PoolFactory, megabytes: int, bps: int) -> None:
 
 @pytest.mark.slow
 def test_a_whole_resilver_is_followed_recorded_and_replayed(pool: PoolFactory) -> None:
-    start_resilver(pool, 60, 2 * MIB)
+    start_resilver(pool, 100, MIB)
     vm = pool.machine
     vm.run(f"rm -f /root/rec; ({ZCONSOLE} record /root/rec tank >/dev/null 2>&1 &)")
     done = vm.run(f"{ZCONSOLE} watch tank --json --until-done", timeout=300, check=False)
