@@ -15,6 +15,8 @@ RECENT_POINTS = 240
 HOLE_INTERVALS = 3.0
 LEAP_FACTOR = 4.0
 """Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
+BESIDE = 10.0
+"""Seconds by which what another console remembered may be ahead of a sample of ours."""
 SANE = 2**60
 """Counters beyond this are the kernel's unsigned underflow, not bytes (openzfs/zfs#17990)."""
 
@@ -72,7 +74,7 @@ class Course:
             ]
             return False
         seconds = reading.t - last.t if self._remembered else reading.clock - last.clock
-        if seconds == 0:
+        if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):
             return False
         self.last, self._remembered = reading, False
         steps = _steps(last, reading)

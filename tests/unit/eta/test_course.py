@@ -104,6 +104,13 @@ def test_idle_is_how_long_no_counter_moved():
     assert made.idle == 0
 
 
+def test_what_another_console_remembered_a_moment_later_is_no_break():
+    made = Course(course(reading(0, 0), reading(100, 1000)).points, reading(100, 1000))
+    assert made.add(reading(99, 990)) is False
+    assert made.add(reading(101, 1010)) is False
+    assert (made.seconds, made.points[-1].issued) == (101, 1010)
+
+
 def test_what_was_remembered_is_continued_by_the_epoch_clock():
     old = course(reading(0, 0), reading(100, 1000))
     last = Reading(T + 100, 0.0, True, 1000.0)
