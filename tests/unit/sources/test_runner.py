@@ -68,10 +68,10 @@ async def test_a_command_that_acts_goes_on_when_nobody_waits_for_it(tmp_path):
     with pytest.raises(asyncio.CancelledError):
         await waiting
     os.write(go, b"\n")
-    os.close(go)
     async with asyncio.timeout(30):
         while not (tmp_path / "done").exists() or not (tmp_path / "done").read_text():
             await asyncio.sleep(0)
+    os.close(go)  # not before: what is in a pipe goes with the last that has it open
 
 
 async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
