@@ -63,7 +63,7 @@ def assert_replayed(vm: Machine) -> None:
 
 @pytest.mark.slow
 def test_history_outlives_the_connection(pool: PoolFactory) -> None:
-    start_resilver(pool, 100, MIB)
+    start_resilver(pool, 400, MIB)
     terminal = Terminal(pool.machine)
     terminal.open("tank")
     terminal.wait("resilver +issuing")
