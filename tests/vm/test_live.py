@@ -51,7 +51,7 @@ def test_a_whole_resilver_is_followed_recorded_and_replayed(pool: PoolFactory) -
 
 def assert_replayed(vm: Machine) -> None:
     """What was recorded ends by itself with the scan, and replays to what was recorded."""
-    vm.run("for i in $(seq 60); do pgrep -f '[z]console record' >/dev/null || exit 0; sleep 1; done")
+    vm.run("timeout 60 sh -c \"while pgrep -f '[z]console record' >/dev/null; do sleep 0.5; done\"")
     recorded = samples(vm.run("cat /root/rec").stdout)
     replayed = samples(vm.run(f"{ZCONSOLE} replay /root/rec --json").stdout)
     assert [r["t"] for r in recorded] == [s["t"] for s in replayed]
