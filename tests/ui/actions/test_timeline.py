@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.actions.acting import acting
+from tests.ui.actions.acting import SteppedFeed, acting
 from tests.ui.actions.test_flows import RUN, pick
+from zconsole.actions.plan import Facts, Outcome, Plan
+from zconsole.sim.source import World
+from zconsole.ui.actions.watch import Watch
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.spark import markline
 
@@ -87,3 +90,19 @@ async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
         frame = a.app.showing.frame
         assert "Expand raidz2-0: raidz2-0 has grown" in [event.text for event in frame.events]
         assert [mark.text for mark in frame.marks] == ["Expand raidz2-0"]
+
+
+async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
+    """Right after a replace the newest sample still has the old device alone: not backed out."""
+    world = World("failed-disk", 1)
+    feed = SteppedFeed(world)
+    watch = Watch(feed)
+    feed.step(1.0)
+    before = await feed.next()
+    watch.take(before)
+    plan = Plan("replace", "", before.frames[0].pool, (), follow=lambda s: Outcome(False, "out"))
+    watch.follow(plan, Facts(), before.frames[0].t)
+    assert list(watch.ended()) == []
+    feed.step(1.0)
+    watch.take(await feed.next())
+    assert [outcome.text for _, outcome in watch.ended()] == ["out"]

@@ -189,7 +189,7 @@ class Actor:
         finally:
             self._under_way.remove(now)
         if kind == "done" and plan.follow is not None:
-            self.watch.follow(plan, facts)
+            self.watch.follow(plan, facts, self.kit.clock())
             yield Said("Followed to its end; that will be told.", "dim")
 
     # Inside

@@ -31,6 +31,8 @@ class Followed:
 
     plan: Plan
     facts: Facts
+    t: float
+    """When its commands were done: what was sampled before shows nothing of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,18 @@ class Watch:
             raise UnavailableError(f"{pool} is no longer there")
         return self._frames[pool]
 
-    def follow(self, plan: Plan, facts: Facts) -> None:
-        """Watch for the plan's end from now on."""
+    def follow(self, plan: Plan, facts: Facts, t: float) -> None:
+        """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
         if plan.follow is not None:
-            self._following.append(Followed(plan, facts))
+            self._following.append(Followed(plan, facts, t))
 
     def ended(self) -> Iterator[tuple[Plan, Outcome]]:
         """The followed plans whose end the newest frames show; each is told once."""
         for followed in list(self._following):
             frame = self._frames.get(followed.plan.pool)
             if frame is None or followed.plan.follow is None or frame.root is None:
+                continue
+            if frame.t - frame.stale_seconds <= followed.t:
                 continue
             outcome = followed.plan.follow(situation_of(frame, followed.facts))
             if outcome is not None:
