@@ -34,7 +34,7 @@ class _Known:
 
 @dataclass(slots=True)
 class JobReader:
-    """Reads every job; what has not changed since is not read again."""
+    """Reads every job; one that has ended is not read again until somebody writes to it."""
 
     clock: Callable[[], float]
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -54,7 +54,8 @@ class JobReader:
     def _read(self, record: Record) -> _Known:
         stamp = (store.is_alive(record), _written(record))
         known = self._known.get(record.job)
-        if known is None or known.stamp != stamp:
+        # Of a running job no time of writing tells enough: SQLite writes first, commits after.
+        if known is None or known.stamp != stamp or stamp[0]:
             known = self._known[record.job] = self._view(record, stamp, known)
         return known
 

@@ -143,6 +143,16 @@ async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(desk,
     assert (await view(desk, lambda v: v.state == "finished")).files_done == 5
 
 
+async def test_what_a_running_job_commits_is_seen_whatever_the_time_of_its_files(
+    desk, tree, monkeypatch
+):
+    monkeypatch.setattr("zconsole.rebalance.jobreader._written", lambda record: (1,))
+    job = await desk.start(wish(tree, rate=500_000))
+    await view(desk, lambda v: v.state == "running" and v.bytes_done > 0)
+    await desk.order(job, "stop")
+    assert (await view(desk, lambda v: v.state == "stopped")).files_done < 5
+
+
 async def test_limits_changed_on_the_way_hold_after_a_death_too(desk, tree):
     job = await desk.start(wish(tree, rate=100_000))
     await view(desk, lambda v: v.state == "running" and v.files_total is not None)
