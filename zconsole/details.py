@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from zconsole.beside import beside
 from zconsole.units import size
 
 Pairs = tuple[tuple[str, str], ...]
@@ -39,7 +40,7 @@ async def machine_details(path: str) -> Pairs:
 
     try:
         async with asyncio.timeout(DEADLINE):
-            facts = described(await asyncio.to_thread(device_facts, path))
+            facts = described(await beside(device_facts, path))
     except (TimeoutError, OSError):
         facts = ()
     return (*facts, *await _signs(path))

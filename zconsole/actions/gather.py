@@ -13,6 +13,7 @@ from zconsole.actions.device import Device
 from zconsole.actions.machine import Machine, disks, file_device
 from zconsole.actions.plan import Facts, version_of
 from zconsole.actions.target import key_of
+from zconsole.beside import beside
 from zconsole.model import Pool
 from zconsole.sources.runner import DeadlineError, Runner
 
@@ -35,7 +36,7 @@ async def gather(
     pool is asked nothing, since it would not answer; its devices' labels are read instead.
     """
     module = machine.sys / "module/zfs"
-    devices = await asyncio.to_thread(disks, machine)
+    devices = await beside(disks, machine)
     files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
     properties = {} if suspended else await _properties(runner, pool.name)
     return Facts(

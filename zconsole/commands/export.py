@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zconsole.beside import beside
 from zconsole.commands import common, remote
 from zconsole.errors import ExitCode, UsageError
 from zconsole.export.metrics import families
@@ -66,7 +67,7 @@ async def feed(
     taken = 0
     async with contextlib.aclosing(rounds) as following:
         async for frames in following:
-            page.families = families(frames, await asyncio.to_thread(_jobs))
+            page.families = families(frames, await beside(_jobs))
             if textfile is not None:
                 write(registry, Path(textfile))
             taken += 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zconsole.beside import beside
 from zconsole.commands.printing import local_zone
 from zconsole.errorwatch.gather import signs_of
 from zconsole.errorwatch.signs import SignWatch
@@ -48,7 +48,7 @@ async def past(guid: str) -> Sequence[ScanReport]:
     """The reports kept of a pool's scans, newest first; read beside everything else."""
     from zconsole.scanreport.store import ReportStore
 
-    return await asyncio.to_thread(ReportStore(None, state_dirs()).reports, None, guid)
+    return await beside(ReportStore(None, state_dirs()).reports, None, guid)
 
 
 def signs() -> SignWatch:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from zconsole.beside import beside
 from zconsole.errorwatch.smart import smart_counts
 from zconsole.errorwatch.trouble import Signs, SmartCounts
 from zconsole.sources.blockdev import node_name, slaves
@@ -37,7 +38,7 @@ async def signs_of(runner: Runner, path: str, since: float, root: Path = ROOT) -
 
     Either is empty where it is not there, not permitted or not in time.
     """
-    names = await asyncio.to_thread(log_names, path, root)
+    names = await beside(log_names, path, root)
     if not names:
         return Signs()
     smart, lines = await asyncio.gather(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from zconsole.beside import outcome, post
 from zconsole.sources.kstat import ROOT, arc_bytes
 from zconsole.sources.runner import DeadlineError
 
@@ -116,19 +115,6 @@ class FileThread:
         loop: asyncio.AbstractEventLoop,
         result: asyncio.Future[_T],
     ) -> None:
-        try:
-            settle = partial(_settle, result, job(), None)
-        except Exception as error:
-            settle = partial(_settle, result, None, error)
+        settle = outcome(job, result)
         self._busy -= 1
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(settle)
-
-
-def _settle(result: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if result.done():
-        return
-    if error is not None:
-        result.set_exception(error)
-    else:
-        result.set_result(value)
+        post(loop, settle)

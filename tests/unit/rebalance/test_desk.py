@@ -29,7 +29,11 @@ ODD = os.fsdecode(b"n\xff\nl")
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LiveDesk]:
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
     runner = ProcessRunner()
-    yield LiveDesk(runner)
+    desk = LiveDesk(runner)
+    yield desk
+    for left in await desk.jobs(None):
+        if left.live:
+            os.kill(pid_of(desk, left), signal.SIGKILL)
     await runner.settle(10)
 
 

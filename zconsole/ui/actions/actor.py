@@ -5,7 +5,6 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ from zconsole.actions.kit import Kit
 from zconsole.actions.look import frame_look, situation_of
 from zconsole.actions.plan import Facts, Outcome, Plan, Situation
 from zconsole.actions.target import key_of
+from zconsole.beside import beside
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.topology import data_vdevs
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
@@ -109,7 +109,7 @@ class Actor:
 
     async def rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
-        flow = await asyncio.to_thread(_rebalance)
+        flow = await beside(_rebalance)
         if (frame := self.console.showing.frame) is not None:
             await flow(self.console, self.jobs, frame.pool, self.colors).run()
 

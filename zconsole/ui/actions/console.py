@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from zconsole.beside import beside
 from zconsole.errors import ZconsoleError
 from zconsole.sources.base import Capabilities
 from zconsole.ui.actions.keys import ACTIONS, offers
@@ -54,7 +55,7 @@ class ActingConsole(Console):
         """What acts, loaded the first time, in a thread while the console goes on."""
         async with self._loading:
             if self._actor is None:
-                self._actor = await asyncio.to_thread(self._load, make_kit)
+                self._actor = await beside(self._load, make_kit)
                 self._actor.offer_to_put_back()
         return self._actor
 
