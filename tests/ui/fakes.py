@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from datetime import UTC
 
 from zconsole.frame import Frame
@@ -86,3 +87,13 @@ def screen_text(app: Console) -> str:
     lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
     assert len(lines) == height, (width, height)
     return "\n".join(lines) + "\n"
+
+
+@asynccontextmanager
+async def showing(*made, size=(80, 24), feed=None, **options):
+    """A console with these frames on its screen; yields it, its pilot and a way to read it."""
+    feed = feed or FakeFeed(tuple(made))
+    app = console(feed, **options)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield app, pilot, lambda: screen_text(app)
