@@ -122,7 +122,8 @@ def test_a_scan_that_can_sort_only_little_at_a_time_waits_for_memory(
     vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")
     pool.zpool("scrub", "tank")
     pool.wait_status("scrub in progress")
-    assert named(vm) == "memory"
+    # Until the limit is reached it only walks, and is told so.
+    assert any(named(vm) == "memory" for _ in range(6))
 
 
 @pytest.mark.slow
