@@ -41,7 +41,7 @@ CREATE INDEX IF NOT EXISTS files_open ON files (state) WHERE state IN (1, 2);
 class State(IntEnum):
     """Where a file stands. CREATING and SWAPPING are the ones a death leaves work in."""
 
-    TODO = 0
+    PENDING = 0
     CREATING = 1
     SWAPPING = 2
     MOVED = 3
@@ -60,7 +60,7 @@ class FileRow(NamedTuple):
     ino: int
     size: int
     nlink: int
-    state: State = State.TODO
+    state: State = State.PENDING
     temp: bytes | None = None
     old: int | None = None
     new: int | None = None
@@ -318,7 +318,7 @@ class Journal:
             " OR state = 4 AND reason IN ('open for writing', 'changed', 'locked')"
         )
         rows = [_file(row) for row in self._db.execute(sql)]
-        states = [State.TODO if self.is_first(row) else State.LINKED for row in rows]
+        states = [State.PENDING if self.is_first(row) else State.LINKED for row in rows]
         pairs = zip(rows, states, strict=True)
         self.record([Result(row.number, state) for row, state in pairs])
 

@@ -104,7 +104,7 @@ class Recovery:
     def _again(self, row: FileRow) -> tuple[State, str | None]:
         """Back into the queue; a name that only follows another waits for that one."""
         first = self.journal.is_first(row)
-        return (State.TODO if first else State.LINKED), None
+        return (State.PENDING if first else State.LINKED), None
 
     def _choose(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
         """Both versions exist and the copy has the name: keep the one that was written to."""

@@ -122,7 +122,7 @@ class Runner:
         self._engine.flush()
         self._directories.close()
         self._recover()
-        return State.TODO in self.journal.counts()
+        return State.PENDING in self.journal.counts()
 
     def _settle(self, stopped_by: str) -> None:
         """Leave nothing unfinished behind, and say how it ended."""
