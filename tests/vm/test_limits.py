@@ -108,25 +108,6 @@ def test_a_frozen_scan_is_a_throttle(vm: Machine, mirror: PoolFactory) -> None:
 
 
 @pytest.mark.slow
-def test_a_scan_that_can_sort_only_little_at_a_time_waits_for_memory(
-    vm: Machine, pool: PoolFactory
-) -> None:
-    """The limit is a twentieth of what is allocated at most (dsl_scan_should_clear): small blocks
-    reach it, on disks whose every request takes its time."""
-    pool.create("mirror d0 d1", options="-o ashift=9 -O recordsize=512 -O compression=off")
-    pool.fill(96)
-    vm.throttle(0, iops=100)
-    vm.throttle(1, iops=100)
-    vm.run(f"echo 16384 >{PARAMETERS}/zfs_vdev_aggregation_limit")  # or neighbours are joined
-    vm.run(f"echo 1 >{PARAMETERS}/zfs_scan_strict_mem_lim")  # or it is looked at once a txg
-    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")
-    pool.zpool("scrub", "tank")
-    pool.wait_status("scrub in progress")
-    # Until the limit is reached it only walks, and is told so.
-    assert any(named(vm) == "memory" for _ in range(6))
-
-
-@pytest.mark.slow
 def test_a_disk_that_leaves_and_comes_back_is_in_trouble(vm: Machine, mirror: PoolFactory) -> None:
     command = f"{PYTHON} watch tank --json --interval 1 >/root/troubles"
     vm.run(f"({command}) </dev/null 2>/dev/null & echo $! >/root/watcher")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,9 @@ SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_S
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
 
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
+
+LAST_MOMENT = 0.2
+"""Seconds that a killed process has to end, unless it is stuck in the kernel."""
 
 SETTLE_STEP = 0.01
 """Seconds between two looks at a process that was told to stop, or that is let run."""
@@ -346,9 +350,21 @@ def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
         out, err = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:
         process.kill()
+        _let_go(process)
         raise DeadlineError(f"{argv[0]} gave no answer in {deadline:g} s") from None
     decode = (out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
     return Completed(tuple(argv), process.returncode, *decode)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Take leave of a process that was killed: one stuck in the kernel is not waited for."""
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    try:
+        process.wait(LAST_MOMENT)
+    except subprocess.TimeoutExpired:
+        process.returncode = -signal.SIGKILL
 
 
 def start_detached(argv: Sequence[str], log: Path) -> int:

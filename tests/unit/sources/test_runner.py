@@ -12,6 +12,7 @@ from zconsole.sources.runner import (
     LastingRunner,
     ProcessRunner,
     find_command,
+    run_blocking,
     zfs_environment,
 )
 
@@ -137,3 +138,13 @@ async def test_settling_waits_for_nobody_who_was_not_told_to_stop():
     await runner.settle(30)
     assert not process.alive
     await settle()
+
+
+def test_without_a_loop_a_command_is_killed_at_its_deadline():
+    with pytest.raises(DeadlineError, match="gave no answer in 0.3 s"):
+        run_blocking((sys.executable, "-c", "import time; time.sleep(60)"), 0.3)
+
+
+def test_without_a_loop_a_command_gives_its_output_and_status():
+    done = run_blocking((sys.executable, "-c", "print('out'); raise SystemExit(3)"), 30)
+    assert (done.returncode, done.stdout) == (3, "out\n")
