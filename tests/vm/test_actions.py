@@ -11,6 +11,7 @@ import pytest
 from tests.vm.machine import TREE_IN_GUEST, Machine
 from tests.vm.pools import PoolFactory
 from tests.vm.states import suspend
+from zconsole.actions.refusals import explain
 
 
 @dataclass
@@ -206,6 +207,8 @@ def test_a_spare_is_made_permanent(act, pool, vm):
 @pytest.mark.slow
 def test_a_spare_is_given_back(act, pool, vm):
     spare_in_use(pool, vm)
+    answer = vm.run(f"zpool replace tank {pool.device('d8')} {pool.device('d4')}", check=False)
+    assert "spare that is in use" in (explain(answer.stderr) or answer.stderr)
     run = act("give-back", "spare-0", "d4", follow=True)
     assert run.end["ok"], run.events
     pool.wait_status("LABDISK8 .*AVAIL")
