@@ -1,16 +1,18 @@
-"""On a live pool, libzfs, JSON and text tell the same: what each may leave out is said here."""
+"""On a live pool, libzfs, JSON and text tell the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.vm.agreement import assert_agree
 from tests.vm.pools import PoolFactory
-from tests.vm.states import NOT_UTF8, STATES, State
-from zconsole.units import parse_size, size, size_resolution
+from tests.vm.states import STATES, State
 
 FAST = {
     "healthy raidz2",
@@ -34,15 +36,14 @@ FAST = {
 }
 """States of the fast subset: one of each kind of tree, scan, activity and damage."""
 
-BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
-MOVEMENT = 0.5
-"""Share of a running scan's total that may go by while the sources are asked."""
-
 ATTEMPTS = 3
 """The sources do not answer in the same instant: a change between two of them is no disagreement,
 one that is there again and again is."""
 
-Node = dict[str, Any]
+KEEP = "ZCONSOLE_VM_KEEP"
+"""Names a directory to keep what the sources answered in, one file a release and state."""
+
+Answers = dict[str, dict[str, Any]]
 
 
 def cases() -> Iterator[Any]:
@@ -51,85 +52,25 @@ def cases() -> Iterator[Any]:
         yield pytest.param(state, id=state.name.replace(" ", "-"), marks=marks)
 
 
-def taken(pool: PoolFactory, name: str) -> dict[str, Node]:
-    """Source to sample; a release without JSON has no ``json``."""
+def taken(pool: PoolFactory, name: str) -> Answers:
+    """Source to its sample and raw form; a release without JSON has no ``json``."""
     program = ["env", "PYTHONPATH=/root/zconsole", "/opt/zc/bin/python"]
     done = pool.machine.run([*program, "-m", "tests.vm.inside.forms", name], timeout=120)
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    return {entry["source"]: entry["sample"] for entry in found if "sample" in entry}
+    return {entry["source"]: entry for entry in found if "sample" in entry}
 
 
-def nodes(tree: Node) -> Iterator[Node]:
-    yield tree
-    for child in tree["children"]:
-        yield from nodes(child)
+def keep(found: Answers, pool: PoolFactory, state: State) -> None:
+    """Write down the raw forms that agreed, for `tests.vm.breaks`."""
+    if directory := os.environ.get(KEEP):
+        raws = {source: entry["raw"] for source, entry in found.items()}
+        path = Path(directory) / pool.machine.image.release / f"{state.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(raws))
 
 
-def shape(tree: Node) -> tuple[Any, ...]:
-    note = "" if tree["note"].startswith("(uninit") else tree["note"]
-    words = (tree["name"], tree["kind"], tree["class"], tree["state"], note)
-    marks = (tree["resilvering"], tree["awaiting_resilver"])
-    return (*words, *marks, tuple(shape(child) for child in tree["children"]))
-
-
-def counters(tree: Node) -> list[tuple[int | None, ...]]:
-    return [(n["read"], n["write"], n["cksum"]) for n in nodes(tree)]
-
-
-def same_to_rounding(text: int | None, exact: int | None, moved: float) -> bool:
-    """Whether a printed figure may stand for an exact one that is up to ``moved`` bytes off."""
-    if text is None or exact is None:
-        return True
-    slack = size_resolution(size(exact)) + size_resolution(size(text)) + 1
-    return abs(text - (parse_size(size(exact)) or 0)) <= moved + slack
-
-
-def assert_agree(found: dict[str, Node], state: State) -> None:
-    problems = {source: sample["problem"] for source, sample in found.items()}
-    assert not any(problems.values()), problems
-    text = found["text"]
-    for source, sample in found.items():
-        assert sample["exact"] is (source != "text"), source
-        assert (sample["pool"], sample["state"]) == (text["pool"], text["state"]), source
-        assert shape(sample["topology"]) == shape(text["topology"]), source
-        assert counters(sample["topology"]) == counters(text["topology"]), source
-        assert sample["redundancy"] == text["redundancy"], source
-        assert sample["error_count"] == text["error_count"], source
-        assert sample["message"] == text["message"], source
-        assert told(sample) == told(text), source
-        assert_damage_agrees(sample, state, source)
-        assert_scans_agree(sample, text, state.moving, source)
-
-
-def told(sample: Node) -> list[tuple[Any, ...]]:
-    """The activities that every source can tell: text has no word on a trim that is over."""
-    return [
-        (found["kind"], found["state"], found["vdev"])
-        for found in sample["activities"]
-        if found["kind"] not in ("trim", "initialize") or found["state"] == "running"
-    ]
-
-
-def assert_damage_agrees(sample: Node, state: State, source: str) -> None:
-    """The damaged files by name, but where zpool's JSON breaks off at a name not UTF-8."""
-    unnamed = source == "json" and NOT_UTF8 in state.damaged
-    expected = None if unnamed else sorted(state.damaged)
-    names = sample["errors"]
-    assert (names if names is None else sorted(names)) == expected, source
-
-
-def assert_scans_agree(sample: Node, text: Node, moving: bool, source: str) -> None:
-    for scan, printed in zip(sample["scans"], text["scans"], strict=False):
-        for key in ("function", "state", "vdev", "stage"):
-            assert scan[key] == printed[key], (source, key)
-        if scan["state"] == "finished":
-            assert scan["errors"] == printed["errors"], source
-        moved = (
-            MOVEMENT * (scan["total_bytes"] or 0) if moving and scan["state"] == "running" else 0
-        )
-        for key in BYTES:
-            shown = (source, key, scan, printed)
-            assert same_to_rounding(printed[key], scan[key], moved), shown
+def samples(found: Answers) -> Mapping[str, dict[str, Any]]:
+    return {source: entry["sample"] for source, entry in found.items()}
 
 
 @pytest.mark.parametrize("state", list(cases()))
@@ -143,9 +84,10 @@ def test_every_source_tells_the_same(pool: PoolFactory, state: State) -> None:
         found = taken(pool, state.pool)
         assert set(found) == expected
         try:
-            assert_agree(found, state)
+            assert_agree(samples(found), state)
         except AssertionError:
             if attempt == ATTEMPTS - 1:
                 raise
         else:
+            keep(found, pool, state)
             break

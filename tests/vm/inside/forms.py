@@ -1,7 +1,8 @@
 """Run inside the guest: one sample of a pool through each source, side by side, as JSON.
 
 ``python -m tests.vm.inside.forms POOL`` prints a line a source: its name, and either the sample
-as ``zconsole status --json`` has it, or why the source cannot be used on this release.
+as ``zconsole status --json`` has it and the raw form it was read from, or why the source cannot be
+used on this release.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ async def sampled(name: str, pool: str) -> dict[str, Any]:
     if capabilities.name != name:
         return {"source": name, "unusable": capabilities.reason}
     (frame,) = Session().advance(raws)
-    return {"source": name, "sample": sample_object(frame)}
+    return {"source": name, "sample": sample_object(frame), "raw": raws[0]}
 
 
 async def main(pool: str) -> None:

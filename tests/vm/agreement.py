@@ -1,0 +1,89 @@
+"""Whether libzfs, JSON and text tell the same of a pool: what each may leave out is said here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.vm.states import NOT_UTF8, State
+from zconsole.units import parse_size, size, size_resolution
+
+BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
+MOVEMENT = 0.5
+"""Share of a running scan's total that may go by while the sources are asked."""
+
+Node = dict[str, Any]
+
+
+def nodes(tree: Node) -> Iterator[Node]:
+    yield tree
+    for child in tree["children"]:
+        yield from nodes(child)
+
+
+def shape(tree: Node) -> tuple[Any, ...]:
+    note = "" if tree["note"].startswith("(uninit") else tree["note"]
+    words = (tree["name"], tree["kind"], tree["class"], tree["state"], note)
+    marks = (tree["resilvering"], tree["awaiting_resilver"])
+    return (*words, *marks, tuple(shape(child) for child in tree["children"]))
+
+
+def counters(tree: Node) -> list[tuple[int | None, ...]]:
+    return [(n["read"], n["write"], n["cksum"]) for n in nodes(tree)]
+
+
+def same_to_rounding(text: int | None, exact: int | None, moved: float) -> bool:
+    """Whether a printed figure may stand for an exact one that is up to ``moved`` bytes off."""
+    if text is None or exact is None:
+        return True
+    slack = size_resolution(size(exact)) + size_resolution(size(text)) + 1
+    return abs(text - (parse_size(size(exact)) or 0)) <= moved + slack
+
+
+def assert_agree(found: Mapping[str, Node], state: State) -> None:
+    """Compare the samples of one state, by source (`zconsole status --json` of each)."""
+    problems = {source: sample["problem"] for source, sample in found.items()}
+    assert not any(problems.values()), problems
+    text = found["text"]
+    for source, sample in found.items():
+        assert sample["exact"] is (source != "text"), source
+        assert (sample["pool"], sample["state"]) == (text["pool"], text["state"]), source
+        assert shape(sample["topology"]) == shape(text["topology"]), source
+        assert counters(sample["topology"]) == counters(text["topology"]), source
+        assert sample["redundancy"] == text["redundancy"], source
+        assert sample["error_count"] == text["error_count"], source
+        assert sample["message"] == text["message"], source
+        assert told(sample) == told(text), source
+        assert_damage_agrees(sample, state, source)
+        assert_scans_agree(sample, text, state.moving, source)
+
+
+def told(sample: Node) -> list[tuple[Any, ...]]:
+    """The activities that every source can tell: text has no word on a trim that is over."""
+    return [
+        (found["kind"], found["state"], found["vdev"])
+        for found in sample["activities"]
+        if found["kind"] not in ("trim", "initialize") or found["state"] == "running"
+    ]
+
+
+def assert_damage_agrees(sample: Node, state: State, source: str) -> None:
+    """The damaged files by name, but where zpool's JSON breaks off at a name not UTF-8."""
+    unnamed = source == "json" and NOT_UTF8 in state.damaged
+    expected = None if unnamed else sorted(state.damaged)
+    names = sample["errors"]
+    assert (names if names is None else sorted(names)) == expected, source
+
+
+def assert_scans_agree(sample: Node, text: Node, moving: bool, source: str) -> None:
+    for scan, printed in zip(sample["scans"], text["scans"], strict=False):
+        for key in ("function", "state", "vdev", "stage"):
+            assert scan[key] == printed[key], (source, key)
+        if scan["state"] == "finished":
+            assert scan["errors"] == printed["errors"], source
+        moved = (
+            MOVEMENT * (scan["total_bytes"] or 0) if moving and scan["state"] == "running" else 0
+        )
+        for key in BYTES:
+            shown = (source, key, scan, printed)
+            assert same_to_rounding(printed[key], scan[key], moved), shown
