@@ -27,6 +27,7 @@ class _Ring:
         self._last = -1
 
     def put(self, tick: int, values: Sequence[float]) -> None:
+        """Store one value a column for ``tick``; ticks skipped since the last hold no value."""
         if 0 <= self._last < tick - 1:
             for missed in range(max(self._last + 1, tick - self._capacity + 1), tick):
                 self._store(missed, [nan] * self.width)

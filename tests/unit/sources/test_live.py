@@ -97,6 +97,7 @@ async def test_every_source_gives_samples_the_decoder_reads(any_source):
 async def test_every_source_may_be_closed_at_once_and_twice(any_source):
     await any_source.aclose()
     await any_source.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):

@@ -1,0 +1,41 @@
+"""Frames made by hand: the situations an operator meets, and some no operator should."""
+
+from __future__ import annotations
+
+from tests.ui.frames.busy import rebuilds, swap
+from tests.ui.frames.calm import healthy, imbalance, many, odd_names
+from tests.ui.frames.making import NOW, Past
+from tests.ui.frames.resilvering import flaky, resilver, suspended, unrestored
+
+ALL = {
+    made.__name__: made
+    for made in (
+        resilver,
+        flaky,
+        healthy,
+        imbalance,
+        swap,
+        suspended,
+        many,
+        rebuilds,
+        unrestored,
+        odd_names,
+    )
+}
+"""Every situation by name."""
+
+__all__ = [
+    "ALL",
+    "NOW",
+    "Past",
+    "flaky",
+    "healthy",
+    "imbalance",
+    "many",
+    "odd_names",
+    "rebuilds",
+    "resilver",
+    "suspended",
+    "swap",
+    "unrestored",
+]

@@ -1,0 +1,97 @@
+"""How a frame is made by hand: leaves, groups, rows with their rates and past."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.frame import Balance, Frame, Health, Row
+from zconsole.model import ErrorCounters, HostLoad, IoRates, Vdev
+from zconsole.topology import placed
+
+NOW = 1795178467.0
+"""2026-11-20 12:41:07 UTC."""
+KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
+
+
+@dataclass
+class Past:
+    """A series that answers from a table, and for the rest wobbles around a row's own rate."""
+
+    rates: Mapping[str, IoRates] = field(default_factory=dict)
+    tables: Mapping[tuple[str, str], Sequence[float | None]] = field(default_factory=dict)
+    length: int = 240
+
+    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+        if (key, metric) in self.tables:
+            return list(self.tables[key, metric])[-count:]
+        now = getattr(self.rates.get(key, IoRates()), metric, None)
+        if now is None:
+            return [None] * min(count, self.length)
+        phase = sum(map(ord, key))
+        return [now * (0.85 + 0.15 * math.sin(phase + i)) for i in range(min(count, self.length))]
+
+    def since(self, t: float) -> int | None:
+        """A sample a second, the newest at NOW."""
+        return round(NOW - t) if 0 <= NOW - t < self.length else None
+
+
+def disk(name: str, **fields: object) -> Vdev:
+    """A leaf with zero errors."""
+    fields.setdefault("errors", ErrorCounters(0, 0, 0, 0))
+    return Vdev(name, "disk", path=f"/dev/disk/by-id/{name}", **fields)  # type: ignore[arg-type]
+
+
+def group(name: str, kind: str, *children: Vdev, **fields: object) -> Vdev:
+    """An interior vdev."""
+    fields.setdefault("errors", ErrorCounters(0, 0, 0))
+    return Vdev(name, kind, children=children, **fields)  # type: ignore[arg-type]
+
+
+def frame(
+    root: Vdev,
+    *,
+    rates: Mapping[str, IoRates] | None = None,
+    slow: Mapping[str, str] | None = None,
+    missing: Mapping[str, float] | None = None,
+    **fields: object,
+) -> Frame:
+    """A frame over a topology; rates, slow siblings and missing devices by vdev name."""
+    rates, slow, missing = rates or {}, slow or {}, missing or {}
+    rows = tuple(
+        Row(
+            place.key,
+            place.depth,
+            place.vdev,
+            rates.get(place.vdev.name, IoRates()),
+            slow.get(place.vdev.name),
+            missing.get(place.vdev.name),
+        )
+        for place in placed(root)
+    )
+    past = Past({row.key: row.rates for row in rows})
+    empty: dict[str, object] = {
+        "t": NOW,
+        "source": "libzfs",
+        "exact": True,
+        "pool": root.name,
+        "guid": "1027",
+        "state": root.state,
+        "message": None,
+        "action": None,
+        "error_count": 0,
+        "errors": (),
+        "stale_seconds": 0.3,
+        "problem": None,
+        "kstat": "ONLINE",
+        "health": Health("OK", "ok"),
+        "scans": (),
+        "activities": (),
+        "redundancy": (),
+        "rows": rows,
+        "balance": Balance(None, None, None),
+        "series": past,
+        "host": HostLoad(0.1, 2**34, 2**33),
+    }
+    return Frame(**(empty | fields))  # type: ignore[arg-type]
