@@ -202,36 +202,55 @@ def _counter(clock: Callable[[], float]) -> Sink:
 
 def _run(args: argparse.Namespace) -> int:
     from zconsole.rebalance import jobs
+    from zconsole.rebalance.item import StopJobError
 
-    if args.journal is not None and args.journal.exists():
-        record = jobs.adopt(args.journal)
-        _say(f"job {record.job}")
-    else:
-        record = _create(args)
+    try:
+        if args.journal is not None and args.journal.exists():
+            record = _again(args.journal, args.detach)
+        else:
+            record = _create(args)
+    except StopJobError:
+        _say("stopped while counting files: nothing was moved")
+        return ExitCode.OK
     if args.detach:
         jobs.start(record)
         return ExitCode.OK
     return _execute(record, args.json)
 
 
+def _again(journal: Path, detach: bool) -> Record:
+    """Take up a job by its journal; one that never came to its plan counts its files again."""
+    from zconsole.rebalance import jobs
+    from zconsole.rebalance.facts import Reader
+
+    record = jobs.adopt(journal)
+    _say(f"job {record.job}")
+    jobs.forget_order(record)
+    if not detach and not jobs.is_counted(record):
+        _show_plan(jobs.recount(record, Reader()).plan.as_json())
+    return record
+
+
 def _create(args: argparse.Namespace) -> Record:
     """Plan a new job, show the plan, and ask."""
-    from zconsole.rebalance import jobs, store
+    from zconsole.rebalance import jobs
     from zconsole.rebalance.facts import Reader
 
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("no terminal to ask on: pass --yes")
-    created = jobs.create(_settings(args), Reader(), args.journal)
-    _say(f"job {created.record.job}")
-    plan = created.plan.as_json()
+    settings, reader = _settings(args), Reader()
+    created = jobs.create(settings, reader, args.journal, args.yes, lambda r: _say(f"job {r.job}"))
+    _show_plan(created.plan.as_json())
+    if not args.yes and not _agreed():
+        jobs.forget(created.record)
+        raise ZconsoleError("nothing was done")
+    return created.record
+
+
+def _show_plan(plan: Mapping[str, Any]) -> None:
     if plan["refused"]:
         raise ZconsoleError(f"refused: {plan['refused']}")
     _say("\n".join(_plan_lines(plan)))
-    if not args.yes and not _agreed():
-        store.remove(created.record)
-        jobs.delete_journal(created.record.journal)
-        raise ZconsoleError("nothing was done")
-    return created.record
 
 
 def _agreed() -> bool:

@@ -9,31 +9,30 @@ import os
 import sqlite3
 import sys as python
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance import plan, store
+from zconsole.rebalance.counting import WALKING, WalkSink, lazily_durable
 from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.job import Job
+from zconsole.rebalance.item import StopJobError
+from zconsole.rebalance.job import Clocks, Job
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
 from zconsole.rebalance.plan import Plan
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
-from zconsole.rebalance.survey import Ages
 from zconsole.rebalance.syscalls import Sys
-from zconsole.rebalance.walk import Portion
 from zconsole.sources.runner import start_detached
 
 RUNNING = ("running", "paused", "waiting")
 START_SECONDS = 20.0
 START_LOOK = 0.05
-WALKING = "counting files"
-"""What a job says that is still being planned by the process that will run it."""
 STATUS = (
     "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
 )  # fmt: skip
@@ -76,64 +75,76 @@ class Created:
     plan: Plan
 
 
-@dataclass(slots=True)
-class WalkSink:
-    """Writes a walk into a journal."""
-
-    journal: Journal
-    last: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-
-    def __call__(self, portion: Portion, ages: Ages) -> None:
-        """Store a portion, every file with its rank in the order of work."""
-        row = portion.directory
-        if row.number > self.last:
-            self.last = row.number
-            self.journal.add_directory(row)
-        for _, reason in portion.skipped:
-            self.skipped[reason] = self.skipped.get(reason, 0) + 1
-        self.journal.add_files(
-            (
-                row.number, name, status.st_ino, status.st_size, status.st_nlink,
-                _rank(status, ages.addition),
-            )
-            for name, status in portion.files
-        )  # fmt: skip
-
-
-def _rank(status: os.stat_result, addition: float | None) -> int:
-    """Files older than the newest vdev first, then large before small."""
-    newer = addition is not None and status.st_ctime >= addition
-    return (64 if newer else 0) + 63 - status.st_size.bit_length()
-
-
-def create(settings: Settings, reader: Reader, journal_path: Path | None = None) -> Created:
+def create(
+    settings: Settings,
+    reader: Reader,
+    journal_path: Path | None = None,
+    agreed: bool = True,
+    begun: Callable[[Record], None] = lambda record: None,
+    clocks: Clocks | None = None,
+) -> Created:
     """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
 
-    Raises ZconsoleError and what ``plan.places`` and ``plan.make`` raise.
+    ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
+    is going to be asked, so what ends the walk can be resumed. Raises StopJobError when told to
+    stop, ZconsoleError, and what ``plan.places`` and ``plan.make`` raise.
     """
-    system = Sys()
     found = plan.places(settings.dirs, reader)
-    locks = TreeLocks(system, [place.root for place in found])
-    record = store.add(journal_path)
-    lock = store.JobLock(record)
-    made: Plan | None = None
-    try:
-        journal = Journal.create(record.journal)
-        try:
-            made = _walk_into(journal, system, reader, found, settings, record)
-        finally:
-            journal.close()
-    except FileExistsError as error:
-        raise ZconsoleError(f"{record.journal} exists already") from error
-    finally:
-        lock.close()
-        locks.close()
-        if made is None or made.refused:
-            store.remove(record)
-            if made is not None:
-                delete_journal(record.journal)
+    with closing(TreeLocks(Sys(), [place.root for place in found])):
+        record = store.add(journal_path)
+        with closing(store.JobLock(record)):
+            journal = _new_journal(record)
+            journal.set("walking", {"settings": settings.as_json(), "agreed": agreed})
+            kept = False
+            try:
+                begun(record)
+                made = _walk_into(journal, reader, found, settings, record, clocks or Clocks())
+                kept = not made.refused
+            except StopJobError:
+                kept = agreed
+                raise
+            finally:
+                journal.close()
+                if not kept:
+                    forget(record)
     return Created(record, made)
+
+
+def recount(record: Record, reader: Reader) -> Created:
+    """Walk and plan again where a death or an order ended that; the job stays, whatever happens.
+
+    Raises what ``create`` raises.
+    """
+    with closing(store.JobLock(record)), closing(Journal.open(record.journal)) as journal:
+        settings = _walking(journal, alive=False)
+        if settings is None:
+            raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
+        found = plan.places(settings.dirs, reader)
+        with closing(TreeLocks(Sys(), [place.root for place in found])):
+            journal.clear_walk()
+            journal.set("status", {"state": "running", "why": WALKING})
+            made = _walk_into(journal, reader, found, settings, record, Clocks())
+    return Created(record, made)
+
+
+def is_counted(record: Record) -> bool:
+    """Whether the walk into a job's journal was finished."""
+    with closing(Journal.open(record.journal, write=False)) as journal:
+        return journal.get("job") is not None
+
+
+def _new_journal(record: Record) -> Journal:
+    try:
+        return Journal.create(record.journal)
+    except FileExistsError as error:
+        store.remove(record)
+        raise ZconsoleError(f"{record.journal} exists already") from error
+
+
+def forget(record: Record) -> None:
+    """Remove a job that never began, and its journal."""
+    store.remove(record)
+    delete_journal(record.journal)
 
 
 def delete_journal(path: Path) -> None:
@@ -144,23 +155,27 @@ def delete_journal(path: Path) -> None:
 
 def _walk_into(
     journal: Journal,
-    system: Sys,
     reader: Reader,
     found: list[plan.Place],
     settings: Settings,
     record: Record,
+    clocks: Clocks,
 ) -> Plan:
-    sink = WalkSink(journal)
+    sink = WalkSink(journal, clocks)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
-    journal.set("walking", settings.as_json())
-    journal.begin()
-    made = plan.make(system, reader, found, settings.wish, settings.goal, sink)
-    journal.commit()
-    engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
-    journal.finish_walk(split_links="copy" in engines.values())
+    with lazily_durable(journal):
+        made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
+        sink.flush()
+        sink.obey()
+        engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
+        journal.finish_walk(split_links="copy" in engines.values())
+    if made.refused:
+        journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
+        return made
     status = os.statvfs(found[0].root)
     pool = made.pool
     journal.set("walk_skipped", sink.skipped)
+    journal.set("status", {})
     journal.set(
         "job",
         {
@@ -176,6 +191,12 @@ def _walk_into(
     )
     store.make_names_durable(journal.path.parent)
     return made
+
+
+def _walking(journal: Journal, alive: bool) -> Settings | None:
+    """The settings of a job that counts its files, or will when it is resumed."""
+    asked = journal.get("walking") or {}
+    return Settings.from_json(asked["settings"]) if asked.get("agreed", alive) else None
 
 
 def read_job(journal: Journal) -> Job:
@@ -225,17 +246,18 @@ def status(record: Record) -> Status:
         journal = Journal.open(record.journal, write=False)
     except sqlite3.OperationalError as error:
         raise NotFoundError(f"{record.journal}: {error}") from error
-    try:
-        if alive and journal.get("job") is None and (asked := journal.get("walking")):
-            return Status(record, "running", WALKING, Settings.from_json(asked), {}, {})
-        job, data = read_job(journal), journal.get("status") or {}
-        days = tuple(journal.days())
-    finally:
-        journal.close()
-    state, why = data.get("state", "planned"), data.get("why")
-    if state in RUNNING and not alive:
-        state, why = "dead", "its process is gone; resume it"
-    return Status(record, state, why, job.settings, job.engines, data, days)
+    with closing(journal):
+        data = journal.get("status") or {}
+        state, why = data.get("state", "planned"), data.get("why")
+        counting = _walking(journal, alive) if journal.get("job") is None else None
+        if counting is not None and state == "planned":
+            state, why = "running", WALKING
+        if state in RUNNING and not alive:
+            state, why = "dead", "its process is gone; resume it"
+        if counting is not None:
+            return Status(record, state, why, counting, {}, data)
+        job = read_job(journal)
+        return Status(record, state, why, job.settings, job.engines, data, tuple(journal.days()))
 
 
 def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
@@ -246,6 +268,12 @@ def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = 
     if not store.is_alive(record):
         raise ZconsoleError(f"job {record.job} does not run")
     _write_control(record, order, limits)
+
+
+def forget_order(record: Record) -> None:
+    """Let a job that ended run again, whatever order it was given last."""
+    if status(record).state in ("dead", "stopped", "finished"):
+        _write_control(record, "run", None)
 
 
 def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:

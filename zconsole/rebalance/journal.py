@@ -176,6 +176,17 @@ class Journal:
         """Make everything since ``begin`` durable."""
         self._db.execute("COMMIT")
 
+    def wait_for_disk(self, wait: bool) -> None:
+        """Whether a commit is on the disk before it returns; the next that is takes all along."""
+        self._db.execute(f"PRAGMA synchronous = {'FULL' if wait else 'NORMAL'}")
+
+    def clear_walk(self) -> None:
+        """Forget every file and directory, and what became of them."""
+        self.begin()
+        for table in ("files", "dirs", "days"):
+            self._db.execute(f"DELETE FROM {table}")
+        self.commit()
+
     def finish_walk(self, split_links: bool) -> None:
         """Index what was walked and settle hard links.
 

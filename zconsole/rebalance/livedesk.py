@@ -207,12 +207,13 @@ def own_command(program: str) -> str:
 def _begun(journal: Path) -> tuple[str | None, bool]:
     """The job of a journal once it is there, and whether it still counts its files."""
     from zconsole.rebalance import jobs, store
+    from zconsole.rebalance.counting import WALKING
 
     record = store.by_journal(journal)
     if record is None:
         return None, False
     try:
-        return record.job, jobs.status(record).why == jobs.WALKING
+        return record.job, jobs.status(record).why == WALKING
     except ZconsoleError:
         return record.job, True  # its journal has no more than a name yet
 

@@ -74,8 +74,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         clock = self.clocks.monotonic
-        changed = (self.journal.get("control") or {}).get("limits") or {}
-        self._limits = self.job.settings.limits.changed(changed)
+        self._read_control()
         self._directories = Directories(self.sys, self.journal.directory)
         self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
         self.progress.current = self._current_path
@@ -167,14 +166,18 @@ class Runner:
         if self.stop:
             raise StopJobError(self.stop)
         if self.journal.others_wrote():
-            control = self.journal.get("control") or {}
-            self._order = control.get("order", "run")
-            wanted = self.job.settings.limits.changed(control.get("limits") or {})
-            if wanted != self._limits:
-                self._set_limits(wanted)
+            before = self._limits
+            self._read_control()
+            if before != self._limits:
+                self._set_limits(self._limits)
         if self._order == "stop":
             raise StopJobError("stop")
         return "paused" if self._order == "pause" else None
+
+    def _read_control(self) -> None:
+        control = self.journal.get("control") or {}
+        self._order = control.get("order", "run")
+        self._limits = self.job.settings.limits.changed(control.get("limits") or {})
 
     def _adopt_devices(self) -> None:
         """Find the roots again, by filesystem and inode; device numbers may be new."""

@@ -132,7 +132,7 @@ def test_the_keys_that_do_something_follow_the_state():
     assert offered(replace(JOB, state="dead")) == frozenset("r")
     assert offered(replace(JOB, state="finished")) == frozenset("r")
     assert offered(replace(JOB, state="finished", failed={})) == frozenset()
-    assert offered(replace(JOB, files_total=None, why="counting files")) == frozenset()
+    assert offered(replace(JOB, files_total=None, why="counting files")) == frozenset("psltf")
     assert offered(None) == frozenset()
 
 

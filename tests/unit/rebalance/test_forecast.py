@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from zconsole.rebalance import forecast, jobs
+from zconsole.rebalance import forecast
 from zconsole.rebalance.choice import Choice
+from zconsole.rebalance.counting import WalkSink
 from zconsole.rebalance.directories import DirectoryRow
 from zconsole.rebalance.facts import Dataset, Mount, Pool, Reader
 from zconsole.rebalance.journal import Journal
@@ -69,7 +70,9 @@ def test_old_files_go_first_then_large_ones(tmp_path: Path) -> None:
         (b"old-large", status_of(1 << 20, 40)),
     ]
     portion = Portion(DirectoryRow(1, None, b"/tank", 1, 1), -1, files)
-    jobs.WalkSink(journal)(portion, Ages(addition=50))
+    sink = WalkSink(journal)
+    sink(portion, Ages(addition=50))
+    sink.flush()
     journal.finish_walk(split_links=False)
     names = [row.name for _, row in journal.todo((-1, -1, -1), 10)]
     journal.close()

@@ -177,7 +177,7 @@ class JobScreen(Screen[None]):
         job = self.job
         if job is None:
             return "the job is not known"
-        return f"the job is {job.why if counting(job) else job.state}"
+        return f"the job is {job.state}"
 
     async def _deed(self, deed: Coroutine[Any, Any, None]) -> None:
         try:
@@ -197,15 +197,10 @@ class JobScreen(Screen[None]):
 
 def offered(job: JobView | None) -> frozenset[str]:
     """The keys that do something for a job in its present state."""
-    if job is None or counting(job):
+    if job is None:
         return frozenset()
     if job.live:
         steer = "r" if job.state == "paused" else "p"
         return frozenset(steer + "sltf")
     retry = job.state == "finished" and any(job.failed.values())
     return frozenset("r") if retry or job.state != "finished" else frozenset()
-
-
-def counting(job: JobView) -> bool:
-    """Whether it still counts its files, and takes no orders yet."""
-    return job.live and job.files_total is None
