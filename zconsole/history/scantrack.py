@@ -17,6 +17,7 @@ STALL_SECONDS = 60.0
 FROM_START = 30.0
 """A scan first seen this soon after its start was watched from its start."""
 STAGE_SECONDS = 3.0
+"""How far back to look for what moved: at least to the sample before."""
 ENDED_SHARE = 0.98
 MAX_NOTES = 8
 
@@ -133,7 +134,8 @@ class ScanTrack:
         points = self.course.points
         if scan.stage != "scanning" or not live or len(points) < 2:
             return scan.stage
-        old = next((p for p in points if p.x >= points[-1].x - STAGE_SECONDS), points[0])
+        least = points[-1].x - STAGE_SECONDS
+        old = next((p for p in points[:-1] if p.x >= least), points[-2])
         issued, scanned = points[-1].issued - old.issued, points[-1].scanned - old.scanned
         return "issuing" if issued > 0 and scanned <= 0 else scan.stage
 

@@ -23,7 +23,7 @@ class LimitBook:
     def __init__(self) -> None:
         self.verdict: Verdict | None = None
         self.ceiling: Ceiling | None = None
-        self._began: float | None = None
+        self._first: Sample | None = None
         self._judging: Judging | None = None
 
     def push(
@@ -36,16 +36,16 @@ class LimitBook:
         """Take in a sample whose rates and scans are known."""
         view = next((v for v in views if v.scan.state == "running"), None)
         if view is None:
-            self.verdict = self.ceiling = self._began = None
-        elif self._began is None:
-            self.verdict, self._began = TOO_LITTLE, sample.clock
+            self.verdict = self.ceiling = self._first = None
+        elif self._first is None:
+            self.verdict, self._first = TOO_LITTLE, sample
         else:
-            judging = self._judging = self._judging or _judging(view, self._began)
+            judging = self._judging = self._judging or _judging(self._first, view)
             judging.push(sample, tree, rates, view)
             self.verdict, self.ceiling = judging.verdict, judging.ceiling
 
 
-def _judging(view: ScanView, since: float) -> Judging:
+def _judging(first: Sample, view: ScanView) -> Judging:
     from zconsole.limits.judging import Judging
 
-    return Judging(view.scan.key, since)
+    return Judging(first, view.scan.key)

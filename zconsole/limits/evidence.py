@@ -8,6 +8,7 @@ from statistics import median
 
 from zconsole.frame import ScanView
 from zconsole.limits.past import LeafPast, Load
+from zconsole.limits.turns import Turns, queued
 from zconsole.model import IoRates, Sample, Scan, Vdev
 from zconsole.topology import Placed
 
@@ -97,8 +98,8 @@ class Evidence:
     memory: int | None = None
     seconds: float = 0.0
     """How long it was watched."""
-    turns: int = 0
-    """How often walking and issuing took turns while watched."""
+    turns: Turns = field(default_factory=Turns)
+    """How walking and issuing took turns."""
     walked: float | None = None
     """Share of the metadata that has been walked, 0…1."""
     sorted_share: float | None = None
@@ -161,11 +162,11 @@ def evidence_of(
     disks: tuple[Disk, ...],
     tree: Mapping[str, Placed],
     seconds: float,
-    turns: int,
+    turns: Turns,
     sorted_share: float | None,
     load: Load,
 ) -> Evidence:
-    """Everything together; ``seconds`` watched, ``turns`` between walking and issuing."""
+    """Everything together; ``seconds`` watched."""
     scan = view.scan
     total, walked = scan.total_bytes, scan.scanned_bytes
     one_stage = not scan.two_stage
@@ -193,11 +194,11 @@ def sorted_share(scan: Scan) -> float | None:
     counts = (scan.total_bytes, scan.scanned_bytes, scan.issued_bytes)
     if None in counts or not scan.two_stage:
         return None
-    total, scanned, issued = (float(n or 0) for n in counts)
-    queued = max(0.0, scanned - (scan.skipped_bytes or 0) - issued)
+    total, scanned = float(scan.total_bytes or 0), float(scan.scanned_bytes or 0)
+    waiting = queued(scan)
     needed = max(0.0, 1.0 - (scan.skipped_bytes or 0) / scanned) if scanned else 1.0
-    left = queued + max(0.0, total - scanned) * needed
-    return queued / left if left > 0 else None
+    left = waiting + max(0.0, total - scanned) * needed
+    return waiting / left if left > 0 else None
 
 
 def release(version: str | None) -> tuple[int, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from zconsole.frame import ScanView
 from zconsole.limits.ceiling import ceiling_of
-from zconsole.limits.evidence import Disk, disks_of, evidence_of, sorted_share
+from zconsole.limits.evidence import Disk, Evidence, disks_of, evidence_of, sorted_share
 from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.limits.past import LeafPast, LoadPast
+from zconsole.limits.turns import TurnsPast
 from zconsole.limits.verdict import judge
 from zconsole.model import IoRates, Sample
 from zconsole.topology import Placed
@@ -16,6 +18,8 @@ from zconsole.topology import Placed
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
 """Leaves up to which every sample is looked at."""
+DEVICES = ("new-disk", "slow-disk", "smr", "foreground", "bus", "disks")
+"""Causes that more memory does not help."""
 SELDOM = 20.0
 """Seconds between looks at larger pools."""
 
@@ -23,17 +27,19 @@ SELDOM = 20.0
 class Judging:
     """Fed with every sample while a scan runs; remembers its disks from one scan to the next."""
 
-    def __init__(self, scan: ScanKey, since: float) -> None:
-        """``since``: the clock when this scan was first seen."""
+    def __init__(self, first: Sample, scan: ScanKey) -> None:
+        """``first``: the sample in which this scan was first seen."""
         self.verdict: Verdict | None = None
         self.ceiling: Ceiling | None = None
         self._past: dict[str, LeafPast] = {}
         self._load = LoadPast()
-        self._scan, self._since = scan, since
+        self._scan, self._since = scan, first.clock
         self._looked = float("-inf")
-        self._issuing: bool | None = None
-        self._turns = 0
+        self._turns = TurnsPast()
         self._sorted: float | None = None
+        self._issued_for: Verdict | None = None
+        for seen in (each for each in first.pool.scans if each.key == scan and first.exact):
+            self._turns.add(first.clock, seen)
 
     def push(
         self,
@@ -45,7 +51,7 @@ class Judging:
         """Take in a sample whose rates are known, with its running scan."""
         if view.scan.key != self._scan:
             self._begin(view, sample.clock)
-        self._count_turns(view)
+        self._take_turns(sample, view)
         if len(tree) > FEW and sample.clock - self._looked < SELDOM:
             return
         self._looked = sample.clock
@@ -54,16 +60,16 @@ class Judging:
 
     def _begin(self, view: ScanView, clock: float) -> None:
         self._scan, self._since = view.scan.key, clock
-        self._issuing, self._turns, self._sorted = None, 0, None
+        self._turns, self._sorted, self._issued_for = TurnsPast(), None, None
         for past in self._past.values():
             past.begin()
 
-    def _count_turns(self, view: ScanView) -> None:
-        issuing = view.stage == "issuing"
-        if self._issuing is not None and issuing != self._issuing:
-            self._turns += 1
+    def _take_turns(self, sample: Sample, view: ScanView) -> None:
+        before = self._turns.stage
+        if sample.exact:
+            self._turns.add(sample.clock, view.scan)
+        if self._turns.stage != before:
             self._sorted = None
-        self._issuing = issuing
         now = sorted_share(view.scan)
         self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
 
@@ -90,8 +96,21 @@ class Judging:
         disks: tuple[Disk, ...],
     ) -> None:
         watched = sample.clock - self._since
-        load = self._load.load()
-        seen = evidence_of(sample, view, disks, tree, watched, self._turns, self._sorted, load)
-        self.verdict = judge(seen)
+        load, turns = self._load.load(), self._turns.turns()
+        if self._turns.stage is not None:
+            view = view._replace(stage=self._turns.stage)
+        seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
+        self.verdict = self._steady(seen, judge(seen))
         shared = self.verdict is not None and self.verdict.cause == "bus"
         self.ceiling = ceiling_of(seen, load.most if shared else None)
+
+    def _steady(self, seen: Evidence, found: Verdict | None) -> Verdict | None:
+        """What limits the issuing counts while metadata is walked between two turns of it."""
+        if not seen.turns.limited or found is None:
+            return found
+        if seen.stage == "issuing":
+            self._issued_for = found
+        elif self._issued_for is not None and self._issued_for.cause in DEVICES:
+            text = f"{self._issued_for.text}, when it issues; it walks metadata in between"
+            return replace(self._issued_for, text=text)
+        return found

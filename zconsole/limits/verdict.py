@@ -45,8 +45,6 @@ STREAM = 150e6
 """Bytes/s a rotating disk streams, where it was not seen to."""
 ENOUGH_SORTED = 0.5
 """Share of what is left to issue that must be in memory for the order to be nearly the best."""
-TURNS = 3
-"""How often the stages must have taken turns while watched to blame memory in either of them."""
 ANSWERS = 0.5
 """Requests a second below which a busy disk counts as stuck."""
 EVEN = 1.35
@@ -101,8 +99,8 @@ def _metadata(seen: Evidence) -> Verdict | None:
     if seen.stage != "scanning" or seen.scan.function == "rebuild" or not seen.scan.two_stage:
         return None
     walked = seen.walked or 0.0
-    if seen.turns >= TURNS:
-        return _remembered(seen, f"took turns {seen.turns} times", 0.8)
+    if seen.turns.limited:
+        return _remembered(seen, "take turns", 0.8)
     text = f"walking metadata, {walked:.0%} done: small reads first, sorted ones follow"
     return Verdict("metadata", text, {"walked": walked}, 0.9, advice.METADATA)
 
@@ -222,8 +220,8 @@ def _memory(seen: Evidence) -> Verdict | None:
     idle = middle(d.busy for d in seen.sources) < IDLE
     if seen.sorted_share > ENOUGH_SORTED or idle or not _seeks(seen):
         return None
-    if seen.turns > 1:
-        return _remembered(seen, f"took turns {seen.turns} times", 0.9)
+    if seen.turns.limited:
+        return _remembered(seen, "take turns", 0.9)
     return _remembered(seen, "take turns: it issues already", 0.7)
 
 
@@ -232,7 +230,8 @@ def _remembered(seen: Evidence, how: str, sure: float) -> Verdict:
     walked = seen.walked or 0.0
     text = f"scan memory: walking and issuing {how}, with {walked:.0%} of the metadata walked, so "
     text += "only part can be sorted at a time"
-    figures = {"walked": walked, "turns": float(seen.turns)}
+    figures = {"walked": walked, "turns": float(seen.turns.count)}
+    figures["issuing"] = seen.turns.issuing
     if seen.sorted_share is not None:
         figures["sorted"] = seen.sorted_share
     if seen.memory:

@@ -180,9 +180,9 @@ def _walk_rate(pool: PoolState, scan: Scan) -> float:
     """Data bytes/s that reading metadata leads through; adds those reads to the leaves."""
     special = [top for top in pool.data_tops() if top.vclass == "special"]
     leaves = [leaf for top in special or pool.normal_tops() for leaf in top.sources()]
-    active = pool.tunables["zfs_vdev_async_read_max_active"]
+    active = pool.tunables["zfs_vdev_scrub_max_active"]
     prefetch = 0.3 if pool.tunables["zfs_no_scrub_prefetch"] else 1.0
-    parts = [Part(leaf, 1.0, "async_r", False, 16384.0, 16384.0, active) for leaf in leaves]
+    parts = [Part(leaf, 1.0, "scrub", False, 16384.0, 16384.0, active) for leaf in leaves]
     rate = 0.0
     for part in parts:
         capacity = part.capacity() * 0.7 * prefetch

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.limits.watching import watched
 from zconsole.limits.evidence import Disk, Evidence
 from zconsole.limits.past import LeafPast, Load
+from zconsole.limits.turns import Turns
 from zconsole.limits.verdict import judge
 from zconsole.model import IoRates, Scan
 from zconsole.session import Session
@@ -120,11 +121,11 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
         0.0,
         disks=crowded_disks(),
         seconds=60.0,
-        turns=4,
+        turns=Turns(4),
         walked=0.4,
     )
     assert judge(walking).cause == "memory"
-    assert judge(replace(walking, turns=1)).cause == "metadata"
+    assert judge(replace(walking, turns=Turns(1))).cause == "metadata"
 
 
 @pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])

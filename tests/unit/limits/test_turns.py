@@ -1,0 +1,103 @@
+"""Walking and issuing by turns: what is seen of it in the counters of a scan."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from zconsole.limits.turns import TurnsPast
+from zconsole.model import Scan
+from zconsole.session import Session
+from zconsole.sim.source import World
+
+MIB = 1 << 20
+TOTAL = 100_000 * MIB
+
+
+def turns_of(points, interval=1.0, **fields):
+    """The turns after these (walked, issued) MiB, and the stage at the end."""
+    past = TurnsPast()
+    for n, (walked, issued) in enumerate(points):
+        past.add(n * interval, counters(walked, issued, **fields))
+    return past.turns(), past.stage
+
+
+def counters(walked, issued, skipped=0, stage="scanning", function="scrub"):
+    return Scan(
+        function,
+        "running",
+        stage=stage,
+        total_bytes=TOTAL,
+        scanned_bytes=walked * MIB,
+        issued_bytes=issued * MIB,
+        skipped_bytes=skipped,
+    )
+
+
+WALKED = [(n * 100, 0) for n in range(10)]
+ISSUED = [(900, n * 20) for n in range(1, 10)]
+
+
+def test_a_walk_alone_has_no_turns():
+    turns, stage = turns_of(WALKED)
+    assert (turns.count, turns.limited, turns.issuing, stage) == (0, False, 0.0, "scanning")
+
+
+def test_issuing_before_the_walk_is_over_is_a_turn():
+    turns, stage = turns_of(WALKED + ISSUED)
+    assert (turns.count, turns.limited, stage) == (1, False, "issuing")
+    assert turns.issuing == pytest.approx(0.5, abs=0.03)
+
+
+def test_walking_again_with_much_still_queued_is_a_limit():
+    turns, stage = turns_of([*WALKED, *ISSUED, (1000, 180)])
+    assert (turns.limited, stage) == (True, "scanning")
+
+
+def test_walking_again_after_everything_was_issued_may_be_a_checkpoint():
+    turns, _ = turns_of([*WALKED, *ISSUED, (900, 890), (1000, 890)])
+    assert not turns.limited
+
+
+def test_samples_that_see_both_at_every_look_are_turns_too():
+    points = [(500 + n * 100, n * 90) for n in range(10)]
+    assert turns_of(points, interval=15.0)[0].limited
+
+
+@pytest.mark.parametrize(
+    ("points", "fields"),
+    [
+        ([(n * 100, n * 100) for n in range(10)], {}),
+        ([(500 + n * 100, n * 2) for n in range(10)], {}),
+        ([(500 + n * 100, n * 90) for n in range(10)], {"skipped": None, "function": "resilver"}),
+    ],
+    ids=["nothing is sorted", "gang blocks", "skipped blocks counted as issued"],
+)
+def test_issuing_along_with_the_walk_is_none(points, fields):
+    assert not turns_of(points, **fields)[0].limited
+
+
+def test_turns_long_ago_do_not_count():
+    turns, _ = turns_of([(n, 0) if n % 2 else (n - 1, 5) for n in range(4)], interval=5000.0)
+    assert turns.count <= 1
+
+
+def test_a_walk_that_is_over_has_no_stage_of_its_own():
+    past = TurnsPast()
+    past.add(0.0, counters(10, 0))
+    past.add(1.0, counters(20, 0))
+    past.add(2.0, counters(30, 0, stage="issuing"))
+    assert past.stage is None
+
+
+@pytest.mark.parametrize("interval", [1.0, 5.0, 15.0])
+@pytest.mark.parametrize("source", ["demo", "replay"])
+def test_the_verdict_stays_while_the_stages_change(interval, source):
+    world, session, found = World("memory-limited", 3), Session(), []
+    for n in range(int(1500 / interval)):
+        world.advance(n * interval)
+        raws = [{**raw, "source": source} for raw in world.raws()]
+        found.append(session.advance(raws)[0].limit)
+    named = Counter(limit.cause for limit in found if limit.figures)
+    assert set(named) == {"memory"}

@@ -1,0 +1,107 @@
+"""Walking metadata and issuing by turns, as a scan does whose queues fill the memory it may use."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from zconsole.model import Scan
+
+WINDOW = 3600.0
+"""Seconds that are looked back on. Queues are emptied once in two hours whatever memory there is
+(zfs_scan_checkpoint_intval), which an hour shows no more than once."""
+TURNS = 3
+"""Changes from one to the other within the window that only a limit explains."""
+LEFT = 0.25
+"""Share of what was sorted that is left when a limit ends a turn of issuing; a checkpoint leaves
+nothing."""
+MIXED = 0.1
+"""Bytes issued for each walked from which a sample counts as having seen both: gang blocks are
+issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """How walking and issuing took turns of late."""
+
+    count: int = 0
+    """Changes within the window."""
+    returned: bool = False
+    """Whether walking went on while much of what was sorted was still to be issued."""
+    issuing: float = 0.0
+    """Share of the window's time in which only issuing moved."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether that speaks for a limit on what may be sorted at once."""
+        return self.count >= TURNS or self.returned
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    clock: float
+    seconds: float
+    changes: int
+    issuing: bool
+
+
+class TurnsPast:
+    """Fed with the counters of one scan; forgets what is older than the window."""
+
+    def __init__(self) -> None:
+        self.stage: str | None = None
+        """scanning or issuing, whichever moved last; None before anything did, and once all
+        metadata has been walked."""
+        self._last: tuple[float, Scan] | None = None
+        self._steps: deque[_Step] = deque()
+        self._peak = 0.0
+        self._returned = False
+
+    def add(self, clock: float, scan: Scan) -> None:
+        """Take in one sample; one without exact counters tells nothing."""
+        last, self._last = self._last, (clock, scan)
+        if scan.stage != "scanning" or not scan.two_stage:
+            self.stage = None
+            return
+        if last is not None and last[1].stage == "scanning":
+            self._step(clock, clock - last[0], last[1], scan)
+        self._peak = max(self._peak, queued(scan))
+
+    def turns(self) -> Turns:
+        """As evidence."""
+        total = sum(step.seconds for step in self._steps)
+        issuing = sum(step.seconds for step in self._steps if step.issuing)
+        changes = sum(step.changes for step in self._steps)
+        return Turns(changes, self._returned, issuing / total if total else 0.0)
+
+    def _step(self, clock: float, seconds: float, old: Scan, new: Scan) -> None:
+        walked = (new.scanned_bytes or 0) - (old.scanned_bytes or 0)
+        issued = (new.issued_bytes or 0) - (old.issued_bytes or 0)
+        if walked <= 0 and issued <= 0:
+            return
+        stage = "scanning" if walked > 0 else "issuing"
+        changed = self.stage is not None and stage != self.stage
+        both = stage == self.stage and _both(new, walked, issued)
+        self._steps.append(_Step(clock, seconds, 2 if both else int(changed), stage == "issuing"))
+        while self._steps[0].clock < clock - WINDOW:
+            self._steps.popleft()
+        if changed and stage == "scanning":
+            self._returned = self._returned or queued(old) > LEFT * self._peak
+            self._peak = 0.0
+        self.stage = stage
+
+
+def queued(scan: Scan) -> float:
+    """Bytes walked that are still to be issued."""
+    done = (scan.skipped_bytes or 0) + (scan.issued_bytes or 0)
+    return float(max(0, (scan.scanned_bytes or 0) - done))
+
+
+def _both(scan: Scan, walked: int, issued: int) -> bool:
+    """Whether one sample saw walking and then issuing, or the other way round.
+
+    Before 2.2 a resilver counts what it skips as issued while it walks; with zfs_scan_legacy
+    nothing is kept to be sorted.
+    """
+    apart = scan.skipped_bytes is not None or scan.function == "scrub"
+    return apart and walked > 0 and issued > MIXED * walked and queued(scan) > issued
