@@ -289,15 +289,25 @@ def _status(args: argparse.Namespace) -> int:
 
     found = [jobs.status(store.find(args.job))] if args.job else jobs.listed()
     for status in found:
-        _show_status(status, args.json)
+        if args.json:
+            _print_json({**status.as_json(), **jobs.left_out(status.record)})
+        else:
+            _show_status(status)
+        if args.job and not args.json:
+            _show_left_out(jobs.left_out(status.record))
     return ExitCode.OK
 
 
-def _show_status(status: Status, as_json: bool) -> None:
+def _show_left_out(left: Mapping[str, Any]) -> None:
+    for outcome in ("failed", "skipped"):
+        for reason, count in left[outcome].items():
+            print(f"  {outcome}: {count} ({clean(reason)})")
+    for file in left["left_out"]:
+        print(f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}")
+
+
+def _show_status(status: Status) -> None:
     data = status.as_json()
-    if as_json:
-        _print_json(data)
-        return
     done, total = size(data["bytes_done"]), size(data["bytes_total"])
     why = f" ({data['why']})" if data["why"] else ""
     dirs = clean(" ".join(data["dirs"]))

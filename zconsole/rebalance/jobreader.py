@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance import jobs, store
+from zconsole.rebalance import jobs, leftout, store
 from zconsole.rebalance.desk import JobView
 from zconsole.rebalance.jobs import Status
-from zconsole.rebalance.journal import Journal, State
+from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.store import Record
 
@@ -19,7 +18,6 @@ RECOUNT = 5.0
 """Seconds between two counts of reasons, which look at every file of a running job."""
 
 Stamp = tuple[bool, tuple[int, ...]]
-Reasons = tuple[Mapping[str, int], Mapping[str, int]]
 
 
 @dataclass(slots=True)
@@ -67,7 +65,7 @@ class JobReader:
             stale = before is None or not stamp[0] or now - before.counted >= RECOUNT
             view = _shown(status, journal)
             if stale or before is None:
-                skipped, failed = _reasons(journal)
+                skipped, failed = leftout.skipped(journal), leftout.failed(journal)
                 counted = now
             else:
                 skipped, failed, counted = before.view.skipped, before.view.failed, before.counted
@@ -106,14 +104,6 @@ def _shown(status: Status, journal: Journal) -> JobView:
         days=status.days,
         notes=tuple(data.get("notes") or ()),
     )
-
-
-def _reasons(journal: Journal) -> Reasons:
-    """Skipped and failed files by reason, those the walk left out included."""
-    skipped: dict[str, Any] = dict(journal.get("walk_skipped") or {})
-    for reason, files in journal.reasons(State.SKIPPED).items():
-        skipped[reason] = skipped.get(reason, 0) + files
-    return skipped, journal.reasons(State.FAILED)
 
 
 def pool_of(key: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
-from zconsole.rebalance import plan, store
+from zconsole.rebalance import leftout, plan, store
 from zconsole.rebalance.counting import WALKING, WalkSink, lazily_durable
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
@@ -196,7 +196,9 @@ def _walk_into(
 def _walking(journal: Journal, alive: bool) -> Settings | None:
     """The settings of a job that counts its files, or will when it is resumed."""
     asked = journal.get("walking") or {}
-    return Settings.from_json(asked["settings"]) if asked.get("agreed", alive) else None
+    if not asked or not (asked["agreed"] or alive):
+        return None
+    return Settings.from_json(asked["settings"])
 
 
 def read_job(journal: Journal) -> Job:
@@ -268,6 +270,12 @@ def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = 
     if not store.is_alive(record):
         raise ZconsoleError(f"job {record.job} does not run")
     _write_control(record, order, limits)
+
+
+def left_out(record: Record) -> dict[str, Any]:
+    """What a job skipped and failed to move; see ``leftout.as_json``."""
+    with closing(Journal.open(record.journal, write=False)) as journal:
+        return leftout.as_json(journal)
 
 
 def forget_order(record: Record) -> None:

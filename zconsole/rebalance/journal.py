@@ -343,6 +343,15 @@ class Journal:
         sql = "SELECT reason, count(*) FROM files WHERE state = ? GROUP BY reason"
         return {reason or "": n for reason, n in self._db.execute(sql, (int(state),))}
 
+    def left_out(self, most: int) -> list[tuple[int, bytes, State, str | None]]:
+        """Directory, name, state and reason of failed files, then of skipped ones."""
+        sql = "SELECT dir, name, state, reason FROM files WHERE state = ? ORDER BY id LIMIT ?"
+        rows: list[tuple[int, bytes, State, str | None]] = []
+        for state in (State.FAILED, State.SKIPPED):
+            found = self._db.execute(sql, (int(state), most - len(rows)))
+            rows += [(number, name, state, reason) for number, name, _, reason in found]
+        return rows
+
     def _data_version(self) -> int:
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance import effect, gating
+from zconsole.rebalance import effect, gating, leftout
 from zconsole.rebalance.admission import Policy
 from zconsole.rebalance.copying import Alarm, Engine
 from zconsole.rebalance.directories import Directories, open_path
@@ -361,9 +361,7 @@ class Runner:
 
     def _summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         counts = self.journal.counts()
-        skipped = dict(self.journal.get("walk_skipped") or {})
-        for reason, files in self.journal.reasons(State.SKIPPED).items():
-            skipped[reason] = skipped.get(reason, 0) + files
+        skipped = leftout.skipped(self.journal)
         watching = self._around.effect
         after = watching.look(force=True) if watching else ()
         return {

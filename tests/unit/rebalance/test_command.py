@@ -137,6 +137,25 @@ def test_a_journal_resumes(shell: Shell, tree: Path) -> None:
     assert json.loads(again.stdout)["summary"]["files_moved"] == 4
 
 
+def test_the_status_tells_what_was_left_out_and_why(shell: Shell, tree: Path) -> None:
+    (tree / "link").symlink_to("f0")
+    outside = shell.area / "outside"
+    outside.hardlink_to(tree / "f1")
+    with (tree / "f2").open("ab"):
+        shell("run", tree, "--allow-non-zfs", "--yes")
+    status = shell.status()
+    reasons = {"symbolic link": 1, "hard links outside the set": 1, "open for writing": 1}
+    assert status["skipped"] == reasons
+    assert status["failed"] == {}
+    assert {file["path"]: (file["outcome"], file["reason"]) for file in status["left_out"]} == {
+        f"{tree}/f1": ("skipped", "hard links outside the set"),
+        f"{tree}/f2": ("skipped", "open for writing"),
+    }
+    said = shell("status", status["job"]).stdout
+    assert "  skipped: 1 (open for writing)" in said
+    assert f"{tree}/f2: open for writing" in said
+
+
 def test_a_journal_that_is_none(shell: Shell, tree: Path) -> None:
     (shell.area / "junk").write_text("junk, and more of it than a header would need\n" * 40)
     done = shell("run", tree, "--yes", "--journal", shell.area / "junk")
