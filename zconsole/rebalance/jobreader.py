@@ -66,12 +66,12 @@ class JobReader:
             view = _shown(status, journal)
             if stale or before is None:
                 skipped, failed = leftout.skipped(journal), leftout.failed(journal)
-                counted = now
+                view, counted = replace(view, skipped=skipped, failed=failed), now
             else:
-                skipped, failed, counted = before.view.skipped, before.view.failed, before.counted
+                known, counted = before.view, before.counted
+                view = replace(view, skipped=known.skipped, failed=known.failed)
         finally:
             journal.close()
-        view = replace(view, skipped=skipped, failed=failed)
         return _Known(stamp, frozenset(map(pool_of, keys.values())), view, counted)
 
 

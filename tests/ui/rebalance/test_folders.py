@@ -7,7 +7,7 @@ from zconsole.ui.draw import plain
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.look import Look
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
-from zconsole.ui.rebalance.folderscreen import folder_lines
+from zconsole.ui.rebalance.folderscreen import folder_head, folder_lines
 
 
 def made() -> Folders:
@@ -100,3 +100,17 @@ def test_lines_keep_to_the_width_and_to_ascii():
             assert all(len(line) <= width for line in lines), lines
             assert not any("\x1b" in line for line in lines)
             assert look.glyphs is UNICODE or all(line.isascii() for line in lines)
+
+
+def test_the_head_names_the_columns_where_they_are():
+    folders = made()
+    folders.take(Measured("/tank/a", 3 << 40, 12_000))
+    for width in (54, 60, 80, 200):
+        for look in (Look(UNICODE), Look(ASCII)):
+            head = plain(folder_head(look, width))
+            line = plain(folder_lines(folders.rows(0.0), look, width)[1])
+            assert len(head) <= width
+            assert head.index("size") + 4 == line.index("T") + 1
+            assert head.index("files") + 5 == line.index("K") + 1
+            assert head.index("directory") == line.index("a", line.index("K")) - 2
+            assert ("share" in head) == (width >= 70)

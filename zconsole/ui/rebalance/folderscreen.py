@@ -64,6 +64,7 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
 
     def compose(self) -> ComposeResult:
         """The tree, and what is marked."""
+        yield LinesView(id="head")
         yield PickView(0, no_preview)
         yield LinesView(id="hint")
 
@@ -115,8 +116,9 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
             self.view.cursor = paths.index(here) if here in paths else 0
         width = self.app.size.width
         pool = self._look.text(self._pool)
-        title = f" REBALANCE {pool}: which directories?"
-        self.view.show(folder_lines(self._rows, self._look, width), (Span(title, "title"),))
+        title: Line = (Span(f" REBALANCE {pool}: which directories?", "focus"),)
+        self.query_one("#head", LinesView).show((title, folder_head(self._look, width)))
+        self.view.show(folder_lines(self._rows, self._look, width))
         self.query_one("#hint", LinesView).show((self._hint(),))
 
     def _hint(self) -> Line:
@@ -171,6 +173,13 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
     def action_leave_tree(self) -> None:
         """None of them."""
         self.dismiss(None)
+
+
+def folder_head(look: Look, width: int) -> Line:
+    """What the columns of ``folder_lines`` are."""
+    share = f"{fit('share', _BAR)} " if width >= _BARS_FROM else ""
+    size, files = fit("size", look.number + 1, right=True), fit("files", 5, right=True)
+    return (Span(f"     {size} {files} {share}  directory", "dim"),)
 
 
 def folder_lines(rows: Sequence[FolderRow], look: Look, width: int) -> tuple[Line, ...]:
