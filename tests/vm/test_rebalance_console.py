@@ -64,39 +64,13 @@ def test_a_rebalance_is_played_by_keys_through_a_lost_connection(lopsided: Machi
     assert began[0] > 0.85
     assert began[1] < 0.02
     console = Terminal(vm)
-    console.open("tank")
-    console.wait("B Rebalance")
-    choose(console)
-    plan(vm, console)
-    console.press("Tab", "Enter")
-    console.wait("running +[0-9]")
-    console.wait("now +/tank/films/")
-
+    begin(vm, console)
     console.end()
-    moved = jobs(vm)[0]["bytes_done"]
-    time.sleep(8)
-    (job,) = jobs(vm)
-    assert job["state"] == "running"
-    assert job["bytes_done"] > moved
-
-    console.open("tank")
-    screen = console.wait("rebalance running")
-    assert "REBALANCE" in screen.splitlines()[0]
-    console.press("B")
-    console.wait(f"{job['job']} +running")
-    console.press("Enter")
-    console.wait("now +/tank/films/")
-    console.press("p")
-    console.wait("^ paused")
-    assert jobs(vm)[0]["state"] == "paused"
-    console.press("r")
-    console.wait("^ running")
-    console.press("l")
-    console.wait("RATE LIMIT")
-    console.press("n", "o", "n", "e", "Enter")
-    console.wait("^ finished", seconds=300)
+    job = goes_on_alone(vm)
+    attach(console, job)
+    steer(vm, console)
+    finish(console)
     console.end()
-
     (job,) = jobs(vm)
     assert job["state"] == "finished"
     assert job["files_done"] == job["files_total"]
@@ -105,6 +79,55 @@ def test_a_rebalance_is_played_by_keys_through_a_lost_connection(lopsided: Machi
     assert ended[0] - ended[1] < 0.5
     assert digest(vm) == before
     assert vm.run("find /tank -name '.zc-*'").stdout == ""
+
+
+def begin(vm: Machine, console: Terminal) -> None:
+    """From the main screen to a job at work."""
+    console.open("tank")
+    console.wait("B Rebalance")
+    choose(console)
+    plan(vm, console)
+    console.press("Tab", "Enter")
+    console.wait("running +[0-9]")
+    console.wait("now +/tank/films/")
+
+
+def goes_on_alone(vm: Machine) -> dict[str, Any]:
+    """The job, which moves files without a console."""
+    moved = jobs(vm)[0]["bytes_done"]
+    time.sleep(8)
+    (job,) = jobs(vm)
+    assert job["state"] == "running"
+    assert job["bytes_done"] > moved
+    return job
+
+
+def attach(console: Terminal, job: dict[str, Any]) -> None:
+    """Find the job again, in a new console."""
+    console.open("tank")
+    screen = console.wait("rebalance running")
+    assert "REBALANCE" in screen.splitlines()[0]
+    console.press("B")
+    console.wait(f"{job['job']} +running")
+    console.press("Enter")
+    console.wait("now +/tank/films/")
+
+
+def steer(vm: Machine, console: Terminal) -> None:
+    """Pause it, and let it go on."""
+    console.press("p")
+    console.wait("^ paused")
+    assert jobs(vm)[0]["state"] == "paused"
+    console.press("r")
+    console.wait("^ running")
+
+
+def finish(console: Terminal) -> None:
+    """Take the rate limit off, and see the job through."""
+    console.press("l")
+    console.wait("RATE LIMIT")
+    console.press("n", "o", "n", "e", "Enter")
+    console.wait("^ finished", seconds=300)
 
 
 def choose(console: Terminal) -> None:
@@ -137,12 +160,7 @@ def test_a_job_that_a_power_cut_ended_is_offered_again(lopsided: Machine) -> Non
     vm = lopsided
     before = digest(vm)
     console = Terminal(vm)
-    console.open("tank")
-    console.wait("B Rebalance")
-    choose(console)
-    plan(vm, console)
-    console.press("Tab", "Enter")
-    console.wait("now +/tank/films/")
+    begin(vm, console)
     vm.run("sync")
     vm.reboot()
     vm.run("zpool import -a; zfs mount -a", check=False)
@@ -154,8 +172,5 @@ def test_a_job_that_a_power_cut_ended_is_offered_again(lopsided: Machine) -> Non
     console.wait("r resume")
     console.press("r")
     console.wait("^ running")
-    console.press("l")
-    console.wait("RATE LIMIT")
-    console.press("n", "o", "n", "e", "Enter")
-    console.wait("^ finished", seconds=300)
+    finish(console)
     assert digest(vm) == before
