@@ -14,7 +14,7 @@ FRESH = 0.25
 WRITES_KEPT = 24
 KEEP_EVERY = 5.0
 """Seconds between two remembered write rates: about a transaction group."""
-SURE_BUSY = 0.2
+SURE_BUSY = 0.1
 TOTALS_KEPT = 8
 LARGE = 128 * 1024.0
 """Bytes a request from which busy time says how fast a disk could stream."""
@@ -38,7 +38,7 @@ class LeafPast:
     pending: dict[str, float] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
     best_read: float = 0.0
-    """The fastest it was seen to read, or would have at its then busy share."""
+    """The fastest it was seen to read, or would have at its then busy share; 0 while it idled."""
     best_write: float = 0.0
     seen_read: float = 0.0
     """The fastest it was seen to read for two samples in a row, in this scan or before it."""
@@ -107,9 +107,12 @@ def _mixed(old: float, new: float, weight: float) -> float:
 
 
 def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
-    """What a disk could stream: its rate by its busy share, for large requests of one direction."""
-    if not rate or not ops:
+    """What a disk could stream: its rate by its busy share, for large requests of one direction.
+
+    What a disk does that idles most of the time says nothing of what it could.
+    """
+    if not rate or not ops or (rates.busy is not None and rates.busy < SURE_BUSY):
         return 0.0
     both = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
-    usable = rates.busy is not None and rates.busy >= SURE_BUSY and ops > 0.9 * both
+    usable = rates.busy is not None and ops > 0.9 * both
     return rate / rates.busy if usable and rate / ops >= LARGE and rates.busy else rate

@@ -225,19 +225,22 @@ def _trend(view: ScanView, ink: _Ink) -> list[Line]:
 def _limit(ink: _Ink) -> list[Line]:
     """What the running scan waits for, how fast it could go, and what could be done.
 
-    Advice is never cut short: without room for all of it, it is left out.
+    Advice is never cut short: without room for all of it, it is left out. How fast it could go
+    takes a line of its own only where there is no advice.
     """
     limit, ceiling = ink.frame.limit, ink.frame.ceiling
     if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
         return []
     doubt = "perhaps " if limit.sure < _SURE else ""
     lines = _paragraph("limit", f"{doubt}{limit.text}", ink)
+    advice = _paragraph("could try", limit.advice, ink)
     if ceiling is not None:
         share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
-        said = f"   at most {ink.look.rate(ceiling.rate)} here{share}"
-        if width_of(lines[-1]) + len(said) < ink.width:
-            lines[-1] = (*lines[-1], Span(said, "dim"))
-    advice = _paragraph("could try", limit.advice, ink)
+        said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
+        if width_of(lines[-1]) + 3 + len(said) < ink.width:
+            lines[-1] = (*lines[-1], Span(f"   {said}", "dim"))
+        elif ink.roomy or (len(lines) == 1 and not advice):
+            lines.append((Span(" " * (_LABEL + 1)), Span(said, "dim")))
     return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
 
 

@@ -39,3 +39,11 @@ def test_walking_metadata_has_no_ceiling():
     if frame.scan.stage == "scanning":
         assert frame.ceiling is None
         assert frame.limit.cause == "metadata"
+
+
+def test_disks_that_were_only_seen_idle_tell_no_ceiling():
+    """``the system's ceiling`` was 100 MB/s while a tunable held the scrub at 3 MB/s."""
+    frame = watched("scrub-delay", 3)
+    assert frame.limit is not None
+    assert frame.limit.cause == "throttle"
+    assert frame.ceiling is None
