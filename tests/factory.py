@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from tests.records import replace
 from zconsole.balance import balance
 from zconsole.eta import Estimate
 from zconsole.frame import Frame, Row, ScanView

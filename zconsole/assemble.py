@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from zconsole.balance import balance
 from zconsole.frame import Balance, Frame, Health, Row, Series
 from zconsole.health import health, unreachable
@@ -57,8 +55,7 @@ def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
     Rates are what diskstats still gives.
     """
     age = max(0.0, trouble.t - last.t)
-    return replace(
-        last,
+    return last._replace(
         stale_seconds=age,
         problem=trouble.text,
         kstat=trouble.kstat,
@@ -71,7 +68,7 @@ def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
 
 def _aged(row: Row, history: PoolHistory) -> Row:
     missing = history.missing_since(row.key)
-    return replace(row, rates=history.rates(row.key), missing_since=missing)
+    return row._replace(rates=history.rates(row.key), missing_since=missing)
 
 
 def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:
@@ -103,7 +100,7 @@ def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:
 
 def _never_seen(trouble: Trouble) -> Health:
     found = unreachable(trouble.text, trouble.kstat, 0.0)
-    return replace(found, reasons=(trouble.text,))
+    return found._replace(reasons=(trouble.text,))
 
 
 def _rows(sample: Sample, history: PoolHistory) -> tuple[Row, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from zconsole.frame import Frame
 from zconsole.pace import Pace
@@ -28,7 +27,7 @@ class Member:
         found = self._session.advance(await self.source.sample() or ())
         if not self._prefix:
             return found
-        return tuple(replace(frame, pool=self._named(frame.pool)) for frame in found)
+        return tuple(frame._replace(pool=self._named(frame.pool)) for frame in found)
 
     def _named(self, pool: str) -> str:
         return pool if pool == self.host else f"{self.host}:{pool}"

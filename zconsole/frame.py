@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zconsole.eta import Estimate
-from zconsole.model import Activity, Event, HostLoad, IoRates, Scan, Vdev
+from zconsole.model import NOTHING, Activity, Event, HostLoad, IoRates, Scan, Vdev
 
 if TYPE_CHECKING:
     from zconsole.errorwatch.trouble import Trouble
@@ -26,8 +25,7 @@ class Series(Protocol):
         when no sample before ``t`` is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanView:
+class ScanView(NamedTuple):
     """A scan with what follows from having watched it."""
 
     scan: Scan
@@ -67,8 +65,7 @@ class Redundancy(NamedTuple):
     """At 0: the devices whose loss would lose data."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """Is it all right? ``word`` first, then why, worst first."""
 
     word: str
@@ -78,8 +75,7 @@ class Health:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line of the topology."""
 
     key: str
@@ -106,8 +102,7 @@ class VdevBalance(NamedTuple):
     new_write_share: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(NamedTuple):
     """How evenly data is spread over the normal-class top-level vdevs."""
 
     target_fill: float | None
@@ -116,8 +111,7 @@ class Balance:
     vdevs: tuple[VdevBalance, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Something done from a console, on the timeline of a scan's rate."""
 
     t: float
@@ -125,8 +119,7 @@ class Mark:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One pool as the views show it."""
 
     t: float
@@ -154,13 +147,13 @@ class Frame:
     host: HostLoad | None = None
     version: str | None = None
     comment: str | None = None
-    flags: tuple[str, ...] = field(default=())
+    flags: tuple[str, ...] = ()
     """REPLAY, DEMO, as the source says."""
     limit: Verdict | None = None
     """What the running scan waits for; None when none runs."""
     ceiling: Ceiling | None = None
     """The fastest the running scan could go; None while nothing was seen to tell."""
-    tunables: Mapping[str, int] = field(default_factory=dict)
+    tunables: Mapping[str, int] = NOTHING
     """Module parameters of scans, where known."""
     marks: tuple[Mark, ...] = ()
     """What was done from consoles, newest last."""

@@ -8,11 +8,14 @@ Words (states, kinds, classes) are kept as strings, so that an unknown one survi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 CLASSES = ("normal", "special", "dedup", "log", "cache", "spare")
 """Allocation classes and the two device groups, in the order the tree shows them."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""Of a mapping nobody gave: one for all, so it cannot be written to."""
 
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
@@ -79,8 +82,7 @@ class Progress(NamedTuple):
     errors: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vdev:
+class Vdev(NamedTuple):
     """One node of the topology, nested and named as ``zpool status`` prints it."""
 
     name: str
@@ -91,7 +93,7 @@ class Vdev:
     path: str | None = None
     note: str = ""
     """The text after the counters, as printed: ``was /dev/…``, an aux text, ``(resilvering)``."""
-    errors: ErrorCounters = field(default_factory=ErrorCounters)
+    errors: ErrorCounters = ErrorCounters()
     resilvering: bool = False
     awaiting_resilver: bool = False
     removing: bool = False
@@ -114,9 +116,9 @@ class Vdev:
     rates: IoRates | None = None
     """Rates a source gave ready-made (``zpool iostat``); else history derives them."""
     block: BlockCounters | None = None
-    queues: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    queues: Mapping[str, tuple[int, int]] = NOTHING
     """Class (``sync_r`` … ``scrub``, ``rebuild``) to (pending, active) I/Os now."""
-    histograms: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    histograms: Mapping[str, tuple[int, ...]] = NOTHING
     """Cumulative histograms: ``disk_r``, ``disk_w`` (bucket i = up to 2^(i+1) ns) and others."""
     initialize: Progress | None = None
     trim: Progress | None = None
@@ -140,8 +142,7 @@ class Vdev:
             yield from child.leaves()
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """A resilver, scrub, sequential rebuild or error scrub, with counters as the kernel keeps them.
 
     Counters of a text source are what was printed, ×1024^k; ``resolution`` says how coarse
@@ -203,8 +204,7 @@ class Scan:
         return (self.function, self.vdev, self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(NamedTuple):
     """Work that is no scan: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
 
     kind: str
@@ -220,8 +220,7 @@ class Activity:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(NamedTuple):
     """A pool as one sample saw it."""
 
     name: str
@@ -258,8 +257,7 @@ class HostLoad(NamedTuple):
     arc_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened: from ``zpool events``, or seen between two samples."""
 
     t: float
@@ -274,8 +272,7 @@ class Event:
     """zpool, console (a change the console saw itself) or kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One pool at one moment, from one source."""
 
     t: float
@@ -292,12 +289,11 @@ class Sample:
     version: str | None = None
     """OpenZFS version of the machine sampled, where known: ``2.3.9``."""
     events: tuple[Event, ...] = ()
-    tunables: Mapping[str, int] = field(default_factory=dict)
+    tunables: Mapping[str, int] = NOTHING
     """Module parameters of scans, where the source could read them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Why there is no fresh sample of a pool, in words an operator can act on."""
 
     pool: str
@@ -305,7 +301,7 @@ class Trouble:
     clock: float
     text: str
     kstat: str | None = None
-    block: Mapping[str, BlockCounters] = field(default_factory=dict)
+    block: Mapping[str, BlockCounters] = NOTHING
     """What diskstats still gives: leaf path to counters."""
     gone: tuple[str, ...] = ()
     """Paths of leaves whose devices diskstats has no longer."""

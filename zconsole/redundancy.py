@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from zconsole.frame import Redundancy
 from zconsole.model import GROUP_KINDS, Scan, Vdev
@@ -54,8 +53,8 @@ def _filled(vdev: Vdev) -> Vdev:
     """The vdev with the newcomer of each replacing vdev below it marked as being filled."""
     children = tuple(_filled(child) for child in vdev.children)
     if vdev.kind == "replacing" and children:
-        children = (*children[:-1], replace(children[-1], resilvering=True))
-    return replace(vdev, children=children) if children else vdev
+        children = (*children[:-1], children[-1]._replace(resilvering=True))
+    return vdev._replace(children=children) if children else vdev
 
 
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:

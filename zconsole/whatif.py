@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from zconsole.balance import balance, data_disks, release_of, weighs_disks
 from zconsole.errors import UsageError
@@ -127,14 +127,14 @@ def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vd
             raise UsageError(f"no vdev {name!r} in {root.name}: {', '.join(sorted(names))}")
     kept = [_resized(v, resizes[v.name]) if v.name in resizes else v for v in root.children]
     new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
-    return replace(root, children=(*kept, *new))
+    return root._replace(children=(*kept, *new))
 
 
 def _resized(vdev: Vdev, shape: Shape) -> Vdev:
     size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
     if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
         raise UsageError(f"{vdev.name} holds more than that")
-    return replace(vdev, size_bytes=size, free_bytes=None)
+    return vdev._replace(size_bytes=size, free_bytes=None)
 
 
 def _new(shape: Shape, index: int) -> Vdev:

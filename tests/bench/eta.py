@@ -14,10 +14,11 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 
+from tests.records import replace
 from zconsole.decode import decode
 from zconsole.eta import Estimate
 from zconsole.history import PoolHistory

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from tests.records import replace
 from zconsole.model import Pool, Sample, Scan, Vdev
 from zconsole.units import parse_size, size, size_resolution
 

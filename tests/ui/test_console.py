@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, showing
 from zconsole.errors import ExitCode

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import Clock, FakeFeed, console, screen_text, showing
 from zconsole.errors import ExitCode, NotFoundError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 
+from tests.records import replace
 from tests.ui import frames
 from zconsole.eta import Estimate
 from zconsole.ui.balancepane import balance_lines, balance_title
@@ -128,6 +128,14 @@ class TestScan:
         assert "limit     WCC7K0F34DA: 61 ms a read" in said
         assert "at most 410M/s here, now 30% of it" in said
         assert "could try look at its SMART errors" in said
+
+    def test_how_fast_it_could_go_has_a_line_where_there_is_no_advice(self):
+        base = frames.resilver()
+        long = replace(base.limit, text="the disks themselves: " + "x" * 45, advice="")
+        said = text(scan_lines(replace(base, limit=long), LOOK, 80))
+        assert "\n           at most 410M/s here, now 30% of it" in said
+        told = replace(long, advice="look at it")
+        assert "at most" not in text(scan_lines(replace(base, limit=told), LOOK, 80))
 
     def test_advice_is_never_cut_short(self):
         base = frames.resilver()

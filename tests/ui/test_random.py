@@ -41,6 +41,13 @@ from zconsole.ui.tree import SORTS, Arrangement, items
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
+
+def records(kind, *values, **fields):
+    """``st.builds``, which gives a named tuple's defaults values too, without these."""
+    drawn = st.tuples(st.tuples(*values), st.fixed_dictionaries(fields))
+    return drawn.map(lambda each: kind(*each[0], **each[1]))
+
+
 words = st.text(max_size=24) | st.sampled_from(["sda", "\x1b[2J", "x" * 200, "[red]", "磁碟"])
 size = st.none() | st.integers(0, 2**63)
 share = st.none() | st.floats(-1, 5) | st.just(math.nan)
@@ -59,9 +66,9 @@ histograms = st.dictionaries(
     st.lists(st.integers(0, 10**9), max_size=40).map(tuple),
     max_size=2,
 )
-errors = st.builds(ErrorCounters, count, count, count, count)
-progress = st.none() | st.builds(Progress, st.sampled_from(["active", "suspended"]), share=share)
-leaf = st.builds(
+errors = records(ErrorCounters, count, count, count, count)
+progress = st.none() | records(Progress, st.sampled_from(["active", "suspended"]), share=share)
+leaf = records(
     Vdev,
     words,
     st.sampled_from(["disk", "file", "hole", "dspare"]),
@@ -79,7 +86,7 @@ leaf = st.builds(
     trim=progress,
     vclass=st.sampled_from(["normal", "log", "cache", "spare", "special", "dedup"]),
 )
-groups = st.builds(
+groups = records(
     Vdev,
     words,
     st.sampled_from(["mirror", "raidz2", "replacing"]),
@@ -87,16 +94,16 @@ groups = st.builds(
     errors=errors,
     children=st.lists(leaf, max_size=4).map(tuple),
 )
-roots = st.builds(
+roots = records(
     Vdev,
     words,
     st.just("root"),
     state=states,
     children=st.lists(groups | leaf, max_size=4).map(tuple),
 )
-rates = st.builds(IoRates, rate, rate, rate, rate, seconds, share)
-estimates = st.builds(Estimate, seconds, seconds, seconds, words)
-scans = st.builds(
+rates = records(IoRates, rate, rate, rate, rate, seconds, share)
+estimates = records(Estimate, seconds, seconds, seconds, words)
+scans = records(
     Scan,
     st.sampled_from(["resilver", "scrub", "rebuild", "none", "new"]),
     st.sampled_from(["running", "paused", "finished", "canceled", "none"]),
@@ -113,7 +120,7 @@ scans = st.builds(
     paused_since=when,
     two_stage=st.booleans(),
 )
-views = st.builds(
+views = records(
     ScanView,
     scans,
     words,
@@ -128,9 +135,9 @@ views = st.builds(
     st.none() | estimates,
     st.lists(words, max_size=2).map(tuple),
 )
-activities = st.builds(
+activities = records(
     ActivityView,
-    st.builds(
+    records(
         Activity,
         words,
         st.sampled_from(["running", "finished", "exists"]),
@@ -146,15 +153,15 @@ activities = st.builds(
     rate,
     estimates,
 )
-vdevs = st.builds(VdevBalance, words, words, size, size, size, share, share, rate, share)
-healths = st.builds(
+vdevs = records(VdevBalance, words, words, size, size, size, share, share, rate, share)
+healths = records(
     Health,
     words,
     st.sampled_from(["ok", "notice", "warning", "error"]),
     st.lists(words, max_size=3).map(tuple),
 )
-lefts = st.builds(Redundancy, words, st.integers(0, 3), st.lists(words, max_size=5).map(tuple))
-happenings = st.builds(
+lefts = records(Redundancy, words, st.integers(0, 3), st.lists(words, max_size=5).map(tuple))
+happenings = records(
     Event,
     st.floats(0, 1e11),
     words,

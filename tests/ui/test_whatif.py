@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from textual.widgets import Input
 
+from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
 from zconsole.model import Vdev

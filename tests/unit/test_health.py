@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import dataclasses
-
+from tests.records import replace
 from zconsole.health import health, unreachable
 from zconsole.model import Activity, ErrorCounters, Pool, Scan, Vdev
 
@@ -72,7 +71,7 @@ def test_a_running_resilver_is_not_called_unrestored():
 
 
 def test_scan_errors_and_a_checkpoint_are_said():
-    bad = dataclasses.replace(DONE, errors=7)
+    bad = replace(DONE, errors=7)
     kept = Activity("checkpoint", "exists")
     found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(kept,)))
     assert found.word == "NOT RESTORED"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zconsole.decode.blocks import Blocks
@@ -49,7 +48,7 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         changes["root"] = root
     if raw.get("wait"):
         changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
-    return replace(pool, **changes) if changes else pool
+    return pool._replace(**changes) if changes else pool
 
 
 def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
@@ -58,7 +57,7 @@ def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
     fields = dict(change(vdev))
     if any(new is not old for new, old in zip(children, vdev.children, strict=True)):
         fields["children"] = children
-    return replace(vdev, **fields) if fields else vdev
+    return vdev._replace(**fields) if fields else vdev
 
 
 def _with_paths(root: Vdev, names: Mapping[str, str]) -> Vdev:
@@ -119,7 +118,7 @@ def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> V
             for row in listed.vdevs:
                 rows.setdefault((row.vclass, row.name), []).append(row)
     children = tuple(_filled(child, rows) for child in root.children)
-    return replace(root, children=children)
+    return root._replace(children=children)
 
 
 def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
@@ -134,7 +133,7 @@ def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
         "fragmentation": row.fragmentation,
     }
     changes = {k: v for k, v in missing.items() if getattr(vdev, k) is None and v is not None}
-    return replace(vdev, **changes) if changes else vdev
+    return vdev._replace(**changes) if changes else vdev
 
 
 def _with_remaining(scans: tuple[Scan, ...], row: str) -> tuple[Scan, ...]:
@@ -155,4 +154,4 @@ def _refined(scan: Scan, remaining: str | None) -> Scan:
     if not usable or scan.state != "running" or not scan.resolution or scan.total_bytes is None:
         return scan
     issued = max(0, scan.total_bytes - int(remaining or 0))
-    return replace(scan, issued_bytes=issued, resolution=0.0)
+    return scan._replace(issued_bytes=issued, resolution=0.0)

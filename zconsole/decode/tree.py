@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from zconsole.model import Vdev
 
 
@@ -17,7 +15,7 @@ def with_spares_left(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
         return children
     free = [c.name for c in children if c.kind == "dspare" and c.state == "AVAIL"]
     return tuple(
-        replace(child, spares_left=_spares_of(child, free))
+        child._replace(spares_left=_spares_of(child, free))
         if child.kind.startswith("draid")
         else child
         for child in children

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from zconsole.errorwatch.trouble import Signs, Trouble, with_signs
 from zconsole.frame import Frame
@@ -49,7 +48,7 @@ class SignWatch:
                 self._begin(path, trouble, frame.t)
             signs = self._known.get(path or "")
             found.append(with_signs(trouble, signs) if signs else trouble)
-        return replace(frame, troubles=tuple(found))
+        return frame._replace(troubles=tuple(found))
 
     def _begin(self, path: str, trouble: Trouble, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))

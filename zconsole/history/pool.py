@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
@@ -191,5 +190,5 @@ def _mean_latency(below: list[IoRates]) -> float | None:
 def _with_block(place: Placed, trouble: Trouble) -> Placed:
     """The vdev with nothing but the block counters that are still to be had."""
     block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
-    vdev = replace(place.vdev, io=None, rates=None, histograms={}, block=block)
+    vdev = place.vdev._replace(io=None, rates=None, histograms={}, block=block)
     return place._replace(vdev=vdev)

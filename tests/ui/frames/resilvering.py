@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
+from tests.records import replace
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
 from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, Trouble, with_signs
 from zconsole.eta import Estimate

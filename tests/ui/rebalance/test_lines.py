@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
+from tests.records import replace
 from tests.ui import frames
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.rebalance.desk import Counted, Fill, JobView, Part, Proposal

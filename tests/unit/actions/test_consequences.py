@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from tests.records import replace
 from tests.unit.actions.pools import (
     CHECKPOINT,
     GIB,

@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
-from dataclasses import replace
 
 import pytest
 
+from tests.records import replace
 from tests.unit.actions.pools import (
     CHECKPOINT,
     MODERN,

@@ -5,11 +5,10 @@ What it needs is written down here a second time, from zpool's own rules and in 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.devices import plan_detach, plan_offline, plan_online

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from tests.factory import frame, mirror_pool
+from tests.records import replace
 from zconsole.commands.watch import SETTLE, Ending, ending_code
 from zconsole.errors import ExitCode
 from zconsole.model import Scan, Vdev
@@ -17,9 +16,9 @@ CANCELED = Scan("scrub", "canceled", start=1.0, end=900.0)
 def unrestored():
     pool = mirror_pool(FINISHED, state="DEGRADED")
     pair = Vdev("replacing-0", "replacing", children=pool.root.children[0].children)
-    top = dataclasses.replace(pool.root.children[0], children=(pair,))
-    root = dataclasses.replace(pool.root, children=(top,))
-    return dataclasses.replace(pool, root=root)
+    top = replace(pool.root.children[0], children=(pair,))
+    root = replace(pool.root, children=(top,))
+    return replace(pool, root=root)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,7 @@ def unrestored():
     [
         (mirror_pool(FINISHED), ExitCode.OK),
         (mirror_pool(CANCELED), ExitCode.CANCELED),
-        (mirror_pool(dataclasses.replace(FINISHED, errors=2)), ExitCode.DEGRADED),
+        (mirror_pool(replace(FINISHED, errors=2)), ExitCode.DEGRADED),
         (unrestored(), ExitCode.DEGRADED),
         (mirror_pool(), ExitCode.OK),
     ],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.records import replace
 from zconsole.decode import decode
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import HostLoad, Sample, Scan, Trouble

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.records import replace
 from tests.unit.decode.printing import printed
 from zconsole.decode.names import kind_of, parity_of
 from zconsole.decode.text import pools_of

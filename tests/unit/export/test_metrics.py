@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
 import re
 import urllib.request
 
 import pytest
 
 from tests.factory import frame, mirror_pool
+from tests.records import replace
 from tests.unit.limits.watching import watched
 from zconsole.cli import main
 from zconsole.commands.export import feed
@@ -43,7 +43,7 @@ def test_a_resilver_has_stage_rates_eta_redundancy_and_limit(resilver):
 
 
 def test_a_pool_that_does_not_answer_is_down_and_tells_nothing_else(resilver):
-    stale = dataclasses.replace(resilver, problem="no answer", stale_seconds=40.0)
+    stale = replace(resilver, problem="no answer", stale_seconds=40.0)
     found = families([stale])
     assert values(found, "pool_up") == {("tank",): 0.0}
     assert values(found, "pool_stale_seconds") == {("tank",): 40.0}
@@ -60,8 +60,8 @@ def test_names_follow_the_custom_and_labels_are_declared():
 def test_two_devices_of_one_name_give_one_sample():
     pool = mirror_pool()
     spare = Vdev("sda", "disk", "spare", guid="11")
-    root = dataclasses.replace(pool.root, children=(*pool.root.children, spare))
-    found = families([frame(dataclasses.replace(pool, root=root))])
+    root = replace(pool.root, children=(*pool.root.children, spare))
+    found = families([frame(replace(pool, root=root))])
     assert len({labels for f in found for labels, _ in f.samples}) > 0
 
 
@@ -112,7 +112,7 @@ async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
 
     async def rounds():
         yield [resilver]
-        yield [dataclasses.replace(resilver, problem="no answer")]
+        yield [replace(resilver, problem="no answer")]
 
     page = Page()
     await feed(rounds(), page, registry_of(page), str(tmp_path / "x.prom"), 2)

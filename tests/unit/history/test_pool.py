@@ -95,7 +95,7 @@ def test_sparklines_hold_every_vdev_and_scan():
 
 
 def _fields(scan: Scan) -> dict:
-    return {name: getattr(scan, name) for name in Scan.__dataclass_fields__}
+    return {name: getattr(scan, name) for name in Scan._fields}
 
 
 def test_when_a_leaf_went_missing():
@@ -133,8 +133,7 @@ def test_trouble_before_the_first_sample_is_no_matter():
 
 
 def test_what_zpool_events_told_is_not_told_twice():
-    from dataclasses import replace
-
+    from tests.records import replace
     from zconsole.model import Event
 
     history = PoolHistory()

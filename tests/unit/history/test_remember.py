@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records import replace
 from zconsole.history import PoolHistory, remember
 from zconsole.history.remember import HistoryStore, encode, restore
 from zconsole.model import IoCounters, Pool, Sample, Scan, Vdev

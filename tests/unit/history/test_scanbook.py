@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 
 import pytest
 
+from tests.records import replace
 from zconsole.history import PoolHistory
 from zconsole.model import Event, Pool, Sample, Scan, Vdev
 
@@ -239,6 +239,15 @@ def test_a_live_source_says_which_stage_is_at_work():
     assert set(found[8:]) == {"scanning", "issuing"}
     assert found[57 - 2 + 2 - 1] == "issuing"
     assert set(stages(alternating("replay"))) == {"scanning"}
+
+
+@pytest.mark.parametrize("interval", [5, 15])
+def test_seldom_sampled_stages_are_told_apart_as_well(interval):
+    samples = [
+        sample(n * interval, resilver(n * MIB, stage="scanning", scanned_bytes=5000 * MIB))
+        for n in range(2, 8)
+    ]
+    assert set(stages(samples)[1:]) == {"issuing"}
 
 
 def test_deferred_devices_put_full_redundancy_a_whole_pass_later():

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.records import replace
 from tests.unit.scanreport.recording import record
 from zconsole.cli import main
 from zconsole.commands.report import recorded

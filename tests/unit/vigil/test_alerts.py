@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import dataclasses
-
 from tests.factory import frame, mirror_pool, view
+from tests.records import replace
 from zconsole.eta import Estimate
 from zconsole.model import ErrorCounters, Scan
 from zconsole.vigil.alerts import ERRORS_QUIET, QUIET, SETTLE, Rules, Vigil
@@ -24,9 +23,9 @@ def kinds(alerts):
 def degraded(scan):
     pool = mirror_pool(scan, state="DEGRADED")
     top = pool.root.children[0]
-    bad = dataclasses.replace(top.children[1], state="FAULTED")
-    top = dataclasses.replace(top, children=(top.children[0], bad))
-    return dataclasses.replace(pool, root=dataclasses.replace(pool.root, children=(top,)))
+    bad = replace(top.children[1], state="FAULTED")
+    top = replace(top, children=(top.children[0], bad))
+    return replace(pool, root=replace(pool.root, children=(top,)))
 
 
 def test_the_end_of_a_good_scan_is_said_once_and_at_once():
@@ -111,10 +110,10 @@ def test_restarts_of_before_the_watch_are_no_news():
 def with_errors(count, t):
     pool = mirror_pool()
     top = pool.root.children[0]
-    sda = dataclasses.replace(top.children[0], errors=ErrorCounters(0, 0, count))
-    top = dataclasses.replace(top, children=(sda, top.children[1]))
-    root = dataclasses.replace(pool.root, children=(top,))
-    return frame(dataclasses.replace(pool, root=root), t)
+    sda = replace(top.children[0], errors=ErrorCounters(0, 0, count))
+    top = replace(top, children=(sda, top.children[1]))
+    root = replace(pool.root, children=(top,))
+    return frame(replace(pool, root=root), t)
 
 
 def test_new_device_errors_are_told_old_ones_are_not_and_a_trickle_only_once():
@@ -143,9 +142,7 @@ def test_a_suspended_pool_is_told_though_it_gives_no_sample():
 def test_the_free_floor_holds_until_there_is_clearly_room_again():
     def filled(fill, t):
         base = frame(mirror_pool(), t)
-        return dataclasses.replace(
-            base, balance=dataclasses.replace(base.balance, target_fill=fill)
-        )
+        return replace(base, balance=replace(base.balance, target_fill=fill))
 
     vigil = Vigil(Rules(free_floor=0.05))
     assert vigil.look([filled(0.94, 0.0)]) == ()

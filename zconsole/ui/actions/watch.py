@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from zconsole.actions.look import situation_of
@@ -153,8 +153,7 @@ class Watch:
         if not done:
             return frame
         events = [Event(d.t, "console", d.text, d.severity, origin="console") for d in done]
-        return replace(
-            frame,
+        return frame._replace(
             events=tuple(sorted((*frame.events, *events), key=lambda event: event.t)),
             marks=tuple(Mark(d.t, d.text) for d in done if d.marked),
         )

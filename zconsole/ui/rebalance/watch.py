@@ -6,7 +6,7 @@ Imports neither textual nor what runs jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
@@ -73,8 +73,7 @@ class JobWatch:
         shown = live or [job for job in jobs if job.interrupted]
         if not shown:
             return frame
-        return replace(
-            frame,
+        return frame._replace(
             activities=(*frame.activities, *map(activity, shown)),
             flags=(*frame.flags, *(("REBALANCE",) if live else ())),
         )
