@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance import predict, zdb
+from zconsole.rebalance import predict
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.predict import Space
 
@@ -20,13 +19,10 @@ TOO_LITTLE = 0.05
 """Share of the expected movement under which nothing is taken to move."""
 STRIKES = 3
 """Looks in a row that have to agree."""
-SAMPLES = 3
 SETTLING = 3
 SMALLEST_STEP = 4 << 20
 STEP_SHARE = 0.25
 """Share of what is predicted to be left to the target that may pass before the next look."""
-
-Blocks = list[tuple[int, str, int]]
 
 
 @dataclass(slots=True)
@@ -46,7 +42,6 @@ class Effect:
     step: int = 0
     _looked: float | None = None
     _strikes: int = 0
-    _samples: list[tuple[str, str, int, Blocks]] = field(default_factory=list)
 
     def look(self, force: bool = False) -> tuple[Space, ...]:
         """The vdevs as of the last look."""
@@ -97,31 +92,6 @@ class Effect:
         changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
         self._strikes = self._strikes + 1 if max(changes) < TOO_LITTLE * expected else 0
         return self._strikes >= STRIKES
-
-    def sample(self, dataset: str, path: str) -> None:
-        """Remember where a file's blocks lie before it is moved (root only)."""
-        if os.geteuid() != 0 or len(self._samples) >= SAMPLES:
-            return
-        inode = os.lstat(path).st_ino
-        blocks = zdb.block_addresses(self.reader.run, dataset, [inode])
-        if blocks:
-            self._samples.append((dataset, path, inode, blocks))
-
-    def samples_stayed(self) -> bool | None:
-        """Whether every block of every sample is where it was; None when zdb cannot say."""
-        verdicts = [self._stayed(*sample) for sample in self._samples]
-        self._samples = []
-        known = [verdict for verdict in verdicts if verdict is not None]
-        return all(known) if known else None
-
-    def _stayed(self, dataset: str, path: str, _: int, blocks: Blocks) -> bool | None:
-        try:
-            self.reader.sync(self.pool)
-            inode = os.lstat(path).st_ino
-        except (OSError, UnavailableError):
-            return None
-        now = zdb.block_addresses(self.reader.run, dataset, [inode])
-        return None if now is None else sorted(now) == sorted(blocks)
 
 
 def as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from zconsole.rebalance.plan import BATCH_BYTES, Place
 from zconsole.rebalance.progress import Progress
 from zconsole.rebalance.recovery import Recovery
 from zconsole.rebalance.rewriting import Rewriter
+from zconsole.rebalance.samples import Samples
 from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
@@ -39,7 +40,6 @@ FULL = ("No space left on device", "Disk quota exceeded")
 FULL_STRIKES = 3
 """Batches in a row without space before the job stops."""
 GOALS = ("done", "target spread reached", "byte limit reached")
-SAMPLE_SIZE = 128 << 10
 
 
 @dataclass(slots=True)
@@ -62,6 +62,7 @@ class Runner:
     _directories: Directories = field(init=False)
     _engine: Engine = field(init=False)
     _rewriter: Rewriter = field(init=False)
+    _samples: Samples = field(init=False)
     _around: gating.Surroundings = field(init=False)
     _limits: Limits = field(init=False)
     _order: str = "run"
@@ -78,6 +79,7 @@ class Runner:
         self._directories = Directories(self.sys, self.journal.directory)
         self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
         self.progress.current = self._current_path
+        self._samples = Samples(self.reader, self.places[0], self._path)
         self._around = self._surroundings()
         self._pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
         self._set_limits(self._limits)
@@ -220,7 +222,7 @@ class Runner:
             row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
         }
         for rows in self._batches():
-            self._sample(rows)
+            self._samples.note(rows)
             numbers = {row.directory for row in rows}
             by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
             copied = [row for row in rows if row.directory in by_copy]
@@ -306,6 +308,7 @@ class Runner:
         self.progress.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
         self.progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.progress.bytes_done += sum(done.row.size for done in outcomes)
+        self._samples.finished(outcomes)
         self.show(
             [
                 {
@@ -325,23 +328,12 @@ class Runner:
         elif outcomes:
             self._full = 0
 
-    def _sample(self, rows: Sequence[FileRow]) -> None:
-        """Before the first batch: note where the blocks of a few files lie."""
-        watching, dataset = self._around.effect, self.places[0].dataset
-        if watching is None or dataset is None or self.progress.handled:
-            return
-        root = os.fsdecode(self.places[0].root)
-        for row in rows:
-            path = self._path(row)
-            if row.size >= SAMPLE_SIZE and path.startswith(root):
-                watching.sample(dataset.name, path)
-
     def _judge(self) -> None:
         """Stop when moving files moves nothing; keep the line of the day."""
         watching = self._around.effect
         if watching is None:
             return
-        if watching.samples_stayed() or watching.in_vain(self.progress.handled):
+        if self._samples.stayed() or watching.in_vain(self.progress.handled):
             raise StopJobError("nothing moves: the blocks are where they were")
         day = self.clocks.local().strftime("%Y-%m-%d")
         self.journal.add_day(day, {"day": day, **self._day_line(watching)})

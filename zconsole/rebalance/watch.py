@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,34 @@ SPACE_INTERVAL = 0.5
 
 
 @dataclass(slots=True)
+class Looks:
+    """Looks at something every ``interval`` seconds, beside the work: zpool takes its time, and
+    meanwhile other processes may be waiting for a file of ours. Only the first is waited for."""
+
+    look: Callable[[], None]
+    interval: float
+    clock: Callable[[], float]
+    _looked: float | None = None
+    _thread: threading.Thread | None = None
+
+    def __call__(self) -> None:
+        """Look if it is time to."""
+        now = self.clock()
+        if self._looked is None:
+            self._looked = now
+            self.look()
+        elif now - self._looked >= self.interval and not self.at_it:
+            self._looked = now
+            self._thread = threading.Thread(target=self.look, daemon=True)
+            self._thread.start()
+
+    @property
+    def at_it(self) -> bool:
+        """Whether a look is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+
+@dataclass(slots=True)
 class PoolGate:
     """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
 
@@ -22,16 +51,19 @@ class PoolGate:
     pool: str
     during_scan: bool
     clock: Callable[[], float]
-    _looked: float | None = None
+    looks: Looks = field(init=False)
     _reason: str | None = None
 
+    def __post_init__(self) -> None:
+        self.looks = Looks(self._look, POOL_INTERVAL, self.clock)
+
     def __call__(self) -> str | None:
-        """The gate."""
-        now = self.clock()
-        if self._looked is None or now - self._looked >= POOL_INTERVAL:
-            self._looked = now
-            self._reason = self._ask()
+        """The gate; asks zpool every POOL_INTERVAL seconds."""
+        self.looks()
         return self._reason
+
+    def _look(self) -> None:
+        self._reason = self._ask()
 
     def _ask(self) -> str | None:
         try:
@@ -81,15 +113,16 @@ class SnapshotGate:
     room: Callable[[], int]
     clock: Callable[[], float]
     note: Callable[[str], None]
-    _looked: float | None = None
-    _seen: dict[str, int] = field(default_factory=dict)
+    looks: Looks = field(init=False)
+    _seen: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.looks = Looks(self._look, SNAPSHOT_INTERVAL, self.clock)
+        self._seen = dict.fromkeys(self.datasets, 0)
 
     def __call__(self) -> str | None:
         """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""
-        now = self.clock()
-        if self._looked is None or now - self._looked >= SNAPSHOT_INTERVAL:
-            self._looked = now
-            self._look()
+        self.looks()
         if any(created > self.since for created in self._seen.values()):
             left, room = self.left(), self.room()
             if left > room:
@@ -102,6 +135,6 @@ class SnapshotGate:
                 created = self.reader.newest_snapshot(name)
             except UnavailableError:
                 continue
-            if created > max(self.since, self._seen.get(name, 0)):
+            if created > max(self.since, self._seen[name]):
                 self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
             self._seen[name] = created

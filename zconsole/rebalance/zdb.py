@@ -11,14 +11,22 @@ from zconsole.sources.runner import DeadlineError
 
 _DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
 _INDIRECT_LINE = re.compile(r"^\s*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
+_OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 DEADLINE = 30.0
 """Seconds; zdb reads the pool's metadata from its disks."""
 
+Blocks = list[tuple[int, str, int]]
+"""Vdev id, offset and raw bytes of every data block."""
 
-def block_addresses(
-    run: Run, dataset: str, inodes: Sequence[int]
-) -> list[tuple[int, str, int]] | None:
-    """(vdev id, offset, raw bytes) of every data block; None when zdb cannot say.
+
+def block_addresses(run: Run, dataset: str, inodes: Sequence[int]) -> Blocks | None:
+    """Every data block of all these files together; None when zdb cannot say."""
+    blocks = [b for found in blocks_of(run, dataset, inodes).values() for b in found]
+    return blocks or None
+
+
+def blocks_of(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Blocks]:
+    """The data blocks of every file that zdb can tell something of, by inode.
 
     A pool's name alone would stand for its meta object set: its root dataset needs the slash.
     """
@@ -27,9 +35,16 @@ def block_addresses(
     try:
         done = run(argv, DEADLINE)
     except (OSError, DeadlineError):
-        return None
-    found = _INDIRECT_LINE.findall(done.stdout) or _DVA.findall(done.stdout)
-    return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found] or None
+        return {}
+    # Text before the first object, then in turn an inode and what is said of it.
+    _, *parts = _OBJECT.split(done.stdout)
+    found = {int(inode): _blocks(text) for inode, text in zip(parts[::2], parts[1::2], strict=True)}
+    return {inode: blocks for inode, blocks in found.items() if blocks}
+
+
+def _blocks(text: str) -> Blocks:
+    found = _INDIRECT_LINE.findall(text) or _DVA.findall(text)
+    return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found]
 
 
 def vdev_shares(

@@ -1,0 +1,77 @@
+"""Do the blocks of moved files move? ``zdb`` on a few of the first, before and after (root)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.errors import UnavailableError
+from zconsole.rebalance import zdb
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.item import Outcome
+from zconsole.rebalance.journal import FileRow
+from zconsole.rebalance.plan import Place
+from zconsole.rebalance.zdb import Blocks
+
+FILES = 3
+SMALLEST = 128 << 10
+"""Bytes of a file that has blocks to look at."""
+TRIES = 3
+"""Batches whose files are looked at, if zdb has nothing to say of those before."""
+
+
+@dataclass(slots=True)
+class Samples:
+    """Looks at the first batch; at a later one where none of its files could be judged."""
+
+    reader: Reader
+    place: Place
+    path: Callable[[FileRow], str]
+    _left: int = TRIES
+    _before: dict[int, Blocks] = field(default_factory=dict)
+    _moved: list[FileRow] = field(default_factory=list)
+
+    def note(self, rows: Sequence[FileRow]) -> None:
+        """Before a batch: where the blocks of some of its files lie."""
+        self._before, self._moved = {}, []
+        if self._left == 0 or self.place.dataset is None or os.geteuid() != 0:
+            return
+        root = os.fsdecode(self.place.root).rstrip("/") + "/"
+        large = (r for r in rows if r.size >= SMALLEST and self.path(r).startswith(root))
+        chosen = [row for row, _ in zip(large, range(FILES), strict=False)]
+        if chosen:
+            self._left -= 1
+            self._before = self._blocks([row.ino for row in chosen])
+
+    def finished(self, outcomes: Sequence[Outcome]) -> None:
+        """What became of files; one that was skipped is where it was, and says nothing."""
+        if self._before:
+            self._moved += [
+                done.row
+                for done in outcomes
+                if done.outcome == "moved" and done.row.ino in self._before
+            ]
+
+    def stayed(self) -> bool:
+        """After the batch: whether every block of every moved file is where it was."""
+        before, moved, self._before = self._before, self._moved, {}
+        if not moved or self.place.dataset is None:
+            return False
+        try:
+            self.reader.sync(self.place.dataset.pool)
+            inodes = [os.lstat(self.path(row)).st_ino for row in moved]
+        except (OSError, UnavailableError):
+            return False
+        after = self._blocks(inodes)
+        if not after:
+            return False
+        self._left = 0
+        return all(
+            sorted(before[row.ino]) == sorted(after.get(inode, []))
+            for row, inode in zip(moved, inodes, strict=True)
+        )
+
+    def _blocks(self, inodes: Sequence[int]) -> dict[int, Blocks]:
+        dataset = self.place.dataset
+        return zdb.blocks_of(self.reader.run, dataset.name, inodes) if dataset else {}
