@@ -216,8 +216,12 @@ def removal_running(pool: PoolFactory) -> None:
     pool.create("d0 d1")
     pool.fill(2 * FILL_MB)
     pool.slow(1, bps=SLOW_BPS)
+    # Held still until it is on record: up to 64 MiB are read before the command returns.
+    held = f"{PARAMETERS}/zfs_removal_suspend_progress"
+    pool.machine.run(f"echo 1 >{held}")
     pool.zpool("remove", "tank", "d1")
     pool.wait_status("remove:.*in progress|Evacuation of")
+    pool.machine.run(f"echo 0 >{held}")
 
 
 def removal_finished(pool: PoolFactory) -> None:
