@@ -6,6 +6,7 @@ The text is cut into pools and their tagged sections here; ``text_scan``, ``text
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _TAG = re.compile(
 _FILES_FOLLOW = "Permanent errors have been detected"
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
+_DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
+"""``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path); a prompt is none."""
 _POOL_INDENT = 2
 _FARTHEST_TAG = 16
 _UNTAGGED = ""
@@ -197,7 +200,7 @@ def _listed(section: _Section) -> tuple[str, ...]:
     lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
     starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
     if not starts:
-        return ()
+        return _without_indentation(lines)
     usual = section.indent + _ENTRY_INDENT
     least = min(len(lines[i]) - len(lines[i].lstrip(" ")) for i in starts)
     cut = usual if least >= usual else least
@@ -205,3 +208,9 @@ def _listed(section: _Section) -> tuple[str, ...]:
     ends = [*starts[1:], starts[-1] + 1]
     spans = zip(starts, ends, strict=True)
     return tuple("\n".join(lines[start:end])[cut:].rstrip("\n") for start, end in spans)
+
+
+def _without_indentation(lines: list[str]) -> tuple[str, ...]:
+    """The names of a list that lost its blanks: the first lines that look like a damaged file."""
+    below = itertools.dropwhile(lambda line: not line.strip(), lines)
+    return tuple(itertools.takewhile(_DAMAGED_FILE.match, below))

@@ -14,7 +14,7 @@ from zconsole.decode.names import draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.decode.text_notes import Note
 from zconsole.decode.text_rows import Columns, Row, looks_like_row, row_of
 from zconsole.decode.tree import with_spares_left
-from zconsole.model import ErrorCounters, Vdev
+from zconsole.model import GROUP_KINDS, ErrorCounters, Vdev
 
 __all__ = ["config_of", "looks_like_row"]
 
@@ -28,8 +28,14 @@ _SECTIONS = {
     "dedup": "dedup",
 }
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
+_DEVICES_OF_A_GROUP = 2
+"""The old device and the new one, in a replacing or spare group."""
 UNKNOWN_STATE = "UNKNOWN"
 """State of a root vdev that the text does not show."""
+
+
+_LEVEL = 2
+"""Blanks a level."""
 
 
 @dataclass
@@ -38,13 +44,29 @@ class _Node:
 
     row: Row
     vclass: str
+    indent: int
+    """Where the row should stand: its own indentation, unless that was lost on the way here."""
     children: list[_Node] = field(default_factory=list)
 
     @property
     def holds_others(self) -> bool:
-        """Whether a deeper row can be its child: a group by its name, or the root."""
+        """Whether a deeper row can be its child: a group by its name."""
         kind = kind_of(self.row.name)
         return kind is not None and kind not in _CHILDLESS
+
+    def takes(self, row: Row) -> bool:
+        """Whether ``row`` is its child although it stands no deeper.
+
+        zpool prints no group without devices below it, so that what follows one is its first
+        child wherever it stands; and what stands as that one does goes with it.
+        """
+        if not self.holds_others or row.indent > self.indent:
+            return False
+        if self.children and self.children[-1].row.indent != row.indent:
+            return False
+        if kind_of(self.row.name) in GROUP_KINDS and len(self.children) == _DEVICES_OF_A_GROUP:
+            return False
+        return kind_of(row.name) in (None, "dspare", *GROUP_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +127,9 @@ def _root_row(rows: list[Row], pool: str | None, columns: Columns | None) -> Row
 
 
 def _nested(rows: Sequence[Row], root: Row | None, columns: Columns | None) -> list[_Node]:
-    """The top-level nodes; a deeper row belongs to the nearest shallower row that is a group."""
+    """The top-level nodes; a row belongs to the nearest group that stands shallower or takes it."""
     base = root.indent if root else min((row.indent for row in rows), default=0)
+    floor = base if root else base - _LEVEL
     tops: list[_Node] = []
     path: list[_Node] = []
     vclass = "normal"
@@ -114,12 +137,17 @@ def _nested(rows: Sequence[Row], root: Row | None, columns: Columns | None) -> l
         if row.name in _SECTIONS and row.indent <= base:
             vclass, path = _SECTIONS[row.name], []
             continue
-        while path and (path[-1].row.indent >= row.indent or not path[-1].holds_others):
+        while path and not (path[-1].takes(row) or _stands_below(row, path[-1])):
             path.pop()
-        node = _Node(row, vclass)
+        least = path[-1].indent if path else floor
+        node = _Node(row, vclass, row.indent if row.indent > least else least + _LEVEL)
         (path[-1].children if path else tops).append(node)
         path.append(node)
     return tops
+
+
+def _stands_below(row: Row, node: _Node) -> bool:
+    return node.holds_others and row.indent > node.indent
 
 
 def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:

@@ -146,6 +146,15 @@ class TestErrors:
         assert [p.name for p in pools] == ["tank", "zwei"]
         assert pools[0].errors == ("/tank/a",)
 
+    def test_names_that_lost_their_indentation(self) -> None:
+        names = ("/tank/data/aaa", "tank/ds:<0x1>", "<metadata>:<0x3>", "tank/ds@s:/b c")
+        text = self.LISTED + "".join(f"{name}\n" for name in names)
+        for after in ("", "\n", "root@host:~# exit\n", "\nroot@host:~# cat /tank/x\n"):
+            assert pool(text + after).errors == names
+
+    def test_a_prompt_below_the_heading_is_no_name(self) -> None:
+        assert pool(f"{self.LISTED}root@host:/# zpool clear tank\n").errors is None
+
     def test_no_names_below_the_heading_are_unknown(self) -> None:
         assert (pool(self.LISTED).error_count, pool(self.LISTED).errors) == (None, None)
 
@@ -230,6 +239,39 @@ class TestTree:
     def test_an_odd_indentation_makes_no_device_a_parent(self) -> None:
         rows = self.ROWS.replace("\t    sda ", "\t     sda").replace("\t      sdc", "\t        sdc")
         assert tree(pool(HEAD + TABLE + rows).root) == self.SHAPE
+
+    def test_a_group_that_was_moved_left_still_holds_its_devices(self) -> None:
+        rows = (
+            "        tank         DEGRADED     0     0     0\n"
+            "          mirror-0   ONLINE       0     0     0\n"
+            "            sda      ONLINE       0     0     0\n"
+            "          raidz1-1   DEGRADED     0     0     0\n"
+            "      replacing-2    DEGRADED     0     0     0\n"
+            "        sdb/old      FAULTED      0     0     0  corrupted data\n"
+            "        sdb          ONLINE       0     0     0  (resilvering)\n"
+            "            sdc      ONLINE       0     0     0\n"
+        )
+        raidz = ("raidz1-1", [("replacing-2", ["sdb/old", "sdb"]), "sdc"])
+        shape = ("tank", [("mirror-0", ["sda"]), raidz])
+        heading = "        NAME         STATE     READ WRITE CKSUM\n"
+        assert tree(pool(heading + rows).root) == shape
+        assert tree(pool(HEAD + heading + rows).root) == shape
+
+    def test_devices_as_far_left_as_their_group(self) -> None:
+        rows = self.ROWS.replace("\t      sd", "\t    sd").replace(
+            "(resilvering)\n", "(resilvering)\n\t    sdx     ONLINE       0     0     0\n"
+        )
+        mirror = ("mirror-0", ["sda", ("replacing-1", ["sdb", "sdc"]), "sdx"])
+        assert tree(pool(HEAD + TABLE + rows).root) == ("tank", [mirror, *self.SHAPE[1][1:]])
+
+    def test_a_table_without_any_indentation_is_nested_by_its_names(self) -> None:
+        text = "".join(f"{line.strip()}\n" for line in (HEAD + TABLE + self.ROWS).splitlines())
+        assert tree(pool(text).root) == self.SHAPE
+        stripe = "tank ONLINE 0 0 0\nsda ONLINE 0 0 0\nsdb ONLINE 0 0 0\n"
+        assert tree(pool("pool: tank\nstate: ONLINE\nconfig:\n\n" + stripe).root) == (
+            "tank",
+            ["sda", "sdb"],
+        )
 
     def test_a_fragment_takes_name_and_state_from_its_root_row(self) -> None:
         found = pool(TABLE + self.ROWS)
