@@ -23,18 +23,21 @@ from zconsole.model import Activity, Pool, Scan
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TAG = re.compile(
     r"(\s*)(pool|id|state|status|action|see|scan|scrub|remove|checkpoint|expand|condense|comment"
-    r"|config|errors|dedup):(?:\s+|$)(.*)"
+    r"|config|device details|errors|dedup):(?:\s+|$)(.*)"
 )
 _FILES_FOLLOW = "Permanent errors have been detected"
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
 """``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path); a prompt is none."""
+_NO_POOLS = re.compile(r"\s*(no pools available|all pools are healthy|pool '.+' is healthy)")
 _POOL_INDENT = 2
 _FARTHEST_TAG = 16
 _UNTAGGED = ""
 """Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
 _TABLES = (_UNTAGGED, "config")
+_DETAILS = "device details"
+"""Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
 _SCANS = (_UNTAGGED, "scan", "scrub")
 
 
@@ -75,7 +78,7 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
         raise NotUnderstoodError("not `zpool status` output: no text")
     lines = [line.rstrip("\r\f") for line in unspaced(text).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
-    if not blocks and not text.strip().startswith(("no pools available", "all pools are healthy")):
+    if not blocks and not _NO_POOLS.match(text):
         raise NotUnderstoodError("not `zpool status` output")
     return tuple(_pool(block, zone) for block in blocks)
 
@@ -122,6 +125,8 @@ def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section 
     in_table = current is not None and current.tag == "config" and not current.indent
     if in_table and line.startswith("\t"):
         return None  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
+    if current is not None and current.tag == _DETAILS and match[2] not in ("errors", "pool"):
+        return None
     if current is not None and _is_listing(current):
         # Names of damaged files may look like tags; only a new pool ends their list.
         if match[2] == "errors" and indent <= current.indent:

@@ -6,26 +6,14 @@ from datetime import UTC, timedelta, timezone
 
 import pytest
 
+from tests.unit.decode.texts import HEAD, TABLE, pool
 from zconsole.decode.text import pools_of
 from zconsole.errors import NotUnderstoodError
-from zconsole.model import Pool, Vdev
-
-HEAD = "  pool: tank\n state: ONLINE\nconfig:\n\n"
-TABLE = "\tNAME        STATE     READ WRITE CKSUM\n"
-
-
-def pool(text: str) -> Pool:
-    (found,) = pools_of(text, UTC)
-    return found
+from zconsole.model import Vdev
 
 
 def tree(vdev: Vdev) -> object:
     return (vdev.name, [tree(child) for child in vdev.children]) if vdev.children else vdev.name
-
-
-def leaf(row: str) -> Vdev:
-    (found,) = pool(f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n{row}").root.leaves()
-    return found
 
 
 class TestSections:
@@ -93,7 +81,23 @@ class TestSections:
         coloured = plain.replace("ONLINE", "\x1b[32mONLINE\x1b[0m").replace("\n", "\r\n")
         assert pool(coloured) == pool(plain)
 
-    @pytest.mark.parametrize("text", ["no pools available\n", "all pools are healthy\n"])
+    def test_the_device_details_of_solaris_11_are_no_part_of_the_table(self) -> None:
+        table = (
+            f"{HEAD}{TABLE}\ttank        DEGRADED     0     0     0\n"
+            "\t  c0d0      UNAVAIL      0     0     0\n\n"
+        )
+        details = (
+            "device details:\n\n        c0d0                     UNAVAIL          cannot open\n"
+            "        status: ZFS detected errors on this device.\n"
+            "                The device was missing.\n"
+            "           see: http://support.oracle.com/msg/ZFS-8000-LR for recovery\n\n\n"
+        )
+        errors = "errors: No known data errors\n"
+        assert pool(table + details + errors) == pool(table + errors)
+
+    @pytest.mark.parametrize(
+        "text", ["no pools available\n", "all pools are healthy\n", "pool 'a b' is healthy\n"]
+    )
     def test_no_pools(self, text: str) -> None:
         assert pools_of(text, UTC) == ()
 
@@ -299,95 +303,3 @@ class TestTree:
         rows = "\ttank  ONLINE  0 0 0\n\t  raidz  ONLINE  0 0 0\n\t    c0d0  ONLINE  0 0 0\n"
         raidz = pool(HEAD + TABLE + rows).root.children[0]
         assert (raidz.name, raidz.kind, raidz.nparity) == ("raidz", "raidz1", 1)
-
-
-class TestRow:
-    def test_counters_with_units(self) -> None:
-        errors = leaf("\t  sda       ONLINE       3 38.5K 1.88M").errors
-        assert (errors.read, errors.write, errors.cksum, errors.slow) == (3, 39424, 1971323, None)
-
-    def test_slow_power_and_dio_columns(self) -> None:
-        text = (
-            HEAD + "\tNAME        STATE     READ WRITE CKSUM  SLOW POWER   DIO\n"
-            "\ttank        ONLINE       0     0     0     -     -     -\n"
-            "\t  sda       ONLINE       1     2     3     4    on     5  (trimming)\n"
-        )
-        (disk,) = pool(text).root.leaves()
-        assert (disk.errors.total, disk.errors.slow, disk.note) == (6, 4, "(trimming)")
-        assert pool(text).root.errors.slow is None
-
-    def test_names_with_blanks_and_wide_characters(self) -> None:
-        text = (
-            HEAD + "\tNAME             STATE     READ WRITE CKSUM\n"
-            "\ttank             ONLINE       0     0     0\n"
-            "\t  /a/my OK disk  ONLINE       0     0     0\n"
-            "\t  /a/größe       ONLINE       0     0     0\n"
-        )
-        assert [v.name for v in pool(text).root.leaves()] == ["/a/my OK disk", "/a/größe"]
-
-    def test_a_missing_device_is_named_by_its_guid(self) -> None:
-        disk = leaf("\t  3166455989486803094  UNAVAIL      0     0     0  was /dev/ada5p1")
-        assert (disk.name, disk.path) == ("3166455989486803094", "/dev/ada5p1")
-        assert disk.note == "was /dev/ada5p1"
-
-    def test_two_notes_keep_their_blanks(self) -> None:
-        disk = leaf(
-            "\t  sda       ONLINE       0     0     0  (non-allocating)  (awaiting resilver)"
-        )
-        assert disk.note == "(non-allocating)  (awaiting resilver)"
-        assert (disk.allocating, disk.awaiting_resilver, disk.resilvering) == (False, True, False)
-
-    def test_block_size_note(self) -> None:
-        row = "\t  sda       ONLINE       0     0     0  block size: 512B configured, 4096B native"
-        assert (leaf(row).ashift, leaf(row).physical_ashift) == (9, 12)
-
-    def test_trim_and_initialize_notes(self) -> None:
-        disk = leaf(
-            "\t  sda       ONLINE       0     0     0  (12% initialized, suspended, started at"
-            " Sun Aug  3 15:14:45 2014)  (100% trimmed, completed at Sun Aug  3 15:14:45 2014)"
-        )
-        assert disk.initialize is not None
-        assert disk.trim is not None
-        assert (disk.initialize.state, disk.initialize.share) == ("suspended", 0.12)
-        assert (disk.trim.state, disk.trim.share, disk.trim.time) == ("complete", 1.0, 1407078885.0)
-        assert leaf("\t  sda       ONLINE       0     0     0  (uninitialized)").initialize is None
-
-    def test_resilvered_amounts_of_solaris_10(self) -> None:
-        text = (
-            "  pool: tank\n state: ONLINE\n scrub: resilver in progress for 0h2m, 16.43% done"
-            f", 0h13m to go\nconfig:\n\n{TABLE}\ttank        ONLINE       0     0     0\n"
-            "\t  mirror-0  ONLINE       0     0     0\n"
-            "\t    c0d0    ONLINE       0     0     0  85.0M resilvered\n"
-        )
-        (disk,) = pool(text).root.leaves()
-        assert (disk.resilvering, disk.scan_processed) == (True, 85 * 1024**2)
-        done = text.replace(
-            "in progress for 0h2m, 16.43% done, 0h13m to go", "completed after 0h1m"
-        )
-        (disk,) = pool(done).root.leaves()
-        assert not disk.resilvering
-
-    def test_an_unknown_state_is_kept(self) -> None:
-        assert leaf("\t  sda       UNAVAI       0     0     0 cannot open").state == "UNAVAI"
-
-
-ODD = """\
-  pool: errors: a.b
- state: ONLINE
-config:
-
-\tNAME           STATE     READ WRITE CKSUM
-\terrors: a.b    ONLINE       0     0     0
-\t  mirror-0     ONLINE       0     0     0
-\t    scan: b    ONLINE       0     0     0
-\t    pool: c    ONLINE       0     0     0
-
-errors: No known data errors
-"""
-
-
-def test_names_that_look_like_lines_of_the_output_stay_names() -> None:
-    (pool,) = pools_of(ODD, UTC)
-    assert (pool.name, pool.root.name, pool.root.state) == ("errors: a.b", "errors: a.b", "ONLINE")
-    assert [leaf.name for leaf in pool.root.leaves()] == ["scan: b", "pool: c"]
-    assert pool.error_count == 0
