@@ -94,4 +94,4 @@ def test_names_that_look_like_lines_of_the_output_stay_names() -> None:
     odd = pool(ODD)
     assert (odd.name, odd.root.name, odd.root.state) == ("errors: a.b", "errors: a.b", "ONLINE")
     assert [disk.name for disk in odd.root.leaves()] == ["scan: b", "pool: c"]
-    assert pool.error_count == 0
+    assert odd.error_count == 0
