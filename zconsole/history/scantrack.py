@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from zconsole import units
 from zconsole.eta import Estimate, Forecast, forecast, nothing
-from zconsole.eta.course import Course
+from zconsole.eta.course import Course, Point
 from zconsole.eta.work import issued_bytes, scan_reading, scan_work
 from zconsole.frame import ScanView
 from zconsole.model import Sample, Scan, Vdev
@@ -128,16 +129,22 @@ class ScanTrack:
         """The stage as sampled; where a live exact source sees both taking turns, the one at work.
 
         A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops walking metadata to issue
-        what it has sorted, and goes back.
+        what it has sorted, and goes back. Where nothing moved of late, it is what moved last.
         """
         live = sample.exact and sample.source != "replay"
         points = self.course.points
         if scan.stage != "scanning" or not live or len(points) < 2:
             return scan.stage
+        moved = next((n for n in range(len(points) - 1, 0, -1) if _moved(points, n)), 1)
         least = points[-1].x - STAGE_SECONDS
-        old = next((p for p in points[:-1] if p.x >= least), points[-2])
-        issued, scanned = points[-1].issued - old.issued, points[-1].scanned - old.scanned
+        old = next((p for p in points[:moved] if p.x >= least), points[moved - 1])
+        issued, scanned = points[moved].issued - old.issued, points[moved].scanned - old.scanned
         return "issuing" if issued > 0 and scanned <= 0 else scan.stage
+
+
+def _moved(points: Sequence[Point], at: int) -> bool:
+    old, new = points[at - 1], points[at]
+    return new.issued > old.issued or new.scanned > old.scanned
 
 
 def _nothing_issued(scan: Scan) -> str:

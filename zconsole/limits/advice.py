@@ -122,8 +122,15 @@ def foreground(seen: Evidence) -> str:
 
 
 def memory(seen: Evidence) -> str:
-    """For a scan that cannot sort everything at once."""
+    """For a scan that cannot sort everything at once.
+
+    Its limit is a share of RAM, but no more than a twentieth of what the pool holds
+    (dsl_scan_should_clear, module/zfs/dsl_scan.c).
+    """
     value = seen.tunables.get("zfs_scan_mem_lim_fact", 20)
+    held = seen.scan.total_bytes
+    if seen.memory and held and held / 20 <= seen.memory / max(1, value):
+        return "nothing to tune: sorting may use a twentieth of what the pool holds, and does"
     better = max(1, value // 2)
     setting = f"zfs_scan_mem_lim_fact={better}"
     return f"zconsole tunables set {setting} (1/{better} of RAM; now 1/{value})"

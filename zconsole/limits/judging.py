@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from zconsole.frame import ScanView
 from zconsole.limits.ceiling import ceiling_of
-from zconsole.limits.evidence import Disk, Evidence, disks_of, evidence_of, sorted_share
+from zconsole.limits.evidence import Disk, disks_of, evidence_of, sorted_share
 from zconsole.limits.finding import Ceiling, Verdict
 from zconsole.limits.past import LeafPast, LoadPast
+from zconsole.limits.steady import Steady
 from zconsole.limits.turns import TurnsPast
 from zconsole.limits.verdict import judge
 from zconsole.model import IoRates, Sample
@@ -18,8 +18,6 @@ from zconsole.topology import Placed
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
 """Leaves up to which every sample is looked at."""
-DEVICES = ("new-disk", "slow-disk", "smr", "foreground", "bus", "disks")
-"""Causes that more memory does not help."""
 SELDOM = 20.0
 """Seconds between looks at larger pools."""
 
@@ -37,9 +35,9 @@ class Judging:
         self._looked = float("-inf")
         self._turns = TurnsPast()
         self._sorted: float | None = None
-        self._issued_for: Verdict | None = None
+        self._steady = Steady()
         for seen in (each for each in first.pool.scans if each.key == scan and first.exact):
-            self._turns.add(first.clock, seen)
+            self._turns.add(first.t, first.clock, seen)
 
     def push(
         self,
@@ -60,14 +58,14 @@ class Judging:
 
     def _begin(self, view: ScanView, clock: float) -> None:
         self._scan, self._since = view.scan.key, clock
-        self._turns, self._sorted, self._issued_for = TurnsPast(), None, None
+        self._turns, self._sorted, self._steady = TurnsPast(), None, Steady()
         for past in self._past.values():
             past.begin()
 
     def _take_turns(self, sample: Sample, view: ScanView) -> None:
         before = self._turns.stage
         if sample.exact:
-            self._turns.add(sample.clock, view.scan)
+            self._turns.add(sample.t, sample.clock, view.scan)
         if self._turns.stage != before:
             self._sorted = None
         now = sorted_share(view.scan)
@@ -100,17 +98,9 @@ class Judging:
         if self._turns.stage is not None:
             view = view._replace(stage=self._turns.stage)
         seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
-        self.verdict = self._steady(seen, judge(seen))
+        found = judge(seen)
+        between = self._turns.stage is not None and turns.limited
+        self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
         shared = self.verdict is not None and self.verdict.cause == "bus"
-        self.ceiling = ceiling_of(seen, load.most if shared else None)
-
-    def _steady(self, seen: Evidence, found: Verdict | None) -> Verdict | None:
-        """What limits the issuing counts while metadata is walked between two turns of it."""
-        if not seen.turns.limited or found is None:
-            return found
-        if seen.stage == "issuing":
-            self._issued_for = found
-        elif self._issued_for is not None and self._issued_for.cause in DEVICES:
-            text = f"{self._issued_for.text}, when it issues; it walks metadata in between"
-            return replace(self._issued_for, text=text)
-        return found
+        if not between or seen.stage == "issuing":
+            self.ceiling = ceiling_of(seen, load.most if shared else None)

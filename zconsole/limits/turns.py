@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.model import Scan
 
 WINDOW = 3600.0
-"""Seconds that are looked back on. Queues are emptied once in two hours whatever memory there is
-(zfs_scan_checkpoint_intval), which an hour shows no more than once."""
+"""Seconds that are looked back on."""
+CHECKPOINT = 7200.0
+"""Seconds between checkpoints (zfs_scan_checkpoint_intval), for which queues are emptied whatever
+memory there is; the first is due so long after the scan began or the pool was imported."""
 TURNS = 3
 """Changes from one to the other within the window that only a limit explains."""
 LEFT = 0.25
@@ -26,19 +29,20 @@ class Turns:
 
     count: int = 0
     """Changes within the window."""
+    early: bool = False
+    """Whether it issued before any checkpoint was due."""
     returned: bool = False
     """Whether walking went on while much of what was sorted was still to be issued."""
     issuing: float = 0.0
-    """Share of the window's time in which only issuing moved."""
+    """Share of the window's time spent issuing."""
 
     @property
     def limited(self) -> bool:
         """Whether that speaks for a limit on what may be sorted at once."""
-        return self.count >= TURNS or self.returned
+        return self.count >= TURNS or self.early or self.returned
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     clock: float
     seconds: float
     changes: int
@@ -55,16 +59,18 @@ class TurnsPast:
         self._last: tuple[float, Scan] | None = None
         self._steps: deque[_Step] = deque()
         self._peak = 0.0
-        self._returned = False
+        self._early = self._returned = False
 
-    def add(self, clock: float, scan: Scan) -> None:
-        """Take in one sample; one without exact counters tells nothing."""
+    def add(self, t: float, clock: float, scan: Scan) -> None:
+        """Take in one sample with exact counters, at epoch ``t``."""
         last, self._last = self._last, (clock, scan)
         if scan.stage != "scanning" or not scan.two_stage:
             self.stage = None
             return
         if last is not None and last[1].stage == "scanning":
             self._step(clock, clock - last[0], last[1], scan)
+            due = scan.pass_start is None or t - scan.pass_start >= CHECKPOINT
+            self._early = self._early or (self.stage == "issuing" and not due)
         self._peak = max(self._peak, queued(scan))
 
     def turns(self) -> Turns:
@@ -72,16 +78,17 @@ class TurnsPast:
         total = sum(step.seconds for step in self._steps)
         issuing = sum(step.seconds for step in self._steps if step.issuing)
         changes = sum(step.changes for step in self._steps)
-        return Turns(changes, self._returned, issuing / total if total else 0.0)
+        return Turns(changes, self._early, self._returned, issuing / total if total else 0.0)
 
     def _step(self, clock: float, seconds: float, old: Scan, new: Scan) -> None:
+        """What moved, or where nothing did what moved last: bytes count as issued when sent."""
         walked = (new.scanned_bytes or 0) - (old.scanned_bytes or 0)
         issued = (new.issued_bytes or 0) - (old.issued_bytes or 0)
-        if walked <= 0 and issued <= 0:
+        stage = "scanning" if walked > 0 else "issuing" if issued > 0 else self.stage
+        if stage is None:
             return
-        stage = "scanning" if walked > 0 else "issuing"
         changed = self.stage is not None and stage != self.stage
-        both = stage == self.stage and _both(new, walked, issued)
+        both = not changed and _both(new, walked, issued)
         self._steps.append(_Step(clock, seconds, 2 if both else int(changed), stage == "issuing"))
         while self._steps[0].clock < clock - WINDOW:
             self._steps.popleft()

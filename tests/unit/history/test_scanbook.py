@@ -250,6 +250,15 @@ def test_seldom_sampled_stages_are_told_apart_as_well(interval):
     assert set(stages(samples)[1:]) == {"issuing"}
 
 
+def test_while_nothing_is_counted_the_stage_is_the_one_that_counted_last():
+    counts = [(900, 0), (1000, 0), (1000, 500), *[(1000, 600)] * 15]
+    samples = [
+        sample(n, resilver(issued * MIB, stage="scanning", scanned_bytes=scanned * MIB))
+        for n, (scanned, issued) in enumerate(counts)
+    ]
+    assert stages(samples)[-1] == "issuing"
+
+
 def test_deferred_devices_put_full_redundancy_a_whole_pass_later():
     samples = running(range(2, 100), leaves=WAITING)
     found = view(watched(*samples), samples[-1])

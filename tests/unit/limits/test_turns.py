@@ -13,17 +13,18 @@ from zconsole.sim.source import World
 
 MIB = 1 << 20
 TOTAL = 100_000 * MIB
+T = 1_800_000_000.0
 
 
 def turns_of(points, interval=1.0, **fields):
     """The turns after these (walked, issued) MiB, and the stage at the end."""
     past = TurnsPast()
     for n, (walked, issued) in enumerate(points):
-        past.add(n * interval, counters(walked, issued, **fields))
+        past.add(T + n * interval, n * interval, counters(walked, issued, **fields))
     return past.turns(), past.stage
 
 
-def counters(walked, issued, skipped=0, stage="scanning", function="scrub"):
+def counters(walked, issued, skipped=0, stage="scanning", function="scrub", pass_start=None):
     return Scan(
         function,
         "running",
@@ -32,6 +33,7 @@ def counters(walked, issued, skipped=0, stage="scanning", function="scrub"):
         scanned_bytes=walked * MIB,
         issued_bytes=issued * MIB,
         skipped_bytes=skipped,
+        pass_start=pass_start,
     )
 
 
@@ -53,6 +55,18 @@ def test_issuing_before_the_walk_is_over_is_a_turn():
 def test_walking_again_with_much_still_queued_is_a_limit():
     turns, stage = turns_of([*WALKED, *ISSUED, (1000, 180)])
     assert (turns.limited, stage) == (True, "scanning")
+
+
+@pytest.mark.parametrize(("age", "limited"), [(60.0, True), (7300.0, False)])
+def test_issuing_before_a_checkpoint_is_due_is_a_limit_at_once(age, limited):
+    turns, _ = turns_of(WALKED + ISSUED[:2], pass_start=T - age)
+    assert turns.limited == limited
+
+
+def test_what_was_sent_counts_as_issued_long_before_it_was_read():
+    turns, stage = turns_of(WALKED + ISSUED[:1] + [ISSUED[0]] * 8)
+    assert stage == "issuing"
+    assert turns.issuing == pytest.approx(0.5, abs=0.03)
 
 
 def test_walking_again_after_everything_was_issued_may_be_a_checkpoint():
@@ -85,9 +99,9 @@ def test_turns_long_ago_do_not_count():
 
 def test_a_walk_that_is_over_has_no_stage_of_its_own():
     past = TurnsPast()
-    past.add(0.0, counters(10, 0))
-    past.add(1.0, counters(20, 0))
-    past.add(2.0, counters(30, 0, stage="issuing"))
+    past.add(T, 0.0, counters(10, 0))
+    past.add(T + 1, 1.0, counters(20, 0))
+    past.add(T + 2, 2.0, counters(30, 0, stage="issuing"))
     assert past.stage is None
 
 
