@@ -25,6 +25,7 @@ VALUED = ("--theme", "--hook", "--host", "--interval")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets a traceback out for bad input."""
     gc.set_threshold(YOUNG)
+    _open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(words)
@@ -36,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _swallow_stdout()
         return ExitCode.OK
+    except OSError as error:
+        _swallow_stdout()
+        print(f"zconsole: {clean(_reason(error))}", file=sys.stderr)
+        return ExitCode.FAILED
 
 
 def _dispatch(words: list[str]) -> int:
@@ -84,6 +89,22 @@ def _tidy_stdout() -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")
     yield
     sys.stdout.flush()
+
+
+def _reason(error: OSError) -> str:
+    """What the system said no to, as ``PATH: reason``; of a full disk there is only a reason."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def _open_streams() -> None:
+    """Give each closed standard stream something harmless.
+
+    Python has None for it, which ``print`` takes for standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _swallow_stdout() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -155,6 +156,32 @@ def test_a_closed_pipe_is_quiet():
     os.close(write)
     assert done.stderr == b""
     assert done.returncode in (0, 141)
+
+
+def test_a_message_with_standard_error_closed_stays_out_of_the_data():
+    command = f"{sys.executable} -m zconsole status --from /nonexistent 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")
+
+
+def test_data_with_standard_output_closed_goes_nowhere(saved):
+    command = f"{sys.executable} -m zconsole status --from {saved} >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_closed_standard_input_is_empty():
+    command = f"{sys.executable} -m zconsole status --from - <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (5, b"zconsole: standard input: empty\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_gets_one_line(saved):
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "zconsole", "status", "--from", saved]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"zconsole: No space left on device\n")
 
 
 def test_without_a_terminal_the_demo_prints_a_report():

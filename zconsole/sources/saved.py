@@ -35,7 +35,7 @@ def read_saved(path: str) -> Raw:
     text = read_text(path)
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
     if not text.strip():
-        raise NotUnderstoodError(f"{path}: empty")
+        raise NotUnderstoodError(f"{'standard input' if path == STDIN else path}: empty")
     if not text.lstrip().startswith("{"):
         return Raw(t=t, source="text", text=text)
     document = _document(path, text)
