@@ -29,6 +29,7 @@ _GROUPS = (
 )
 """Siblings of ``vdevs`` and their class, in the order text prints them."""
 
+_COMMAND = "zpool status"
 _HIDDEN = frozenset({"hole", "indirect"})
 _PROGRESS_STATES = {
     "ACTIVE": "active",
@@ -73,6 +74,9 @@ def pools_of(
     """
     if not isinstance(document.get("pools"), Mapping):
         raise NotUnderstoodError("not a `zpool status -j` document: no pools")
+    command = mapping(document.get("output_version"), "output_version").get("command", _COMMAND)
+    if command != _COMMAND:
+        raise NotUnderstoodError(f"not a `zpool status -j` document: {command!r} printed it")
     pools = mapping(document["pools"], "pools")
     found = []
     for key, value in pools.items():

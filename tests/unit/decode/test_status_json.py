@@ -263,7 +263,18 @@ class TestPool:
         assert scrub.function == "scrub"
 
     @pytest.mark.parametrize(
-        "found", [{}, {"pools": []}, {"pools": {"x": {}}}, {"datasets": {}}, {"pools": {"x": 1}}]
+        "found",
+        [
+            {},
+            {"pools": []},
+            {"pools": {"x": {}}},
+            {"datasets": {}},
+            {"pools": {"x": 1}},
+            {
+                "output_version": {"command": "zpool list"},
+                "pools": {"x": {"state": "ONLINE", "properties": {}}},
+            },
+        ],
     )
     def test_other_documents_are_refused(self, found: dict[str, Any]) -> None:
         with pytest.raises(NotUnderstoodError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,9 @@ from tests.unit.decode.texts import HEAD, TABLE, pool
 from zconsole.decode.text import pools_of
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Vdev
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+LISTINGS = sorted([*FIXTURES.glob("captures/*/*/list*.txt"), *FIXTURES.glob("corpus/list/*.txt")])
 
 
 def tree(vdev: Vdev) -> object:
@@ -108,6 +112,11 @@ class TestSections:
         with pytest.raises(NotUnderstoodError) as caught:
             pools_of(text, UTC)
         assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("path", LISTINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+    def test_a_listing_is_refused(self, path: Path) -> None:
+        with pytest.raises(NotUnderstoodError):
+            pools_of(path.read_text(), UTC)
 
     def test_a_scan_alone_is_a_fragment_without_name_or_state(self) -> None:
         lines = (
