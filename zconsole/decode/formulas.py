@@ -106,7 +106,7 @@ def scan_of(stats: ScanStats, now: float) -> Scan:
         zpool_eta=_eta(stats, scan_rate, issue_rate) if running else None,
         zpool_scan_rate=_shown(scan_rate, stats),
         zpool_issue_rate=_shown(issue_rate, stats),
-        duration=_duration(stats.start, stats.end),
+        duration=duration_of(stats.start, stats.end),
         paused_since=stats.paused_since,
         pass_start=stats.pass_start,
         pass_scanned=stats.pass_scanned,
@@ -121,7 +121,8 @@ def _shown(rate: int | None, stats: ScanStats) -> int | None:
     return rate if stats.skipped is None else rate or None
 
 
-def _duration(start: float | None, end: float | None) -> float | None:
+def duration_of(start: float | None, end: float | None) -> float | None:
+    """Seconds that a scan took, None while it runs."""
     return max(0.0, end - start) if start and end else None
 
 

@@ -16,6 +16,7 @@ from zconsole.decode.formulas import (
     RebuildStats,
     ScanStats,
     copy_of,
+    duration_of,
     in_order,
     rebuild_of,
     scan_of,
@@ -116,6 +117,7 @@ def error_scrub(
         start=span[0],
         end=None if active else span[1],
         percent=100.0 * done / (done + left) if active and done + left else None,
+        duration=duration_of(*span) if state == "finished" else None,
         paused_since=paused_since,
         two_stage=False,
     )

@@ -239,9 +239,14 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
         trim=_progress(node, "trim", "trimmed", "to_trim", context.zone),
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
-        allocating=not number(node.get("noalloc")) if place.top and not spare else None,
+        allocating=_allocating(node) if place.top and not spare else None,
         children=_children(below, replace(place, top=False), kind in GROUP_KINDS, context),
     )
+
+
+def _allocating(node: _Node) -> bool:
+    """Nothing new goes to a vdev that is leaving, of which zpool says only that it does."""
+    return not (number(node.get("noalloc")) or number(node.get("removing")))
 
 
 def _state(node: _Node, spare: bool) -> str:

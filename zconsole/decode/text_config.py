@@ -173,7 +173,7 @@ def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:
         data_disks=shape[0] if shape else None,
         initialize=note.initialize if leaf else None,
         trim=note.trim if leaf else None,
-        allocating=False if note.non_allocating else None,
+        allocating=False if note.non_allocating or note.removing else None,
         children=tuple(_vdev(child, context) for child in node.children),
     )
 

@@ -158,3 +158,9 @@ def test_a_draid_knows_its_shape_and_its_spares() -> None:
         assert draid.spares_left == 0, form
         spared = next(v for v in draid.walk() if v.kind == "spare")
         assert [v.kind for v in spared.children] == ["disk", "dspare"]
+
+
+def test_nothing_new_goes_to_a_vdev_that_leaves() -> None:
+    for form, sample in forms(HERE / "2.3.9" / "removal-running").items():
+        assert sample.pool.root.children[0].allocating is False, form
+        assert sample.pool.root.children[1].allocating is not False, form
