@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,24 @@ def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
 def run(*words: str, **options) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "zconsole", *words]
     return subprocess.run(command, capture_output=True, check=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours"), [("UTC", 0), ("Asia/Tokyo", 9), (":Asia/Tokyo", 9), ("XXX5", -5), ("", 0)]
+)
+def test_dates_of_saved_output_are_in_the_users_zone(saved, zone, hours):
+    done = run("status", "--from", saved, "--json", env={**os.environ, "TZ": zone})
+    end = json.loads(done.stdout)["scan"]["end"]
+    assert end == datetime(2026, 11, 20, 9, 24, 46, tzinfo=UTC).timestamp() - hours * 3600
+
+
+def test_a_recording_that_was_cut_short_says_so(tmp_path, capsys):
+    path = tmp_path / "r"
+    path.write_text(json.dumps({"t": 1, "text": STATUS}) + '\n{"t": 2, "te')
+    assert main(["replay", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (out.count("\n"), err.count("\n")) == (1, 1)
+    assert "cut short" in err
 
 
 def test_a_closed_pipe_is_quiet():

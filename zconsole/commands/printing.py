@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Sequence
-from datetime import UTC, tzinfo
+from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -49,9 +51,18 @@ def _show_lines(frames: Sequence[Frame], zone: tzinfo | None) -> None:
 
 
 def local_zone() -> tzinfo:
-    """The machine's time zone, following its changes of offset."""
+    """The user's time zone (``TZ``, else the machine's), following its changes of offset."""
+    named = os.environ.get("TZ")
     try:
-        with Path("/etc/localtime").open("rb") as zone_file:
-            return ZoneInfo.from_file(zone_file, key="localtime")
+        if named is None:
+            return _zone_in(Path("/etc/localtime"))
+        name = named.removeprefix(":")
+        return _zone_in(Path(name)) if name.startswith("/") else ZoneInfo(name or "UTC")
     except (OSError, ValueError, ZoneInfoNotFoundError):
-        return UTC
+        # A rule (``JST-9``), or a machine without the time zone files: today's offset.
+        return timezone(timedelta(seconds=time.localtime().tm_gmtoff))
+
+
+def _zone_in(path: Path) -> tzinfo:
+    with path.open("rb") as zone_file:
+        return ZoneInfo.from_file(zone_file, key="localtime")

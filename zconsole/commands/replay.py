@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from datetime import UTC
 
 from zconsole.commands import common, printing
@@ -11,6 +12,7 @@ from zconsole.errors import ExitCode
 from zconsole.feed import SessionFeed
 from zconsole.session import Session
 from zconsole.sources.replay import ReplaySource
+from zconsole.units import clean
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,9 +23,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace) -> int:
-    session = Session(zone=UTC)
-    async for frames in common.rounds(ReplaySource(args.file, speed=None), session, 0.0):
+    source, session = ReplaySource(args.file, speed=None), Session(zone=UTC)
+    async for frames in common.rounds(source, session, 0.0):
         printing.show(frames, args.json, UTC)
+    if note := source.capabilities.details.get("note"):
+        print(f"zconsole: {clean(note)}", file=sys.stderr)
     return ExitCode.OK
 
 

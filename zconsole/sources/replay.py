@@ -69,20 +69,27 @@ class ReplaySource:
     def _group(self) -> Iterator[tuple[Raw, ...]]:
         """Rounds of one sample a pool: a pool seen again begins the next."""
         group: dict[str, Raw] = {}
-        for raw in self._read():
-            pool = pool_name(raw)
-            if pool in group:
-                yield tuple(group.values())
-                group.clear()
-            group[pool] = raw
+        damage = None
+        try:
+            for raw in self._read():
+                pool = pool_name(raw)
+                if pool in group:
+                    yield tuple(group.values())
+                    group.clear()
+                group[pool] = raw
+        except NotUnderstoodError as error:
+            damage = error
         if group:
             yield tuple(group.values())
+        if damage is not None:
+            raise damage
 
     def _read(self) -> Iterator[Raw]:
-        number = 0
+        seen = False
         for number, line in enumerate(self._lines(), 1):
             if not line.strip():
                 continue
+            seen = True
             try:
                 yield _sample(line)
             except ValueError as error:
@@ -90,7 +97,7 @@ class ReplaySource:
                     self._note = f"{self._path}: the last line is cut short and left out"
                     return
                 raise NotUnderstoodError(f"{self._path}: line {number}: {error}") from None
-        if number == 0:
+        if not seen:
             raise NotUnderstoodError(f"{self._path}: no samples in it")
 
     def _lines(self) -> Iterator[str]:

@@ -163,13 +163,20 @@ class TestReplay:
         with pytest.raises(NotUnderstoodError, match=rf"line 3: .*{why}"):
             await played(path)
 
+    async def test_what_stands_before_a_bad_line_is_played(self, tmp_path):
+        path = write(tmp_path / "r", line(sample(1)), line(sample(2)), "junk\n")
+        source = ReplaySource(path, None)
+        assert [(await source.sample())[0]["t"] for _ in range(2)] == [1, 2]
+        with pytest.raises(NotUnderstoodError, match="line 3"):
+            await source.sample()
+
     async def test_a_last_line_cut_short_is_left_out_with_a_note(self, tmp_path):
         source = ReplaySource(write(tmp_path / "r", line(sample(1)), line(sample(2))[:30]), None)
         assert (await source.sample())[0]["t"] == 1
         assert await source.sample() is None
         assert "cut short" in source.capabilities.details["note"]
 
-    @pytest.mark.parametrize("content", ["", '{"t": 1, "te'])
+    @pytest.mark.parametrize("content", ["", "\n\n", '{"t": 1, "te'])
     async def test_nothing_whole_in_it_is_not_understood(self, tmp_path, content):
         with pytest.raises(NotUnderstoodError):
             await played(write(tmp_path / "r", content))
