@@ -23,6 +23,10 @@ KINDS = (
 )
 """Every kind of alert, in the order the documentation lists them."""
 
+WORKING = ("ONLINE", "DEGRADED")
+GONE = ("FAULTED", "UNAVAIL", "REMOVED")
+"""States no command puts a device into, but for ``zpool offline -f``."""
+
 QUIET = 30.0
 """Seconds a condition must be gone before it may be said again."""
 ERRORS_QUIET = 900.0
@@ -77,6 +81,8 @@ class _Watched:
     held: frozenset[tuple[str, str]] = frozenset()
     """Those that held at the last look, however long ago that was."""
     errors: dict[str, int] | None = None
+    working: frozenset[str] = frozenset()
+    """Keys of the leaves that took part."""
     running: dict[str, ScanView] = field(default_factory=dict)
     ended: dict[str, tuple[ScanView, float]] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
@@ -136,6 +142,7 @@ class Vigil:
         if frame.problem:
             return
         yield from _new_errors(frame, seen)
+        yield from _gone(frame, seen)
         for view in frame.scans:
             yield from _restarted(frame, view, seen)
             yield from self._slipped(frame, view, seen)
@@ -197,6 +204,16 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         text += f"{counters.cksum or 0} checksum)"
         text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
         yield _alert(frame, "device-error", "error", text, key)
+
+
+def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """Devices that have left by themselves, whether or not they counted errors before."""
+    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
+    for key, vdev in leaves.items():
+        if key in seen.working and vdev.state in GONE:
+            text = f"{vdev.name} is {vdev.state} now"
+            yield _alert(frame, "device-error", "error", text, f"{key}:gone")
+    seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
 
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:

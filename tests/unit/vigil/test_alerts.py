@@ -127,6 +127,28 @@ def test_new_device_errors_are_told_old_ones_are_not_and_a_trickle_only_once():
     assert kinds(vigil.look([with_errors(1, 1101.0 + ERRORS_QUIET)])) == ["device-error"]
 
 
+def test_a_device_that_goes_is_told_though_it_counted_no_error_and_redundancy_is_left():
+    rules = Rules(kinds=frozenset({"device-error"}))
+    vigil, good, bad = Vigil(rules), mirror_pool(FINISHED), degraded(FINISHED)
+    assert vigil.look([frame(bad, 1.0)]) == ()
+    assert vigil.look([frame(good, 2.0)]) == ()
+    (alert,) = vigil.look([frame(bad, 3.0)])
+    assert (alert.severity, alert.text) == ("error", "sdb is FAULTED now")
+    assert vigil.look([frame(bad, 4.0)]) == ()
+    vigil.look([frame(good, 5.0)])
+    assert vigil.look([frame(bad, 6.0)]) == ()
+    vigil.look([frame(good, 7.0 + ERRORS_QUIET)])
+    assert kinds(vigil.look([frame(bad, 8.0 + ERRORS_QUIET)])) == ["device-error"]
+
+
+def test_a_device_put_offline_is_told_to_nobody():
+    vigil, pool = Vigil(Rules(kinds=frozenset({"device-error"}))), mirror_pool(FINISHED)
+    top = pool.root.children[0]
+    off = replace(top, children=(top.children[0], replace(top.children[1], state="OFFLINE")))
+    vigil.look([frame(pool, 1.0)])
+    assert vigil.look([frame(replace(pool, root=replace(pool.root, children=(off,))), 2.0)]) == ()
+
+
 def test_no_redundancy_left_is_told_of_vdevs_that_should_have_some():
     assert kinds(Vigil().look([frame(degraded(RUNNING), 1.0)])) == ["no-redundancy"]
     assert Vigil().look([frame(mirror_pool(), 1.0)]) == ()
