@@ -44,7 +44,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     else:
         parser = Parser(
             prog=f"zconsole {name}",
-            description=f"{COMMANDS[name].capitalize()}.",
+            description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.",
             allow_abbrev=False,
         )
     CONFIGURE[name](parser)

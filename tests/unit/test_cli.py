@@ -55,6 +55,12 @@ def test_every_command_has_help(name, capsys):
     assert "usage: zconsole" in capsys.readouterr().out
 
 
+def test_help_keeps_the_capitals_of_names(capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert "needs no ZFS" in capsys.readouterr().out
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as left:
         main(["--version"])
