@@ -10,10 +10,15 @@ import errno
 import hashlib
 import mmap
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from zconsole.rebalance.syscalls import Sys
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 WINDOW = 1 << 20
 """Bytes read, digested and written at a time; a multiple of every recordsize up to 1 MiB."""
@@ -23,7 +28,11 @@ BESIDE = 8 << 20
 """From here on a thread is worth its start."""
 _ZEROS = bytes(WINDOW)
 _FIRST = bytes(8)
+_PROBE = 64 << 10
 
+Maker = Callable[[bytes], "_Hash"]
+"""What begins a hash; told again from the length of its digest."""
+MAKERS: dict[int, Maker] = {32: hashlib.sha256, 64: hashlib.sha512}
 Tick = Callable[[int], None]
 """Called with the bytes just handled; may wait, or raise to give the file up."""
 
@@ -32,15 +41,26 @@ class ChangedError(Exception):
     """A file is not what it was a moment ago."""
 
 
+def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
+    """SHA-256 where the processor has instructions for it, else mostly SHA-512: what is faster."""
+
+    def seconds(make: Maker) -> float:
+        began = clock()
+        make(_ZEROS[:_PROBE]).digest()
+        return clock() - began
+
+    return min(MAKERS.values(), key=lambda make: min(seconds(make) for _ in range(3)))
+
+
 class Digest:
-    """SHA-256 over the windows of a file that are not all zero.
+    """A hash over the windows of a file that are not all zero.
 
     For large files, from the second window on, it is computed in a thread, beside the reading
     and writing.
     """
 
-    def __init__(self, size: int) -> None:
-        self._hash = hashlib.sha256(size.to_bytes(8, "big"))
+    def __init__(self, size: int, make: Maker) -> None:
+        self._hash = make(size.to_bytes(8, "big"))
         self._beside = size >= BESIDE
         self._thread: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
@@ -56,7 +76,7 @@ class Digest:
         self._pending = self._thread.submit(self._take, offset, window)
 
     def value(self) -> bytes:
-        """The digest, 32 bytes; nothing can be taken in afterwards."""
+        """The digest; nothing can be taken in afterwards."""
         self._wait()
         if self._thread is not None:
             self._thread.shutdown()
@@ -73,16 +93,18 @@ class Digest:
             self._pending = None
 
 
-def whole(content: bytes) -> bytes:
+def whole(content: bytes, make: Maker) -> bytes:
     """The digest of a file of at most one window, given all of it."""
     size = len(content)
     head = size.to_bytes(8, "big")
     if content == (_ZEROS if size == WINDOW else bytes(size)):
-        return hashlib.sha256(head).digest()
-    return hashlib.sha256(b"".join((head, _FIRST, content))).digest()
+        return make(head).digest()
+    return make(b"".join((head, _FIRST, content))).digest()
 
 
-def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick) -> bytes:
+def copy(
+    sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick, make: Maker
+) -> bytes:
     """Write the content of ``source`` into the empty ``target``; returns the digest.
 
     Holes stay holes. Raises OSError, ChangedError when the file is shorter than its status said.
@@ -92,8 +114,8 @@ def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick)
         window = _read(sys, source, 0, size)
         _write(sys, target, window, 0)
         tick(size)
-        return whole(window)
-    digest = Digest(size)
+        return whole(window, make)
+    digest = Digest(size, make)
     if size:
         sys.ftruncate(target, size)
     for offset, length in windows(sys, source, size):
@@ -103,13 +125,15 @@ def copy(sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick)
     return digest.value()
 
 
-def digest(sys: Sys, fd: int, size: int, tick: Tick, buffer: mmap.mmap | None = None) -> bytes:
+def digest(
+    sys: Sys, fd: int, size: int, tick: Tick, make: Maker, buffer: mmap.mmap | None = None
+) -> bytes:
     """The digest of an open file; through ``buffer``, page-aligned, when it was opened O_DIRECT."""
     if size <= SMALL and buffer is None:
         window = _read(sys, fd, 0, size)
         tick(size)
-        return whole(window)
-    result = Digest(size)
+        return whole(window, make)
+    result = Digest(size, make)
     for offset, length in windows(sys, fd, size):
         if buffer is None:
             window = _read(sys, fd, offset, length)

@@ -23,12 +23,7 @@ from zconsole.rebalance.admission import Admission, Policy
 from zconsole.rebalance.closing import Closer
 from zconsole.rebalance.content import ChangedError
 from zconsole.rebalance.directories import Directories, MovedError
-from zconsole.rebalance.item import (
-    Item,
-    Outcome,
-    Place,
-    SkipError,
-)
+from zconsole.rebalance.item import Item, Outcome, Place, SkipError
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities, Marks, Metadata
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
@@ -70,6 +65,7 @@ class Engine:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     """What closes originals whose last name is gone."""
+    make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet; committed with the next batch, or by ``flush``."""
     outcomes: list[Outcome] = field(default_factory=list)
@@ -149,7 +145,7 @@ class Engine:
         sys, abilities = self.sys, self._swapper(place).abilities
         marks = metadata.mark(sys, item.copy, item.meta, abilities)
         item.digest = content.copy(
-            sys, item.source, item.copy, item.status, lambda n: self._tick(item, n)
+            sys, item.source, item.copy, item.status, lambda n: self._tick(item, n), self.make
         )
         born = place.directory.born
         different: str | None = "anything"
@@ -265,14 +261,14 @@ class Engine:
             self._tick(item, 0)
 
         if not self.policy.direct:
-            return content.digest(self.sys, item.copy, item.size, tick)
+            return content.digest(self.sys, item.copy, item.size, tick, self.make)
         fd = self.sys.reopen(item.copy, os.O_RDONLY | os.O_NOATIME | os.O_DIRECT)
         try:
-            return content.digest(self.sys, fd, item.size, tick, self._buffer)
+            return content.digest(self.sys, fd, item.size, tick, self.make, self._buffer)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            return content.digest(self.sys, item.copy, item.size, tick)
+            return content.digest(self.sys, item.copy, item.size, tick, self.make)
         finally:
             self.sys.close(fd)
 

@@ -7,8 +7,6 @@ pauses or stops the job. Until the last commit it is a journal whose walk was no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.directories import DirectoryRow
@@ -90,16 +88,6 @@ def order_of(journal: Journal) -> str:
     """What the operator wants of a job: run, pause or stop."""
     order: str = (journal.get("control") or {}).get("order", "run")
     return order
-
-
-@contextmanager
-def lazily_durable(journal: Journal) -> Iterator[None]:
-    """Commits inside are cheap; they are durable with the first commit after it."""
-    journal.wait_for_disk(False)
-    try:
-        yield
-    finally:
-        journal.wait_for_disk(True)
 
 
 def _rank(status: os.stat_result, addition: float | None) -> int:

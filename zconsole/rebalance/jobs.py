@@ -17,7 +17,7 @@ from typing import Any
 
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance import leftout, plan, store
-from zconsole.rebalance.counting import WALKING, WalkSink, lazily_durable
+from zconsole.rebalance.counting import WALKING, WalkSink
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
 from zconsole.rebalance.job import Clocks, Job
@@ -163,7 +163,7 @@ def _walk_into(
 ) -> Plan:
     sink = WalkSink(journal, clocks)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
-    with lazily_durable(journal):
+    with journal.lazily_durable():
         made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
         sink.flush()
         sink.obey()

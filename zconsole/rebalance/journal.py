@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,6 +139,11 @@ class Journal:
         """Store a value, durably."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
+    def jot(self, key: str, value: Any) -> None:
+        """Store a value that a power cut may take back: what comes next makes it durable."""
+        with self.lazily_durable():
+            self.set(key, value)
+
     def others_wrote(self) -> bool:
         """Whether another process has committed since the last call."""
         version = self._data_version()
@@ -176,9 +182,14 @@ class Journal:
         """Make everything since ``begin`` durable."""
         self._db.execute("COMMIT")
 
-    def wait_for_disk(self, wait: bool) -> None:
-        """Whether a commit is on the disk before it returns; the next that is takes all along."""
-        self._db.execute(f"PRAGMA synchronous = {'FULL' if wait else 'NORMAL'}")
+    @contextmanager
+    def lazily_durable(self) -> Iterator[None]:
+        """Commits inside do not wait for the disk; the first one after takes them along."""
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            self._db.execute("PRAGMA synchronous = FULL")
 
     def clear_walk(self) -> None:
         """Forget every file and directory, and what became of them."""
@@ -299,8 +310,9 @@ class Journal:
         self.commit()
 
     def set_offset(self, number: int, offset: int) -> None:
-        """How far the rewrite engine is inside a file, bytes."""
-        self._db.execute("UPDATE files SET offset = ? WHERE id = ?", (offset, number))
+        """How far the rewrite engine is inside a file, bytes; a power cut may take it back."""
+        with self.lazily_durable():
+            self._db.execute("UPDATE files SET offset = ? WHERE id = ?", (offset, number))
 
     def open_directories(self) -> dict[int, tuple[int, float]]:
         """Directories whose modification time a death may have left wrong: (ns, since when)."""

@@ -48,7 +48,8 @@ class Progress:
         self.unfinished += count
         now = self.clock()
         if self._published is None or now - self._published >= PUBLISH:
-            self.publish()
+            self._note(now)
+            self.journal.jot("status", self.as_json())
 
     def wait(self, why: str | None) -> None:
         """The job waits (paused, when an operator said so), or goes on."""
@@ -65,13 +66,15 @@ class Progress:
         return (last - first) / (end - begin) if end > begin else None
 
     def publish(self) -> None:
-        """Write the present state to the journal."""
-        now = self.clock()
+        """Write the present state to the journal, durably."""
+        self._note(self.clock())
+        self.journal.set("status", self.as_json())
+
+    def _note(self, now: float) -> None:
         self._published = now
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
-        self.journal.set("status", self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """What ``status`` shows of it."""

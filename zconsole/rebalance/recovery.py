@@ -108,7 +108,8 @@ class Recovery:
 
     def _choose(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
         """Both versions exist and the copy has the name: keep the one that was written to."""
-        with self._version(fd, original) as old, self._version(fd, row.name) as new:
+        make = content.MAKERS[len(row.digest or bytes(32))]
+        with self._version(fd, original, make) as old, self._version(fd, row.name, make) as new:
             halfway = row.nlink > 1 and (self._device(row), row.old) in self._halfway
             if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
                 self.sys.unlink(fd, original)
@@ -120,12 +121,12 @@ class Recovery:
         return State.FAILED, f"written to during the move; the other version is {name}"
 
     @contextlib.contextmanager
-    def _version(self, fd: int, name: bytes) -> Iterator[Version]:
+    def _version(self, fd: int, name: bytes, make: content.Maker) -> Iterator[Version]:
         file = self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=fd)
         try:
             leased = self._lease(file)
             meta, status = metadata.read(self.sys, file, Abilities())
-            digest = content.digest(self.sys, file, status.st_size, self.tick)
+            digest = content.digest(self.sys, file, status.st_size, self.tick, make)
             yield Version(file, digest, meta, status.st_ctime_ns, leased)
         finally:
             self.sys.close(file)

@@ -17,6 +17,8 @@ from zconsole.rebalance.zdb import Blocks
 FILES = 3
 SMALLEST = 128 << 10
 """Bytes of a file that has blocks to look at."""
+LARGEST = 256 << 20
+"""Bytes of a file whose blocks are not too many to list."""
 TRIES = 3
 """Batches whose files are looked at, if zdb has nothing to say of those before."""
 
@@ -38,8 +40,8 @@ class Samples:
         if self._left == 0 or self.place.dataset is None or os.geteuid() != 0:
             return
         root = os.fsdecode(self.place.root).rstrip("/") + "/"
-        large = (r for r in rows if r.size >= SMALLEST and self.path(r).startswith(root))
-        chosen = [row for row, _ in zip(large, range(FILES), strict=False)]
+        fit = (r for r in rows if SMALLEST <= r.size <= LARGEST and self.path(r).startswith(root))
+        chosen = [row for row, _ in zip(fit, range(FILES), strict=False)]
         if chosen:
             self._left -= 1
             self._before = self._blocks([row.ino for row in chosen])

@@ -18,6 +18,8 @@ from zconsole.rebalance.walk import Portion, Walk
 
 SAMPLES = 300
 """Files a plan opens to see what lstat does not show."""
+SAMPLED_BYTES = 8 << 30
+"""Of the files whose blocks are listed: zdb has a line for every block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Survey:
     skipped: Counter[str] = field(default_factory=Counter)
     sampled: Counter[str] = field(default_factory=Counter)
     inodes: list[int] = field(default_factory=list)
-    """Inode numbers of the sampled files."""
+    """Inode numbers of sampled files, of up to SAMPLED_BYTES and one more."""
+    sampled_bytes: int = 0
 
     def add(self, portion: Portion) -> None:
         """Take in some files; links of one inode count once each until ``settle_links``."""
@@ -187,7 +190,9 @@ def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
     if not portion.files or found.sampled["opened"] >= SAMPLES:
         return
     name, status = portion.files[len(portion.files) // 2]
-    found.inodes.append(status.st_ino)
+    if found.sampled_bytes < SAMPLED_BYTES:
+        found.inodes.append(status.st_ino)
+        found.sampled_bytes += status.st_size
     try:
         fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
     except OSError as error:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from zconsole.rebalance.syscalls import Sys
 def digest(path: Path) -> bytes:
     fd = os.open(path, os.O_RDONLY)
     try:
-        return content.digest(Sys(), fd, path.stat().st_size, lambda count: None)
+        return content.digest(Sys(), fd, path.stat().st_size, lambda count: None, hashlib.sha256)
     finally:
         os.close(fd)
 
@@ -22,7 +23,9 @@ def digest(path: Path) -> bytes:
 def copied(source: Path, target: Path) -> bytes:
     source_fd, target_fd = os.open(source, os.O_RDONLY), os.open(target, os.O_RDWR | os.O_CREAT)
     try:
-        return content.copy(Sys(), source_fd, target_fd, source.stat(), lambda count: None)
+        return content.copy(
+            Sys(), source_fd, target_fd, source.stat(), lambda count: None, hashlib.sha256
+        )
     finally:
         os.close(source_fd)
         os.close(target_fd)
@@ -68,3 +71,23 @@ def test_holes_stay_holes(tmp_path: Path) -> None:
         file.write(b"island")
     copied(tmp_path / "source", tmp_path / "target")
     assert (tmp_path / "target").stat().st_blocks * 512 < WINDOW
+
+
+def test_the_hash_is_known_again_by_its_length(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    made = set()
+    for length, make in content.MAKERS.items():
+        fd = os.open(path, os.O_RDONLY)
+        found = content.digest(Sys(), fd, 7, lambda count: None, make)
+        os.close(fd)
+        assert len(found) == length
+        made.add(found)
+    assert len(made) == 2
+
+
+def test_the_faster_hash_is_taken() -> None:
+    ticks = iter([0, 5, 5, 10, 10, 15, 20, 21, 21, 22, 22, 23])
+    assert content.fastest(lambda: next(ticks)) is hashlib.sha512
+    ticks = iter([0, 1, 1, 2, 2, 3, 20, 26, 26, 32, 32, 38])
+    assert content.fastest(lambda: next(ticks)) is hashlib.sha256
