@@ -40,15 +40,21 @@ async def rounds(
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """What a command's coroutine returns, run in an event loop of its own.
 
-    Told to end (SIGTERM), it ends as if interrupted: connections and histories are closed.
+    Told to end, it ends as if interrupted: connections and histories are closed.
     """
     return asyncio.run(_in_order(main))
 
 
+def end_when_told() -> None:
+    """Cancel the current task on SIGTERM, and on SIGHUP where nohup does not ignore it."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if task is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, task.cancel)
+
+
 async def _in_order(main: Coroutine[Any, Any, Result]) -> Result:
-    task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    end_when_told()
     try:
         return await main
     except asyncio.CancelledError:

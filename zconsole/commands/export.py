@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -41,9 +40,6 @@ async def _export(
     registry: CollectorRegistry,
     address: tuple[str, int] | None,
 ) -> int:
-    task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     stop: Callable[[], None] = serve(registry, address) if address else lambda: None
     if address:
         print(f"zconsole: metrics at http://{address[0]}:{address[1]}/metrics", file=sys.stderr)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 import sys
 
 from zconsole.commands import common, live
@@ -26,9 +25,6 @@ async def _record(args: argparse.Namespace) -> int:
     interval = args.interval
     source, session = LiveSource(args.pools), live.session()
     loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    if task is not None:
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
     ending, seen_running, taken = Ending(), False, 0
     try:
         with Recorder(args.file) as recorder:
