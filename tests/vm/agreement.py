@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.vm.states import NOT_UTF8, State
+from tests.vm.states import NOT_UTF8, NOTHING, State
+from zconsole.decode import decode
+from zconsole.model import Pool, Sample
+from zconsole.report.json import line, sample_object
+from zconsole.session import Session
 from zconsole.units import parse_size, size, size_resolution
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
@@ -13,6 +18,18 @@ MOVEMENT = 0.5
 """Share of a running scan's total that may go by while the sources are asked."""
 
 Node = dict[str, Any]
+
+
+def decoded(raws: Mapping[str, Any]) -> dict[str, Node]:
+    """The sample of each source's raw form, as the guest made it of the same."""
+    frames = {source: Session().advance([raw]) for source, raw in raws.items()}
+    return {source: json.loads(line(sample_object(frame))) for source, (frame,) in frames.items()}
+
+
+def pools(raws: Mapping[str, Any]) -> dict[str, Pool]:
+    """The pool of each source's raw form."""
+    found = {source: decode(raw) for source, raw in raws.items()}
+    return {s: sample.pool for s, (sample,) in found.items() if isinstance(sample, Sample)}
 
 
 def nodes(tree: Node) -> Iterator[Node]:
@@ -54,6 +71,7 @@ def assert_agree(found: Mapping[str, Node], state: State) -> None:
         assert sample["error_count"] == text["error_count"], source
         assert sample["message"] == text["message"], source
         assert told(sample) == told(text), source
+        assert state.shows in shown(sample), (source, shown(sample))
         assert_damage_agrees(sample, state, source)
         assert_scans_agree(sample, text, state.moving, source)
 
@@ -65,6 +83,12 @@ def told(sample: Node) -> list[tuple[Any, ...]]:
         for found in sample["activities"]
         if found["kind"] not in ("trim", "initialize") or found["state"] == "running"
     ]
+
+
+def shown(sample: Node) -> set[str]:
+    """Every scan and activity in two words: ``scrub paused``."""
+    scans = {f"{scan['function']} {scan['state']}" for scan in sample["scans"]}
+    return scans | {f"{kind} {state}" for kind, state, _ in told(sample)} or {NOTHING}
 
 
 def assert_damage_agrees(sample: Node, state: State, source: str) -> None:

@@ -40,6 +40,9 @@ ODD_POOL = "errors: a.b-c_d"
 ODD_VDEVS = ("mirror-0", "a b (c)", "state: ONLINE", "ünï")
 """Names of file vdevs, in directories of their own."""
 
+NOTHING = "nothing"
+"""What a state shows that has neither scan nor activity."""
+
 Enter = Callable[[PoolFactory], None]
 
 
@@ -49,6 +52,8 @@ class State:
 
     name: str
     enter: Enter
+    shows: str = NOTHING
+    """A scan or activity with its state, as every source tells it."""
     since: tuple[int, int] = (2, 1)
     moving: bool = False
     """Whether a scan or other activity goes on, so that two samples differ."""
@@ -139,7 +144,7 @@ def replace_two(pool: PoolFactory) -> None:
     pool.zpool("replace", "-f", "tank", "d0", "d4")
     pool.wait_status("resilver in progress")
     pool.zpool("replace", "-f", "tank", "d1", "d5")
-    pool.slow(4, 5, bps=SLOW_BPS)
+    pool.slow(4, 5, bps=SLOW_BPS // 4)
 
 
 def replace_finished(pool: PoolFactory) -> None:
@@ -365,37 +370,47 @@ def leaf_guid(pool: PoolFactory, disk: int) -> str:
 STATES = (
     State("healthy raidz2", healthy_raidz2),
     State("healthy mirrors", healthy_mirrors),
-    State("scrub running", scrub_running, moving=True),
-    State("scrub paused", scrub_paused),
-    State("scrub canceled", scrub_canceled),
-    State("scrub finished with repairs", scrub_repaired),
-    State("replace running", replace_running, moving=True),
-    State("replace of an offline disk", replace_of_offline, moving=True),
-    State("replace of a missing disk", replace_of_missing, moving=True),
-    State("replace deferred", replace_deferred),
-    State("two replaces at once", replace_two_at_once, moving=True),
-    State("replace finished", replace_finished),
-    State("sequential rebuild running", rebuild_running, moving=True),
-    State("sequential rebuild finished", rebuild_finished),
-    State("draid rebuild running", draid_spare_running, moving=True),
-    State("draid spare in use", draid_spare_in_use),
-    State("hot spare in use", hot_spare_in_use),
+    State("scrub running", scrub_running, "scrub running", moving=True),
+    State("scrub paused", scrub_paused, "scrub paused"),
+    State("scrub canceled", scrub_canceled, "scrub canceled"),
+    State("scrub finished with repairs", scrub_repaired, "scrub finished"),
+    State("replace running", replace_running, "resilver running", moving=True),
+    State("replace of an offline disk", replace_of_offline, "resilver running", moving=True),
+    State("replace of a missing disk", replace_of_missing, "resilver running", moving=True),
+    State("replace deferred", replace_deferred, "resilver running"),
+    State("two replaces at once", replace_two_at_once, "resilver running", moving=True),
+    State("replace finished", replace_finished, "resilver finished"),
+    State("sequential rebuild running", rebuild_running, "rebuild running", moving=True),
+    State("sequential rebuild finished", rebuild_finished, "rebuild finished"),
+    State("draid rebuild running", draid_spare_running, "rebuild running", moving=True),
+    State("draid spare in use", draid_spare_in_use, "resilver finished"),
+    State("hot spare in use", hot_spare_in_use, "resilver finished"),
     State("every class", every_class),
     State("faulted", faulted),
     State("removed", removed),
-    State("checkpoint", checkpoint),
-    State("removal running", removal_running, moving=True),
-    State("removal finished", removal_finished),
-    State("raidz expansion running", expansion_running, since=(2, 3), moving=True),
-    State("raidz expansion finished", expansion_finished, since=(2, 3)),
-    State("trim running", trim_running, moving=True),
+    State("checkpoint", checkpoint, "checkpoint exists"),
+    State("removal running", removal_running, "removal running", moving=True),
+    State("removal finished", removal_finished, "removal finished"),
+    State(
+        "raidz expansion running", expansion_running, "expansion running", since=(2, 3), moving=True
+    ),
+    State("raidz expansion finished", expansion_finished, "expansion finished", since=(2, 3)),
+    State("trim running", trim_running, "trim running", moving=True),
     State("trim suspended", trim_suspended),
     State("trim finished", trim_finished),
-    State("initialize running", initialize_running, moving=True),
+    State("initialize running", initialize_running, "initialize running", moving=True),
     State("initialize suspended", initialize_suspended),
-    State("permanent errors", permanent_errors, damaged=ODD_PATHS),
-    State("permanent error not UTF-8", permanent_error_not_utf8, damaged=(NOT_UTF8,)),
-    State("error scrub finished", error_scrub_finished, since=(2, 2), damaged=("/tank/odd/file",)),
+    State("permanent errors", permanent_errors, "scrub finished", damaged=ODD_PATHS),
+    State(
+        "permanent error not UTF-8", permanent_error_not_utf8, "scrub finished", damaged=(NOT_UTF8,)
+    ),
+    State(
+        "error scrub finished",
+        error_scrub_finished,
+        "errorscrub finished",
+        since=(2, 2),
+        damaged=("/tank/odd/file",),
+    ),
     State("odd names", odd_names, pool=ODD_POOL),
 )
 """Every state that all sources can be asked about; `suspended` is not among them."""

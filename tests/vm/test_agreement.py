@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.vm.agreement import assert_agree
+from tests.vm.agreement import assert_agree, decoded, nodes, pools
+from tests.vm.fields import assert_same_fields
 from tests.vm.pools import PoolFactory
-from tests.vm.states import STATES, State
+from tests.vm.states import SLOW_BPS, STATES, State, scrub_running
 
 FAST = {
     "healthy raidz2",
@@ -44,6 +45,7 @@ KEEP = "ZCONSOLE_VM_KEEP"
 """Names a directory to keep what the sources answered in, one file a release and state."""
 
 Answers = dict[str, dict[str, Any]]
+Raws = dict[str, dict[str, Any]]
 
 
 def cases() -> Iterator[Any]:
@@ -52,25 +54,28 @@ def cases() -> Iterator[Any]:
         yield pytest.param(state, id=state.name.replace(" ", "-"), marks=marks)
 
 
-def taken(pool: PoolFactory, name: str) -> Answers:
+def taken(pool: PoolFactory, name: str, *seconds: str) -> Answers:
     """Source to its sample and raw form; a release without JSON has no ``json``."""
     program = ["env", "PYTHONPATH=/root/zconsole", "/opt/zc/bin/python"]
-    done = pool.machine.run([*program, "-m", "tests.vm.inside.forms", name], timeout=120)
+    done = pool.machine.run([*program, "-m", "tests.vm.inside.forms", name, *seconds], timeout=120)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     return {entry["source"]: entry for entry in found if "sample" in entry}
 
 
-def keep(found: Answers, pool: PoolFactory, state: State) -> None:
-    """Write down the raw forms that agreed, for `tests.vm.breaks`."""
+def keep(raws: Raws, pool: PoolFactory, state: State) -> None:
+    """Write down the raw forms that agreed, for `tests.vm.kept`."""
     if directory := os.environ.get(KEEP):
-        raws = {source: entry["raw"] for source, entry in found.items()}
         path = Path(directory) / pool.machine.image.release / f"{state.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(raws))
 
 
-def samples(found: Answers) -> Mapping[str, dict[str, Any]]:
-    return {source: entry["sample"] for source, entry in found.items()}
+def compare(found: Answers, raws: Raws, state: State) -> None:
+    """Compare what the guest made of the raw forms, and what they are read as here."""
+    samples = {source: entry["sample"] for source, entry in found.items()}
+    assert_agree(samples, state)
+    assert_same_fields(pools(raws), state)
+    assert decoded(raws) == samples
 
 
 @pytest.mark.parametrize("state", list(cases()))
@@ -83,11 +88,26 @@ def test_every_source_tells_the_same(pool: PoolFactory, state: State) -> None:
     for attempt in range(ATTEMPTS):
         found = taken(pool, state.pool)
         assert set(found) == expected
+        raws = {source: entry["raw"] for source, entry in found.items()}
         try:
-            assert_agree(samples(found), state)
+            compare(found, raws, state)
         except AssertionError:
             if attempt == ATTEMPTS - 1:
                 raise
         else:
-            keep(found, pool, state)
+            keep(raws, pool, state)
             break
+
+
+def test_every_source_tells_how_busy_the_disks_are(pool: PoolFactory) -> None:
+    """libzfs by its counters, the others by what runs beside them."""
+    scrub_running(pool)
+    for source, entry in taken(pool, "tank", "5").items():
+        leaves = {n["name"]: n for n in nodes(entry["sample"]["topology"]) if not n["children"]}
+        for leaf in leaves.values():
+            for figure in ("read_rate", "write_rate", "latency_seconds", "busy"):
+                assert leaf[figure] is not None, (source, leaf)
+        slow = leaves["virtio-LABDISK1"]
+        assert SLOW_BPS / 10 < slow["read_rate"] < SLOW_BPS * 10, (source, slow)
+        assert 0.01 < slow["latency_seconds"] < 10, (source, slow)
+        assert 0.3 < slow["busy"] <= 1, (source, slow)

@@ -1,8 +1,8 @@
 """Run inside the guest: one sample of a pool through each source, side by side, as JSON.
 
-``python -m tests.vm.inside.forms POOL`` prints a line a source: its name, and either the sample
-as ``zconsole status --json`` has it and the raw form it was read from, or why the source cannot be
-used on this release.
+``python -m tests.vm.inside.forms POOL [SECONDS]`` prints a line a source: its name, and either the
+sample as ``zconsole status --json`` has it and the raw form it was read from, or why the source
+cannot be used on this release. With SECONDS it is the second sample, that much after the first.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ DEADLINE = 60.0
 """Seconds for one read: an emulated processor is slow, and all sources want it at once."""
 
 
-async def sampled(name: str, pool: str) -> dict[str, Any]:
-    """The pool as one source sees it."""
+async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
+    """The pool as one source sees it, at once or for the second time after some seconds."""
     source = LiveSource([pool], prefer=name, system=replace(this_system(), deadline=DEADLINE))
+    session = Session()
     try:
         raws = await source.sample()
+        if seconds:
+            session.advance(raws)
+            await asyncio.sleep(seconds)
+            raws = await source.sample()
         capabilities = source.capabilities
     finally:
         await source.aclose()
     if capabilities.name != name:
         return {"source": name, "unusable": capabilities.reason}
-    (frame,) = Session().advance(raws)
+    (frame,) = session.advance(raws)
     return {"source": name, "sample": sample_object(frame), "raw": raws[0]}
 
 
-async def main(pool: str) -> None:
+async def main(pool: str, seconds: float = 0.0) -> None:
     """Every source at the same time."""
-    for found in await asyncio.gather(*(sampled(name, pool) for name in SOURCES)):
+    for found in await asyncio.gather(*(sampled(name, pool, seconds) for name in SOURCES)):
         print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1], *map(float, sys.argv[2:])))

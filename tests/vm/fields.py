@@ -1,0 +1,167 @@
+"""Whether two sources read the same pool, field by field of the model.
+
+libzfs knows everything; what JSON and text leave out is said here, and must then be null. So a
+field that a decoder drops, invents or takes from the wrong place is told, whatever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.vm.states import NOT_UTF8, State
+from zconsole.model import Activity, ErrorCounters, Pool, Progress, Scan, Vdev
+from zconsole.units import parse_size, size, size_resolution
+
+DRIFT = 1 << 20
+"""Bytes that a pool nobody writes to may gain between two samples: what it syncs of its own."""
+
+MOVEMENT = 0.5
+"""Share of a running scan's total that may go by while the sources are asked."""
+
+FASTER = 4.0
+"""How often one pass average may be the other: both are of the pass's first seconds."""
+
+COUNTERS = {"io", "queues", "histograms", "create_txg"}
+SPACE = {"alloc_bytes", "size_bytes", "fragmentation"}
+PASS = {"pass_start", "pass_scanned", "pass_issued", "pass_paused"}
+RATES = {"zpool_scan_rate", "zpool_issue_rate"}
+LEAF_WORK = {f"{kind}.{part}" for kind in ("trim", "initialize") for part in Progress._fields}
+NOT_COMPARED = {"root", "children", "scans", "activities", "block", "rates", "resolution"}
+"""Walked through on their own, or not of the pool's state."""
+
+UNUSUAL = {"ashift", "physical_ashift", "allocating"}
+"""Printed by zpool only where out of the ordinary: null or the same."""
+
+PROSE = {"skipped_bytes", "trim.state", "initialize.state"}
+"""What text leaves out where there is nothing to say, and sometimes else."""
+
+MOVING = {"done_bytes", "scan_processed", "trim.done", "initialize.done", "pass_scanned"} | {
+    *("scanned_bytes", "issued_bytes", "skipped_bytes", "processed_bytes", "pass_issued"),
+}
+SHARES = {"percent": 100.0, "trim.share": 1.0, "initialize.share": 1.0}
+"""Fields that say how far something has come, and what they are at the end."""
+
+
+def assert_same_fields(pools: Mapping[str, Pool], state: State) -> None:
+    """Compare the pools of one state, by source."""
+    known = dict(records(pools["libzfs"]))
+    for source in sorted(pools.keys() - {"libzfs"}):
+        others = dict(records(pools[source]))
+        assert known.keys() == others.keys() | _one_line_only(known, source), source
+        for place, record in known.items():
+            if place in others:
+                _assert_same(source, place, record, others[place], state)
+
+
+def _one_line_only(known: Mapping[str, Any], source: str) -> set[str]:
+    """Where text leaves out the older of a scrub and an error scrub."""
+    errors_scrubbed = getattr(known.get("scan 0"), "function", "") == "errorscrub"
+    return {"scan 1"} & known.keys() if source == "text" and errors_scrubbed else set()
+
+
+def _assert_same(source: str, place: str, record: Any, other: Any, state: State) -> None:
+    told, exact = dict(fields(other)), dict(fields(record))
+    missing = unknown(source, record, place)
+    omitted = UNUSUAL | (PROSE if source == "text" else set())
+    if source == "json" and isinstance(record, Pool) and NOT_UTF8 in state.damaged:
+        missing.add("errors")
+    for field in sorted(exact.keys() | told.keys()):
+        value, known = told.get(field), exact.get(field)
+        if field in missing:
+            fits = not value
+        elif value is None and field in omitted:
+            fits = True
+        elif field == "errors.slow" and getattr(record, "children", ()):
+            fits = True  # only text counts slow I/Os of interior vdevs
+        else:
+            fits = same(field, known, value, source == "text", _movable(record, state))
+        assert fits, f"{source}: {place}: {field} is {value!r}, not {known!r}"
+
+
+def _movable(record: Any, state: State) -> float:
+    """Bytes by which a record's figures may be off between two samples."""
+    if not state.moving:
+        return 0.0
+    return MOVEMENT * (record.total_bytes or 0) if isinstance(record, Scan | Activity) else 1 << 28
+
+
+def same(field: str, exact: Any, printed: Any, rounded: bool, moved: float) -> bool:
+    """Whether a source's value may stand for libzfs's, that is up to ``moved`` bytes off."""
+    if exact == printed:
+        return True
+    if exact is None or printed is None or isinstance(exact, str | bool | tuple):
+        return False
+    if field == "zpool_eta":
+        return moved > 0
+    if field == "alloc_bytes" or (field == "total_bytes" and moved):
+        return bool(abs(exact - printed) <= DRIFT + moved)
+    if field in MOVING or (rounded and field.endswith("_bytes")):
+        return same_bytes(exact, printed, rounded, moved if field in MOVING else 0)
+    if field in SHARES:
+        return bool(abs(exact - printed) <= SHARES[field] * (MOVEMENT if moved else 0.0051))
+    if field in RATES:
+        return moved > 0 and exact <= FASTER * printed and printed <= FASTER * exact
+    return rounded and field == "duration" and bool(abs(exact - printed) <= 1)
+
+
+def same_bytes(exact: int, printed: int, rounded: bool, moved: float) -> bool:
+    """Whether two figures are one, but for zpool's rounding of the second."""
+    if not rounded:
+        return abs(printed - exact) <= moved
+    slack = size_resolution(size(exact)) + size_resolution(size(printed)) + 1
+    return abs(printed - (parse_size(size(exact)) or 0)) <= moved + slack
+
+
+def records(pool: Pool) -> Iterator[tuple[str, Any]]:
+    """The pool, its vdevs by their way from the root, its scans and activities."""
+    yield "pool", pool
+    yield from _vdevs(pool.root, "root")
+    for kind, found in (("scan", pool.scans), ("activity", pool.activities)):
+        for index, record in enumerate(found):
+            yield f"{kind} {index}", record
+
+
+def _vdevs(vdev: Vdev, place: str) -> Iterator[tuple[str, Vdev]]:
+    yield place, vdev
+    for child in vdev.children:
+        yield from _vdevs(child, f"{place}/{child.name}")
+
+
+def fields(record: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a record, those of counters and progress one by one."""
+    for field in getattr(record, "_fields", None) or record.__slots__:
+        value = getattr(record, field)
+        if isinstance(value, ErrorCounters | Progress):
+            yield from ((f"{field}.{part}", getattr(value, part)) for part in value._fields)
+        elif field not in NOT_COMPARED:
+            yield field, value
+
+
+def unknown(source: str, record: Any, place: str) -> set[str]:
+    """The fields of what libzfs knows that this source has no word on."""
+    if isinstance(record, Vdev):
+        spare = {"scan_processed"} if record.vclass == "spare" else set()
+        return COUNTERS | (_unprinted(record, place) if source == "text" else spare)
+    if source == "json":
+        return set()
+    return {"guid", "txg"} if isinstance(record, Pool) else _untold(record)
+
+
+def _unprinted(vdev: Vdev, place: str) -> set[str]:
+    """``zpool list -v`` has the space of top-level vdevs; a distributed spare has no path."""
+    listed = place.count("/") == 1
+    missing = {"guid", "scan_processed"} | (LEAF_WORK - {"trim.state", "initialize.state"})
+    return missing | (set() if listed else SPACE) | ({"path"} if vdev.kind == "dspare" else set())
+
+
+def _untold(record: Scan | Activity) -> set[str]:
+    """Text tells little of what is over, and the errors of a scan only then."""
+    over = record.state in ("finished", "canceled")
+    if isinstance(record, Activity):
+        return {"start", "total_bytes"} if over else set()
+    if not over:
+        return {"errors", *PASS}
+    gone = {"start", "total_bytes", "scanned_bytes", "issued_bytes", "skipped_bytes"}
+    canceled = {"processed_bytes", "errors", "duration"} if record.state == "canceled" else set()
+    return gone | canceled | PASS
