@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json as stdlib_json
 from collections.abc import Sequence
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from zconsole.commands import common
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.report import json
-from zconsole.scanreport.figures import differences
+from zconsole.scanreport.figures import differences, set_apart
 from zconsole.scanreport.keeper import ReportKeeper
 from zconsole.scanreport.report import ScanReport, dumped
 from zconsole.scanreport.store import ReportStore, read_report
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args, zone)
     reports = _known(args)
     if args.list:
-        return _list(reports, args.json)
+        return _list(reports, args.json, zone)
     _print(_chosen(reports, args.scan, args.pool), args, zone)
     return ExitCode.OK
 
@@ -66,17 +66,18 @@ def _print(report: ScanReport, args: argparse.Namespace, zone: tzinfo | None) ->
     if args.json:
         print(dumped(report))
     elif args.svg:
-        print(svg(report), end="")
+        print(svg(report, zone), end="")
     else:
         print(markdown(report, zone), end="")
 
 
-def _list(reports: Sequence[ScanReport], as_json: bool) -> int:
+def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> int:
     for number, report in enumerate(reports, 1):
         if as_json:
             print(json.line({"scan": number, **_summary(report)}))
             continue
         words = [f"{number:>3}", report.pool, report.function, report.state]
+        words.append(datetime.fromtimestamp(report.start, zone).strftime("%Y-%m-%d %H:%M"))
         words += [duration(report.duration), size(report.issued_bytes)]
         print(clean("  ".join(words)))
     return ExitCode.OK
@@ -100,7 +101,8 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
         {"name": d.name, "unit": d.unit, "first": d.first, "second": d.second, "change": d.change}
         for d in differences(first, second)
     ]
-    print(json.line({"version": 1, "compared": rows}))
+    apart = {name: list(pair) for name, pair in set_apart(first, second).items()}
+    print(json.line({"version": 1, "compared": rows, "tunables": apart}))
     return ExitCode.OK
 
 

@@ -158,7 +158,7 @@ def _note_changes(entry: _Open, frame: Frame) -> None:
 
 
 def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
-    scan = view.scan
+    scan, ceiling = view.scan, frame.ceiling
     issued = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     return replace(
         report,
@@ -171,6 +171,9 @@ def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
         health=frame.health.word,
         version=frame.version,
         notes=view.notes,
+        tunables=report.tunables or dict(frame.tunables),
+        ceiling=ceiling.rate if ceiling else report.ceiling,
+        ceiling_text=ceiling.text if ceiling else report.ceiling_text,
         evidence={**report.evidence, **_evidence(frame)},
         troubles={**report.troubles, **{t.name: t.text for t in frame.troubles}},
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from zconsole.limits.evidence import release
 from zconsole.scanreport.report import Moment, ScanReport
+from zconsole.tunables.registry import BY_NAME
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -86,6 +88,7 @@ def _figures(report: ScanReport) -> Iterator[tuple[str, str, float | None]]:
     yield "mean rate", "bytes/s", report.rate
     issuing = (m.issue_rate for m in moments if m.issue_rate)
     yield "best rate", "bytes/s", max(issuing, default=None)
+    yield "best possible rate", "bytes/s", report.ceiling
     yield "source disk, mean", "bytes/s", _disk(report, filled=False)
     yield "new disk, mean", "bytes/s", _disk(report, filled=True)
     yield "processor, mean", "share", mean(m.cpu for m in moments)
@@ -104,3 +107,27 @@ def _disk(report: ScanReport, filled: bool) -> float | None:
     disks = [d for d in report.devices if d.filled == filled and d.seconds > 0]
     moved = [(d.write_bytes if filled else d.read_bytes) / d.seconds for d in disks]
     return fmean(moved) if moved else None
+
+
+def reached(report: ScanReport) -> float | None:
+    """Share of its ceiling that a scan went at, on average while it issued; None when unknown."""
+    rate = mean(m.issue_rate for m in report.moments if m.issue_rate)
+    return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
+
+
+def unusual(report: ScanReport) -> Mapping[str, tuple[int, int]]:
+    """Module parameters that were not as its OpenZFS sets them: the value and that default."""
+    running = release(report.version)
+    found = {}
+    for name, value in sorted(report.tunables.items()):
+        usual = BY_NAME[name].default(running) if name in BY_NAME else None
+        if usual is not None and value != usual:
+            found[name] = (value, usual)
+    return found
+
+
+def set_apart(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:
+    """Module parameters known of both that were not set alike."""
+    common = sorted(first.tunables.keys() & second.tunables.keys())
+    pairs = {name: (first.tunables[name], second.tunables[name]) for name in common}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -93,6 +93,11 @@ class ScanReport:
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Device to its new errors with their cause, in words."""
     changes: tuple[TunableChange, ...] = ()
+    tunables: Mapping[str, int] = field(default_factory=dict)
+    """Module parameters of scans as they were when it was first seen, where known."""
+    ceiling: float | None = None
+    """The fastest it could have gone on these disks, in issued bytes/s, as told last."""
+    ceiling_text: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -132,6 +137,7 @@ def loaded(text: str, name: str) -> ScanReport:
         data["limits"] = {str(k): float(v) for k, v in data["limits"].items()}
         for name in ("evidence", "troubles"):
             data[name] = {str(k): str(v) for k, v in data.get(name, {}).items()}
+        data["tunables"] = {str(k): int(v) for k, v in data.get("tunables", {}).items()}
         return _checked(ScanReport(**data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise NotUnderstoodError(f"{name}: no scan report ({type(error).__name__})") from None
@@ -143,6 +149,8 @@ def _checked(report: ScanReport) -> ScanReport:
     times += [report.end] if report.end is not None else []
     if not all(isinstance(t, (int, float)) and 0 <= t < 1e11 for t in times):
         raise ValueError("times")
+    if not isinstance(report.ceiling, (int, float, type(None))):
+        raise ValueError("ceiling")
     for moment in report.moments:
         for value in (moment.issue_rate, moment.told_end):
             if value is not None and not isinstance(value, (int, float)):

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
-from zconsole.scanreport.figures import Difference, Promise, differences, promises
+from zconsole.scanreport.figures import (
+    Difference,
+    Promise,
+    differences,
+    promises,
+    reached,
+    set_apart,
+    unusual,
+)
 from zconsole.scanreport.report import DeviceReport, ScanReport, TunableChange
 from zconsole.units import clean, duration, latency, rate, size
 
 ROWS = 12
 """Lines of the course."""
 BAR = 30
+LATE = 60.0
+"""Seconds after its start from which a scan counts as not watched from there."""
 FAR = 5.0
 """From here on an error is told as a multiple: nobody reads +1700 %."""
 WORDS = {
@@ -33,12 +43,14 @@ WORDS = {
 def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
     """The whole report; clock times in ``zone``, None for the machine's own."""
     parts = (
-        _head(report, zone),
+        _title_of(report),
         _short(report),
+        _head(report, zone),
         _course(report, zone),
         _limits(report),
         _devices(report.devices),
         _promised(report),
+        _set(report),
         _changes(report.changes, zone),
         _troubles(report),
         _notes(report),
@@ -61,6 +73,7 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
         "",
         *_limited("first", first),
         *_limited("second", second),
+        *_apart(first, second),
     ]
     return "\n".join(clean(line).rstrip() for line in lines) + "\n"
 
@@ -73,30 +86,59 @@ def _limited(which: str, report: ScanReport) -> Iterator[str]:
         yield f"- {which}: limited by {words}"
 
 
+def _apart(first: ScanReport, second: ScanReport) -> Iterator[str]:
+    differ = set_apart(first, second)
+    if differ:
+        yield "- tunables: " + ", ".join(f"{n} {a}, then {b}" for n, (a, b) in differ.items())
+
+
 def _title(report: ScanReport, zone: tzinfo | None) -> str:
     return f"{report.pool} {_clock(report.start, zone)}"
 
 
-def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
+def _title_of(report: ScanReport) -> Iterator[str]:
     where = f" of {report.vdev}" if report.vdev else ""
     yield f"# {report.function}{where} on {report.pool}: {report.state}"
+
+
+def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
     yield ""
-    ended = f" to {_clock(report.end, zone)}" if report.end is not None else ", still running"
-    yield f"- {_clock(report.start, zone)}{ended}: {duration(report.duration)}"
+    yield f"- {_span(report, zone)}"
     late = report.watched_from - report.start
-    if late > 60:
+    if late > LATE:
         yield f"- watched from {duration(late)} after its start"
     at = f" at {rate(report.rate)} on average" if report.rate else ""
     yield f"- issued {size(report.issued_bytes)} of {size(report.total_bytes)}{at}"
-    done = "repaired" if report.function == "scrub" else "written to what was filled"
-    yield f"- {done}: {size(report.processed_bytes)}"
+    if report.ceiling:
+        share = reached(report)
+        now = "" if share is None else f"; {share:.0%} of it was reached while watched"
+        yield f"- at best {rate(report.ceiling)} here: {report.ceiling_text}{now}"
+    yield f"- {_done(report)}: {size(report.processed_bytes)}"
     yield f"- errors: {'not known' if report.errors is None else report.errors}"
-    restarts = "not known" if report.restarts is None else report.restarts
-    yield f"- restarts: {restarts}"
+    if report.restarts is not None:
+        yield f"- restarts: {report.restarts}"
+    elif late > LATE:
+        yield "- restarts: not known of the time before that"
     if report.health:
         yield f"- the pool when last seen: {report.health}"
     if report.version:
         yield f"- OpenZFS {report.version}"
+
+
+def _span(report: ScanReport, zone: tzinfo | None) -> str:
+    """From when to when, in which zone; the date once where it is the same."""
+    first, last = _clock(report.start, zone), _clock(report.end, zone)
+    last = last.removeprefix(first[:11])
+    ended = f" to {last}" if report.end is not None else ""
+    name = datetime.fromtimestamp(report.start, zone).astimezone(zone).tzname()
+    return f"{first}{ended} {name}" + ("" if report.end is not None else ", still running")
+
+
+def _done(report: ScanReport) -> str:
+    if report.function == "scrub":
+        return "repaired"
+    filled = sum(device.filled for device in report.devices)
+    return f"written to the {filled} new devices" if filled > 1 else "written to the new device"
 
 
 def _short(report: ScanReport) -> Iterator[str]:
@@ -126,14 +168,15 @@ def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
         return
     yield from ("", "## Rate over time", "", "```")
     step = max(1, -(-len(moments) // ROWS))
-    top = max(rates)
+    top, day = max(rates), ""
     for start in range(0, len(moments), step):
         part = moments[start : start + step]
         mean = sum(m.issue_rate or 0.0 for m in part) / len(part)
         bar = "#" * round(mean / top * BAR)
-        percent = part[0].percent
+        percent, clock = part[0].percent, _clock(part[0].t, zone)
+        when, day = (clock if clock[:10] != day else f"{'':11}{clock[11:]}"), clock[:10]
         done = f"{percent:5.1f}%" if percent is not None else "     -"
-        yield f"{_clock(part[0].t, zone)}  {done}  {rate(mean):>9}  {bar}"
+        yield f"{when}  {done}  {rate(mean):>9}  {bar}"
     yield "```"
 
 
@@ -179,11 +222,19 @@ def _promised(report: ScanReport) -> Iterator[str]:
         return
     yield from ("", "## ETA as told, and what came true", "")
     rows = [(f"{p.share:.0%}", duration(p.told), duration(p.came), _off(p)) for p in found]
-    yield from _table(("at", "told", "came", "off by"), rows)
+    yield from _table(("at", "told to go", "it took", "off by"), rows)
 
 
 def _off(promise: Promise) -> str:
     return f"{promise.error:+.0%}" if promise.error < FAR else f"{promise.error + 1:.0f} times"
+
+
+def _set(report: ScanReport) -> Iterator[str]:
+    found = unusual(report)
+    if found:
+        yield from ("", "## Tunables set", "")
+        rows = [(name, str(value), str(usual)) for name, (value, usual) in found.items()]
+        yield from _table(("tunable", "value", "default"), rows)
 
 
 def _changes(changes: Sequence[TunableChange], zone: tzinfo | None) -> Iterator[str]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +17,7 @@ from zconsole.scanreport.keeper import ReportKeeper
 from zconsole.scanreport.report import dumped, loaded
 from zconsole.scanreport.store import ReportStore
 from zconsole.scanreport.svg import svg
-from zconsole.scanreport.words import markdown
+from zconsole.scanreport.words import compared, markdown
 from zconsole.session import Session
 from zconsole.sim.source import World
 
@@ -185,3 +187,52 @@ def test_what_is_not_there_is_one_line(words, code, tmp_path, monkeypatch, capsy
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
     assert main(words) == code
     assert capsys.readouterr().err.count("\n") == 1
+
+
+async def test_what_was_set_is_told_and_told_apart(nvme):
+    """An experiment varies what was set before its scan began."""
+    (report,) = await recorded(str(nvme))
+    assert report.tunables["zfs_vdev_scrub_max_active"] == 3
+    assert "## Tunables set" not in markdown(report)
+    other = replace(report, tunables={**report.tunables, "zfs_vdev_scrub_max_active": 8})
+    assert "| zfs_vdev_scrub_max_active | 8     | 3       |" in markdown(other)
+    told = compared(report, other)
+    assert "- tunables: zfs_vdev_scrub_max_active 3, then 8" in told
+    assert "- tunables:" not in compared(report, report)
+    assert loaded(dumped(other), "x").tunables == other.tunables
+
+
+async def test_how_fast_it_could_have_gone_is_told(nvme):
+    (report,) = await recorded(str(nvme))
+    assert report.ceiling == pytest.approx(18.6e9, rel=0.1)
+    text = markdown(report)
+    assert "- at best 17." in text
+    assert "what the new disk takes in at its best seen rate" in text
+    assert "best possible rate" in compared(report, report)
+
+
+async def test_the_sentence_that_matters_comes_first_and_times_have_a_zone(nvme):
+    (report,) = await recorded(str(nvme))
+    lines = markdown(report, UTC).splitlines()
+    assert lines[2].startswith("It took 9m")
+    assert re.fullmatch(r"- 2026-11-18 [0-9:]{8} to [0-9:]{8} UTC", lines[5])
+    course = [line for line in lines if line.endswith("#")]
+    assert re.match(r"2026-11-18 [0-9:]{8} ", course[0])
+    assert re.match(r" {11}[0-9:]{8} ", course[1])
+
+
+async def test_a_report_of_an_older_version_is_read(nvme):
+    (report,) = await recorded(str(nvme))
+    old = json.loads(dumped(report))
+    for name in ("tunables", "ceiling", "ceiling_text"):
+        del old[name]
+    assert loaded(json.dumps(old), "x").tunables == {}
+
+
+async def test_the_chart_joins_what_did_not_change(nvme):
+    (report,) = await recorded(str(nvme))
+    drawn = svg(report, UTC)
+    assert drawn.count("<rect") < 12
+    assert "at best 17." in drawn
+    assert "2026-11-18 11:04:10 UTC" in drawn
+    assert "the new disk&apos;s writes 100%" in drawn or "the new disk's writes 100%" in drawn
