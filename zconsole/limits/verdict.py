@@ -41,6 +41,10 @@ SEEK_TIME = 0.002
 """Device seconds a request below which no heads move."""
 SLOW_REQUEST = 0.05
 """Device seconds a request that no working disk needs."""
+SMALL = 256 * 1024.0
+"""Bytes a request below which seeks surely are what takes its time."""
+BIG = 512 * 1024.0
+"""Bytes a request from which a link that is shared looks the same, where all goes evenly."""
 STREAM = 150e6
 """Bytes/s a rotating disk streams, where it was not seen to."""
 ENOUGH_SORTED = 0.5
@@ -249,7 +253,9 @@ def _random(seen: Evidence) -> Verdict | None:
     text = f"random I/O: {ops:.0f} reads/s a disk of {size(request)} each, "
     text += f"{busy:.0%} busy: the heads mostly seek"
     figures = {"request_bytes": request, "ops": ops, "busy": busy}
-    sure = 0.9 if request < 262144 else 0.7
+    sure = 0.9 if request < SMALL else 0.7
+    if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
+        text, sure = f"{text}, or wait for a link they share", 0.4
     return Verdict("random", text, figures, sure, advice.random_io(seen))
 
 

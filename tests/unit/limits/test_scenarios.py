@@ -85,6 +85,17 @@ def test_the_third_report_names_the_tunable_that_held_its_scrub():
     assert "zfs_scrub_delay=0" in limit.advice
 
 
+@pytest.mark.parametrize(("unsteady", "sure"), [(0.02, False), (0.3, True)])
+def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, sure):
+    """What the third report's mirrors looked like once the tunable was gone: 50 MB/s a disk."""
+    rates = IoRates(50e6, 0.0, 70.0, 0.0, 0.03, 0.99)
+    disks = tuple(Disk(f"d{i}", f"m{i // 2}", False, rates, LeafPast()) for i in range(4))
+    found = crowd(disks=disks, load=Load(200e6, 202e6, unsteady))
+    assert found.cause == "random"
+    assert (found.sure > 0.5) == sure
+    assert ("link they share" in found.text) == (not sure)
+
+
 def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
     limit = watched("nvme", 3).limit
     assert limit is not None
