@@ -15,6 +15,9 @@ RECENT_POINTS = 240
 HOLE_INTERVALS = 3.0
 LEAP_FACTOR = 4.0
 """Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
+STANDSTILL = 60.0
+STANDSTILL_SHARE = 0.05
+"""A hole this many seconds long, with less than this share of its usual work, was not work."""
 BESIDE = 10.0
 """Seconds by which what another console remembered may be ahead of a sample of ours."""
 SANE = 2**60
@@ -81,8 +84,30 @@ class Course:
         broken = seconds < 0 or min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
         if broken or not (last.running and reading.running):
             seconds, steps = 0.0, (0.0, 0.0, 0.0)
-        self._append(reading.t, max(0.0, seconds - max(0.0, reading.paused - last.paused)), steps)
+        seconds = max(0.0, seconds - max(0.0, reading.paused - last.paused))
+        worked = self._worked(seconds, steps)
+        self._append(reading.t, worked, steps)
+        if max(steps) <= 0:
+            self.moved_at -= seconds - worked
         return broken
+
+    def _worked(self, seconds: float, steps: tuple[float, float, float]) -> float:
+        """Seconds of work between two samples: a hole in which next to nothing was done has few.
+
+        The clock was set, or the machine or the pool stood still: that says nothing of the speed.
+        """
+        if len(self.points) < 2 or seconds < max(STANDSTILL, HOLE_INTERVALS * self._interval):
+            return seconds
+        first, last, watched = self.points[0], self.points[-1], self.seconds
+        usual = ((last.issued - first.issued), (last.scanned - first.scanned))
+        shares = [s * watched / (u * seconds) for s, u in zip(steps, usual, strict=False) if u > 0]
+        share = max(shares, default=1.0)
+        return share * seconds if share < STANDSTILL_SHARE else seconds
+
+    @property
+    def _interval(self) -> float:
+        """The mean time between two points."""
+        return self.seconds / (len(self.points) - 1)
 
     def _jumped(self, last: Reading, reading: Reading, seconds: float) -> bool:
         """Whether bytes leapt across a hole in the sampling, as they do on import.
@@ -93,10 +118,9 @@ class Course:
         """
         if last.pass_start is not None and last.pass_start == reading.pass_start:
             return False
-        watched = self.seconds
-        if len(self.points) < 3 or seconds < HOLE_INTERVALS * watched / (len(self.points) - 1):
+        if len(self.points) < 3 or seconds < HOLE_INTERVALS * self._interval:
             return False
-        usual = (self.points[-1].issued - self.points[0].issued) / watched
+        usual = (self.points[-1].issued - self.points[0].issued) / self.seconds
         return 0 < LEAP_FACTOR * usual * seconds < reading.issued - last.issued
 
     def _append(self, t: float, seconds: float, steps: tuple[float, float, float]) -> None:

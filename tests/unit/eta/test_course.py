@@ -68,6 +68,33 @@ def test_a_clock_that_runs_backwards_breaks_and_goes_on():
     assert made.points[-1].issued == 3000
 
 
+def test_a_clock_set_forward_adds_no_seconds_of_work():
+    made = course(*(reading(n, n * 100) for n in range(20)))
+    assert not made.add(reading(3620, 2000))
+    assert made.seconds == 20
+    made.add(reading(3621, 2100))
+    assert (made.seconds, made.points[-1].issued, made.idle) == (21, 2100, 0)
+
+
+def test_a_machine_that_slept_while_it_walked_the_metadata():
+    made = course(*(reading(n, 0, scanned=n * 100.0) for n in range(20)))
+    made.add(reading(3620, 0, scanned=2000.0))
+    assert made.seconds == 20
+
+
+def test_a_long_hole_with_work_in_it_counts_in_full():
+    made = course(*(reading(n, n * 100) for n in range(20)))
+    made.add(reading(3619, 1900 + 36_000))
+    assert made.seconds == 3619
+
+
+def test_standing_still_through_a_hole_is_still_idle():
+    made = course(*(reading(n, n * 100) for n in range(20)))
+    made.add(reading(3619, 1900))
+    made.add(reading(3629, 1900))
+    assert (made.seconds, made.idle) == (29, 3610)
+
+
 def test_the_epoch_clock_may_jump_as_it_likes():
     made = Course()
     made.add(Reading(T, 0.0, True, 0.0))
