@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from zconsole.model import Scan, Vdev
 from zconsole.scanreport.report import ScanReport
 from zconsole.topology import data_vdevs
+from zconsole.units import rate
 
 LEAST_SECONDS = 30.0
 LEAST_BYTES = 64 * 2**20
@@ -87,7 +88,7 @@ def _duration(need: float, what: str, known: Sequence[Pace]) -> Duration:
     low, high = GUESS[0] * expected, GUESS[1] * expected
     if len(alike) > 1:
         low, high = MARGIN[0] * need / max(alike), MARGIN[1] * need / min(alike)
-    reason = f"{what} at the pace of {newest.text} ({newest.rate / 2**20:.0f} MiB/s a disk)"
+    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} a disk)"
     if len(alike) > 1:
         reason += f", {len(alike)} such known"
     return Duration(expected, low, high, reason)

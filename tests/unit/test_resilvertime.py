@@ -45,7 +45,7 @@ def test_what_was_seen_written_to_a_new_disk_goes_before_what_a_scan_did_as_a_wh
     known = paces(raidz2(), [DONE], [report(1000.0, 100.0 * MIB)])
     found = member_duration(raidz2().children[0], known)
     assert found.expected == pytest.approx(12.9 * TIB / 6 / (100 * MIB))
-    assert "100 MiB/s a disk" in found.reason
+    assert "100M/s a disk" in found.reason
 
 
 def test_the_newest_report_is_the_pace_and_all_of_them_the_range():
