@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, TypeVar, cast
 
+from zconsole.sources.talk import ByteProcess, Errors, Heard, LineProcess, Lines, Pipe
+
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
 
@@ -23,9 +25,6 @@ LAST_MOMENT = 0.2
 
 SETTLE_STEP = 0.01
 """Seconds between two looks at a process that was told to stop, or that is let run."""
-
-STDERR_KEPT = 4096
-"""Bytes of a long-lived process's stderr that are kept, the newest."""
 
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
@@ -95,8 +94,33 @@ class Spawner(Protocol):
         """The running process. Raises OSError when the command is absent."""
 
 
-class Keeper(Spawner, Protocol):
-    """A Spawner that knows what became of its processes."""
+class Channel(Protocol):
+    """A long-lived process that talks in bytes."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the kernel still has it."""
+
+    @property
+    def stderr(self) -> str:
+        """The newest of what it wrote to stderr."""
+
+    def write(self, data: bytes) -> None:
+        """Hand it at most PIPE_BUF bytes at once; lost when it is gone."""
+
+    def abandon(self) -> None:
+        """Kill it and never wait for it."""
+
+
+class Connector(Protocol):
+    """Starts long-lived processes that talk in bytes."""
+
+    async def connect(self, argv: Sequence[str], heard: Heard, cwd: Path | None = None) -> Channel:
+        """The running process. Raises OSError when the command is absent."""
+
+
+class Keeper(Spawner, Connector, Protocol):
+    """Starts long-lived processes, and knows what became of them."""
 
     async def settle(self, patience: float) -> None:
         """Wait at most ``patience`` seconds until what was told to stop is gone."""
@@ -161,9 +185,25 @@ class ProcessRunner:
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
         """See Spawner.spawn."""
         pipe = asyncio.subprocess.PIPE
-        transport, lines = await _start(_Lines, argv, stdin=pipe, cwd=cwd)
+        transport, lines = await _start(Lines, argv, stdin=pipe, cwd=cwd)
         self._remember(transport)
         return LineProcess(transport, lines)
+
+    async def connect(self, argv: Sequence[str], heard: Heard, cwd: Path | None = None) -> Channel:
+        """See Connector.connect."""
+        stdin, stdout = Pipe(*os.pipe()), Pipe(*os.pipe())
+        ours = Pipe(stdout.reading, stdin.writing)
+        try:
+            started = await _start(Errors, argv, stdin.reading, stdout=stdout.writing, cwd=cwd)
+        except BaseException:
+            for end in ours:
+                os.close(end)
+            raise
+        finally:
+            os.close(stdin.reading)
+            os.close(stdout.writing)
+        self._remember(started[0])
+        return ByteProcess(*started, ours, heard)
 
 
 class LastingRunner:
@@ -190,41 +230,6 @@ class LastingRunner:
             return Completed(tuple(argv), process.returncode, _written(out), _written(errors))
 
 
-class LineProcess:
-    """A real long-lived process, behind the Process protocol."""
-
-    def __init__(self, transport: asyncio.SubprocessTransport, lines: _Lines) -> None:
-        self._transport = transport
-        self._lines = lines
-
-    @property
-    def alive(self) -> bool:
-        """See Process.alive."""
-        return self._transport.get_returncode() is None
-
-    @property
-    def stderr(self) -> str:
-        """See Process.stderr."""
-        return bytes(self._lines.errors).decode("utf-8", "surrogateescape")
-
-    async def readline(self) -> str | None:
-        """See Process.readline."""
-        if self._lines.ended and self._lines.queue.empty():
-            return None
-        return await self._lines.queue.get()
-
-    def write(self, line: str) -> None:
-        """See Process.write."""
-        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
-        if pipe is not None and not pipe.is_closing():
-            pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-
-    def abandon(self) -> None:
-        """See Process.abandon."""
-        self._lines.end()
-        self._transport.close()
-
-
 class _Output(asyncio.SubprocessProtocol):
     """Collects what a command writes until it has exited and closed both streams."""
 
@@ -246,37 +251,6 @@ class _Output(asyncio.SubprocessProtocol):
         self._open.discard(part)
         if not self._open and not self.complete.done():
             self.complete.set_result(None)
-
-
-class _Lines(asyncio.SubprocessProtocol):
-    """Queues what a process writes to stdout, a line at a time; None once it has ended."""
-
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self.errors = bytearray()
-        self.ended = False
-        self._rest: list[bytes] = []
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 2:
-            self.errors = (self.errors + data)[-STDERR_KEPT:]
-            return
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            whole = b"".join((*self._rest, line))
-            self._rest.clear()
-            self.queue.put_nowait(whole.decode("utf-8", "surrogateescape"))
-        self._rest.append(rest)
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1:
-            self.end()
-
-    def end(self) -> None:
-        """No further line will come."""
-        if not self.ended:
-            self.ended = True
-            self.queue.put_nowait(None)
 
 
 async def _finished(
@@ -301,6 +275,7 @@ async def _start(
     protocol: Callable[[], _P],
     argv: Sequence[str],
     stdin: int,
+    stdout: int = asyncio.subprocess.PIPE,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[asyncio.SubprocessTransport, _P]:
@@ -308,7 +283,7 @@ async def _start(
         protocol,
         *argv,
         stdin=stdin,
-        stdout=asyncio.subprocess.PIPE,
+        stdout=stdout,
         stderr=asyncio.subprocess.PIPE,
         env=zfs_environment(os.environ) if environment is None else environment,
         cwd=cwd,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.sources.host import Clocks
-from zconsole.sources.libzfs.wire import packed
+from zconsole.sources.libzfs.wire import packed, requested
 from zconsole.sources.live import System
 from zconsole.sources.runner import Completed, DeadlineError
 
@@ -150,33 +150,74 @@ class FakeProcess:
         self.abandoned = True
 
 
+class FakeChannel:
+    """A libzfs helper in memory: ``respond`` turns the pool asked for into what it writes."""
+
+    def __init__(
+        self,
+        said: Iterable[bytes] = (),
+        respond: Callable[[str], Iterable[bytes]] = lambda pool: (),
+        ends: bool = False,
+    ) -> None:
+        self._first = [*said, b""] if ends else [*said]
+        self._respond = respond
+        self._heard: Callable[[memoryview], None] = lambda data: None
+        self.alive = True
+        self.abandoned = False
+        self.stderr = ""
+
+    def start(self, heard: Callable[[memoryview], None]) -> None:
+        self._heard = heard
+        self.say(*self._first)
+
+    def write(self, data: bytes) -> None:
+        self.say(*self._respond(requested(data)))
+
+    def say(self, *chunks: bytes) -> None:
+        for chunk in chunks:
+            asyncio.get_running_loop().call_soon(self._tell, chunk)
+
+    def _tell(self, chunk: bytes) -> None:
+        if not self.abandoned:
+            self.alive = self.alive and bool(chunk)
+            self._heard(memoryview(chunk))
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
 class FakeSpawner:
     """Starts a new process by the words found in the argument vector."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], FakeProcess]]) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         self._makers = makers
-        self.started: list[FakeProcess] = []
+        self.started: list[Any] = []
         self.settled = False
 
-    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> FakeProcess:
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Any:
         for word, make in self._makers.items():
             if any(word in each for each in argv):
                 self.started.append(make())
                 return self.started[-1]
         raise FileNotFoundError(2, "No such file or directory")
 
+    async def connect(self, argv, heard, cwd=None) -> FakeChannel:
+        channel = await self.spawn(argv, cwd)
+        channel.start(heard)
+        return channel
+
     async def settle(self, patience: float) -> None:
         self.settled = True
 
 
-def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeProcess:
+def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
     """A libzfs helper that answers each pool with ``answer``; None for no answer at all."""
 
-    def respond(line: str) -> Iterable[str]:
-        found = answer(line)
-        return () if found is None else (packed({"pool": line, **found}),)
+    def respond(pool: str) -> Iterable[bytes]:
+        found = answer(pool)
+        return () if found is None else (packed({"pool": pool, **found}),)
 
-    return FakeProcess([packed({"ready": "libzfs.so.6"})], respond)
+    return FakeChannel([packed({"ready": "libzfs.so.6"})], respond)
 
 
 def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> Path:

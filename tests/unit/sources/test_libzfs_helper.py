@@ -1,36 +1,71 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import queue
+import os
 import sys
 import threading
 import time
 
 import pytest
 
-from tests.unit.sources.source_fakes import FakeProcess, FakeSpawner, gone, helper, settle
-from zconsole.sources.libzfs.client import CRASHES_ALLOWED, LibzfsReader
+from tests.unit.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper
+from zconsole.sources.libzfs.client import COMMAND, CRASHES_ALLOWED, LibzfsReader
 from zconsole.sources.libzfs.helper import Helper
 from zconsole.sources.libzfs.library import LibraryUnusableError
 from zconsole.sources.libzfs.nvlist import NvlistError
-from zconsole.sources.libzfs.wire import packed, unpacked
+from zconsole.sources.libzfs.wire import Answers, packed, request, requested
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import DeadlineError, ProcessRunner
 
 READY = packed({"ready": "x"})
 
 
-class Lines(io.StringIO):
-    """Output whose lines a test can wait for."""
+class Pipes:
+    """A helper between two pipes, and what it answers."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: queue.Queue[dict] = queue.Queue()
+    def __init__(self, open_pool) -> None:
+        self._theirs_in, self._ask = os.pipe()
+        self._hear, self._theirs_out = os.pipe()
+        self._answers = Answers()
+        self._found: list[dict] = []
+        self._before = set(threading.enumerate())
+        self.left = threading.Event()
+        helper = Helper(self._theirs_in, self._theirs_out, open_pool)
+        threading.Thread(target=helper.serve, args=(self.left.set,), daemon=True).start()
 
-    def write(self, text: str) -> int:
-        self.lines.put(unpacked(text.removesuffix("\n")))
-        return len(text)
+    def ask(self, *pools: str) -> None:
+        os.write(self._ask, b"".join(map(request, pools)))
+
+    def answer(self) -> dict:
+        while not self._found:
+            self._found += self._answers.take(os.read(self._hear, 65536))
+        return self._found.pop(0)
+
+    def end(self) -> None:
+        if not self.left.is_set():
+            os.close(self._ask)
+        assert self.left.wait(30)
+
+    def close(self) -> None:
+        self.end()
+        for thread in set(threading.enumerate()) - self._before:
+            thread.join(30)
+        for end in (self._theirs_in, self._hear, self._theirs_out):
+            os.close(end)
+
+
+@pytest.fixture
+def served():
+    """A helper over fake pools, by name."""
+    made: list[Pipes] = []
+
+    def make(open_pool) -> Pipes:
+        made.append(Pipes(open_pool))
+        return made[-1]
+
+    yield make
+    for pipes in made:
+        pipes.close()
 
 
 class FakePool:
@@ -45,10 +80,6 @@ class FakePool:
         return self.answer
 
 
-def requests(*pools: str) -> io.StringIO:
-    return io.StringIO("".join(f"{pool}\n" for pool in pools))
-
-
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -58,20 +89,53 @@ def requests(*pools: str) -> io.StringIO:
         (LibraryUnusableError("libzfs_init: no"), {"error": "libzfs_init: no"}),
     ],
 )
-def test_the_helper_answers_a_request_with_a_line(answer, expected):
-    output = Lines()
-    Helper(output, lambda name: FakePool(answer)).serve(requests("tank"))
-    assert output.lines.get(timeout=30) == {"pool": "tank", **expected}
+def test_the_helper_answers_a_request(served, answer, expected):
+    pipes = served(lambda name: FakePool(answer))
+    pipes.ask("tank")
+    assert pipes.answer() == {"pool": "tank", **expected}
 
 
-def test_a_pool_stuck_in_the_kernel_does_not_stop_the_others():
-    output, gate = Lines(), threading.Event()
-    pools = {"stuck": FakePool({}, gate), "fine": FakePool({"name": "fine"})}
-    Helper(output, pools.__getitem__).serve(requests("stuck", "fine", "fine"))
-    answers = [output.lines.get(timeout=30)["pool"] for _ in range(2)]
-    assert answers == ["fine", "fine"]
+def test_a_pool_stuck_in_the_kernel_stops_neither_the_others_nor_the_end(served):
+    gate = threading.Event()
+    pools = {
+        "stuck": FakePool({}, gate),
+        "too": FakePool({}, gate),
+        "fine": FakePool({"name": "fine"}),
+    }
+    pipes = served(pools.__getitem__)
+    pipes.ask("stuck", "fine", "too", "fine")
+    assert [pipes.answer()["pool"] for _ in range(2)] == ["fine", "fine"]
+    pipes.ask("fine")
+    assert pipes.answer()["pool"] == "fine"
     gate.set()
-    assert output.lines.get(timeout=30)["pool"] == "stuck"
+    assert {pipes.answer()["pool"] for _ in range(2)} == {"stuck", "too"}
+
+
+def test_the_helper_leaves_at_the_end_whatever_is_stuck(served):
+    gate = threading.Event()
+    pipes = served({"stuck": FakePool({}, gate)}.__getitem__)
+    pipes.ask("stuck")
+    pipes.end()
+    gate.set()
+    assert pipes.answer()["pool"] == "stuck"
+
+
+def test_a_pool_is_read_by_one_thread_at_a_time(served):
+    class Counted(FakePool):
+        inside = most = 0
+
+        def read(self):
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            time.sleep(0.01)
+            self.inside -= 1
+            return {}
+
+    pool = Counted({})
+    pipes = served(lambda name: pool)
+    pipes.ask("tank", "tank", "tank")
+    assert [pipes.answer()["pool"] for _ in range(3)] == ["tank"] * 3
+    assert pool.most == 1
 
 
 @pytest.fixture
@@ -116,14 +180,14 @@ async def test_without_the_device_nothing_is_started(tmp_path):
 
 async def test_a_helper_without_libzfs_is_unusable_with_its_reason(device):
     process = [packed({"unusable": "no libzfs.so.6 on this machine"})]
-    source, _ = reader(device, lambda: FakeProcess(process, ends=True))
+    source, _ = reader(device, lambda: FakeChannel(process, ends=True))
     with pytest.raises(ReaderUnusableError, match=r"no libzfs\.so\.6"):
         await source.read("tank", 5)
     await source.aclose()
 
 
 async def test_a_helper_that_keeps_crashing_is_given_up(device):
-    source, spawner = reader(device, lambda: FakeProcess([READY], ends=True))
+    source, spawner = reader(device, lambda: FakeChannel([READY], ends=True))
     for _ in range(CRASHES_ALLOWED):
         with pytest.raises(ReadFailedError, match="ended"):
             await source.read("tank", 5)
@@ -133,7 +197,7 @@ async def test_a_helper_that_keeps_crashing_is_given_up(device):
 
 
 async def test_garbage_from_the_helper_is_a_failed_read(device):
-    source, _ = reader(device, lambda: FakeProcess([READY, "garbage"]))
+    source, _ = reader(device, lambda: FakeChannel([READY, b"garbage"]))
     with pytest.raises(ReadFailedError, match="no answer"):
         await source.read("tank", 5)
 
@@ -170,7 +234,7 @@ async def test_a_call_beside_a_stuck_one_is_asked_again_of_the_next_helper(devic
 
 
 async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper(device):
-    process = FakeProcess(respond=lambda line: (packed({"pool": line, "gone": True}),))
+    process = FakeChannel(respond=lambda line: (packed({"pool": line, "gone": True}),))
     source, _ = reader(device, lambda: process)
     reading = asyncio.create_task(source.read("tank", 0.05))
     await asyncio.sleep(0.1)
@@ -181,17 +245,16 @@ async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper(dev
 
 
 async def test_a_helper_that_never_starts_is_unusable(device):
-    source = LibzfsReader(FakeSpawner({"helper": FakeProcess}), device=device, start_deadline=0.01)
+    source = LibzfsReader(FakeSpawner({"helper": FakeChannel}), device=device, start_deadline=0.01)
     with pytest.raises(ReaderUnusableError, match="does not start"):
         await source.read("tank", 5)
 
 
 STUCK_HELPER = """
-import sys, time
+import os, time
 from zconsole.sources.libzfs.wire import packed
-print(packed({"ready": "fake"}), flush=True)
-for line in sys.stdin:
-    while True: time.sleep(60)
+os.write(1, packed({"ready": "fake"}))
+while True: time.sleep(60)
 """
 
 
@@ -212,27 +275,27 @@ async def test_a_real_helper_that_never_answers_delays_neither_read_nor_close(de
     await gone(second.alive)
 
 
-async def test_the_helper_module_starts_and_leaves_when_its_input_closes():
-    from zconsole.sources.libzfs.client import COMMAND, PACKAGE_ROOT
-
-    process = await ProcessRunner().spawn(COMMAND, cwd=PACKAGE_ROOT)
-    async with asyncio.timeout(60):
-        hello = unpacked(await process.readline())
-        assert hello.keys() <= {"ready", "unusable"}
-        process._transport.get_pipe_transport(0).close()
-        assert await process.readline() is None
-    await gone(lambda: process.alive)
-    process.abandon()
-    await settle()
+async def test_the_helper_module_starts_and_leaves_when_its_input_ends():
+    done = await ProcessRunner().run(COMMAND, 60)
+    ready, unusable = "ready" in done.stdout, "unusable" in done.stdout
+    assert (ready, unusable) == (done.returncode == 0, done.returncode == 1)
 
 
-@pytest.mark.parametrize("line", ["", "garbage", "{}", packed({})[:-2], "aWdub3JlZA=="])
-def test_a_line_that_is_no_answer_is_a_value_error(line):
+@pytest.mark.parametrize("said", [b"garbage!", b"\0\0\0\0", packed({})[:4] + b"!!", b"\2\0\0\0[]"])
+def test_what_is_no_answer_is_a_value_error(said):
     with pytest.raises(ValueError, match="no answer"):
-        unpacked(line)
+        list(Answers().take(said))
 
 
-def test_every_kind_of_value_comes_back():
+def test_every_kind_of_value_comes_back_however_it_is_cut():
     answer = {"pool": "a b", "config": {"guid": 2**64 - 1, "list": [0, 2**63], "path": "/\udcff"}}
-    assert unpacked(packed(answer)) == answer
-    assert "\n" not in packed(answer)
+    whole = packed(answer) * 2
+    answers = Answers()
+    parts = [whole[at : at + 7] for at in range(0, len(whole), 7)]
+    assert [each for part in parts for each in answers.take(part)] == [answer, answer]
+
+
+@pytest.mark.parametrize("pool", ["tank", "a b", "/\udcff", "x" * 255])
+def test_a_request_is_a_record_of_one_length(pool):
+    assert requested(request(pool)) == pool
+    assert len(request(pool)) == len(request("tank"))

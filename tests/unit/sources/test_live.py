@@ -12,6 +12,7 @@ from tests.unit.sources.source_fakes import (
     STATUS,
     TEXT,
     CannedRunner,
+    FakeChannel,
     FakeProcess,
     FakeSpawner,
     helper,
@@ -299,15 +300,15 @@ async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
 @pytest.mark.parametrize(
     ("hello", "reason"),
     [
-        (packed({"unusable": "no libzfs.so.6 on this machine"}), "no libzfs.so.6 on this machine"),
-        (packed({"ready": "libzfs.so.6"}), "vdev_stats has 3 entries"),
+        ({"unusable": "no libzfs.so.6 on this machine"}, "no libzfs.so.6 on this machine"),
+        ({"ready": "libzfs.so.6"}, "vdev_stats has 3 entries"),
     ],
 )
 async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reason):
     def answer(line):
         return (packed({"pool": line, "error": reason}),)
 
-    makers = {"helper": lambda: FakeProcess([hello], answer), "zpool": FakeProcess}
+    makers = {"helper": lambda: FakeChannel([packed(hello)], answer), "zpool": FakeProcess}
     made = source(tmp_path, spawn=FakeSpawner(makers))
     (raw,) = await made.sample()
     assert raw["source"] == "json"

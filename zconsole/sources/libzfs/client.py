@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zconsole.sources.libzfs.wire import unpacked
+from zconsole.sources.libzfs.wire import Answers, request
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import DeadlineError, Process, Spawner
+from zconsole.sources.runner import Channel, Connector, DeadlineError
 
 COMMAND = (sys.executable, "-m", "zconsole.sources.libzfs.helper")
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
@@ -31,12 +31,12 @@ class LibzfsReader:
 
     def __init__(
         self,
-        spawner: Spawner,
+        connector: Connector,
         command: Sequence[str] = COMMAND,
         device: Path = DEVICE,
         start_deadline: float = START_DEADLINE,
     ) -> None:
-        self._spawner = spawner
+        self._connector = connector
         self._command = tuple(command)
         self._device = device
         self._start_deadline = start_deadline
@@ -66,8 +66,7 @@ class LibzfsReader:
     async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
         """The helper's answer; lets go of a helper that gives none in time."""
         try:
-            async with asyncio.timeout(deadline):
-                return await helper.ask(pool)
+            return await helper.ask(pool, deadline)
         except TimeoutError:
             self._replace(helper)
             text = f"libzfs gave no answer in {deadline:g} s"
@@ -84,7 +83,7 @@ class LibzfsReader:
             return self._helper
         async with self._starting:
             if self._helper is None or not self._helper.usable:
-                self._helper = _Helper(await self._spawn())
+                self._helper = await self._start()
             helper = self._helper
             try:
                 async with asyncio.timeout(self._start_deadline):
@@ -94,13 +93,17 @@ class LibzfsReader:
                 raise ReaderUnusableError("the libzfs helper does not start") from None
             return helper
 
-    async def _spawn(self) -> Process:
+    async def _start(self) -> _Helper:
         if not self._device.exists():
             raise ReaderUnusableError(f"no {self._device}")
+        helper = _Helper()
         try:
-            return await self._spawner.spawn(self._command, cwd=PACKAGE_ROOT)
+            helper.channel = await self._connector.connect(
+                self._command, helper.hear, cwd=PACKAGE_ROOT
+            )
         except OSError as error:
             raise ReaderUnusableError(f"the libzfs helper does not start: {error}") from None
+        return helper
 
     def _replace(self, helper: _Helper | None) -> None:
         """Let go of a helper; the next read starts another."""
@@ -130,11 +133,13 @@ class _HelperReplacedError(Exception):
 class _Helper:
     """One helper process and the answers awaited from it."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    channel: Channel
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._answers = Answers()
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
-        self._hello: asyncio.Future[Mapping[str, Any]] = _future()
-        self._listener = asyncio.create_task(self._listen())
+        self._hello: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._soname: str | None = None
         self._ended: Exception | None = None
 
@@ -155,7 +160,7 @@ class _Helper:
 
     def alive(self) -> bool:
         """Whether the process is still there, perhaps stuck in the kernel."""
-        return self._process.alive
+        return self.channel.alive
 
     async def ready(self) -> None:
         """Wait until it has loaded libzfs. Raises ReaderUnusableError when it could not."""
@@ -163,29 +168,37 @@ class _Helper:
         if "ready" not in hello:
             raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
 
-    async def ask(self, pool: str) -> Mapping[str, Any]:
-        """Its answer about one pool."""
+    async def ask(self, pool: str, deadline: float) -> Mapping[str, Any]:
+        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds."""
         if self._ended is not None:
             raise self._ended
-        answer = self._waiting[pool] = _future()
-        self._process.write(pool)
-        return await answer
+        answer = self._waiting[pool] = self._loop.create_future()
+        late = self._loop.call_later(deadline, _expire, answer)
+        try:
+            self.channel.write(request(pool))
+            return await answer
+        finally:
+            late.cancel()
 
     def abandon(self) -> None:
         """Kill it without waiting; whoever awaits an answer is told."""
-        self._listener.cancel()
-        self._process.abandon()
+        self.channel.abandon()
         self._end(_HelperReplacedError())
 
-    async def _listen(self) -> None:
-        while (line := await self._process.readline()) is not None:
-            try:
-                self._take(unpacked(line))
-            except ValueError:
-                self._process.abandon()
-                self._end(_HelperEndedError("it wrote no answer"))
-                return
-        last_words = self._process.stderr.strip().rpartition("\n")[2]
+    def hear(self, data: memoryview) -> None:
+        """Take in what it wrote; nothing means that it has ended."""
+        if not data:
+            self._loop.call_soon(self._close)  # what it last said to stderr comes by then
+            return
+        try:
+            for answer in self._answers.take(data):
+                self._take(answer)
+        except ValueError:
+            self.channel.abandon()
+            self._end(_HelperEndedError("it wrote no answer"))
+
+    def _close(self) -> None:
+        last_words = self.channel.stderr.strip().rpartition("\n")[2]
         self._end(_HelperEndedError(last_words or "without a word"))
 
     def _take(self, answer: Mapping[str, Any]) -> None:
@@ -198,6 +211,8 @@ class _Helper:
             waiting.set_result(answer)
 
     def _end(self, why: Exception) -> None:
+        if self._ended is not None:
+            return
         self._ended = why
         for future in (self._hello, *self._waiting.values()):
             if not future.done():
@@ -206,5 +221,6 @@ class _Helper:
         self._waiting.clear()
 
 
-def _future() -> asyncio.Future[Mapping[str, Any]]:
-    return asyncio.get_running_loop().create_future()
+def _expire(answer: asyncio.Future[Mapping[str, Any]]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())

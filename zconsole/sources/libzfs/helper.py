@@ -1,20 +1,18 @@
-"""The helper process: answers a line for every pool it is asked for (see ``wire``).
+"""The helper process: answers every request for a pool (see ``wire``).
 
 The answer is ``{"pool": NAME, …}`` with one of ``config`` (the pool's config), ``gone`` (it is
-not imported) or ``error`` (this way of reading it does not work). The first line written is
+not imported) or ``error`` (this way of reading it does not work). The first thing written is
 ``{"ready": SONAME}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
-pool's thread, never the others and never the end of the process.
+pool, never the others and never the end of the process.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import sys
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any, TextIO
+from typing import Any
 
 from zconsole.sources.libzfs.library import (
     LibraryUnusableError,
@@ -23,40 +21,53 @@ from zconsole.sources.libzfs.library import (
     load_library,
 )
 from zconsole.sources.libzfs.nvlist import NvlistError
-from zconsole.sources.libzfs.wire import packed
+from zconsole.sources.libzfs.wire import RECORD, packed, requested
 
 
 class Helper:
-    """Hands each request to its pool's thread, which writes the answer."""
+    """Threads that wait for the next request side by side; whichever gets it answers it.
 
-    def __init__(self, output: TextIO, open_pool: Callable[[str], PoolReader]) -> None:
+    Handing requests to other threads would cost two wake-ups more. One thread is always left to
+    wait, so that neither the next request nor the end is missed while others are stuck.
+    """
+
+    def __init__(self, requests: int, output: int, open_pool: Callable[[str], PoolReader]) -> None:
+        """``requests`` and ``output`` are file descriptors."""
+        self._requests = requests
         self._output = output
         self._open_pool = open_pool
-        self._writing = threading.Lock()
-        self._requests: dict[str, SimpleQueue[str]] = {}
+        self._pools: dict[str, tuple[threading.Lock, PoolReader]] = {}
+        self._waiting = 1
+        self._counting, self._writing = threading.Lock(), threading.Lock()
 
-    def serve(self, requests: TextIO) -> None:
-        """Answer until ``requests`` ends; never waits for an answer."""
-        for line in requests:
-            pool = line.rstrip("\n")
-            if pool not in self._requests:
-                self._requests[pool] = SimpleQueue()
-                arguments = (pool, self._requests[pool])
-                threading.Thread(target=self._work, args=arguments, daemon=True).start()
-            self._requests[pool].put(pool)
+    def serve(self, leave: Callable[[], None]) -> None:
+        """Answer until the requests end, then call ``leave``, whatever other threads do."""
+        while record := os.read(self._requests, RECORD):
+            with self._counting:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._waiting = 1
+                    threading.Thread(target=self.serve, args=(leave,), daemon=True).start()
+            self._work(requested(record))
+            with self._counting:
+                self._waiting += 1
+        leave()
 
     def say(self, answer: dict[str, Any]) -> None:
-        """Write one line."""
-        line = packed(answer)
+        """Write one answer."""
+        left = memoryview(packed(answer))
         with self._writing:
-            self._output.write(line + "\n")
-            self._output.flush()
+            while left:
+                left = left[os.write(self._output, left) :]
 
-    def _work(self, pool: str, requests: SimpleQueue[str]) -> None:
-        reader = self._open_pool(pool)
-        while True:
-            requests.get()
-            self.say({"pool": pool, **_answer(reader)})
+    def _work(self, pool: str) -> None:
+        with self._counting:
+            if pool not in self._pools:
+                self._pools[pool] = threading.Lock(), self._open_pool(pool)
+            turn, reader = self._pools[pool]
+        with turn:
+            answer = _answer(reader)
+        self.say({"pool": pool, **answer})
 
 
 def _answer(reader: PoolReader) -> dict[str, Any]:
@@ -67,9 +78,9 @@ def _answer(reader: PoolReader) -> dict[str, Any]:
     return {"gone": True} if config is None else {"config": config}
 
 
-def _private_stdout() -> TextIO:
+def _private_stdout() -> int:
     """The real stdout; what a library prints goes nowhere instead of between the answers."""
-    output = os.fdopen(os.dup(1), "w", encoding="ascii")
+    output = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     return output
@@ -81,13 +92,12 @@ def main() -> None:
     try:
         library = load_library()
     except LibraryUnusableError as error:
-        Helper(output, _no_pool).say({"unusable": str(error)})
+        Helper(0, output, _no_pool).say({"unusable": str(error)})
         os._exit(1)
-    helper = Helper(output, lambda name: LibzfsPool(library, name))
+    helper = Helper(0, output, lambda name: LibzfsPool(library, name))
     gc.freeze()
     helper.say({"ready": library.soname})
-    helper.serve(sys.stdin)
-    os._exit(0)
+    helper.serve(lambda: os._exit(0))
 
 
 def _no_pool(name: str) -> PoolReader:

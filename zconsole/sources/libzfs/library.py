@@ -72,7 +72,7 @@ def _function(library: ctypes.CDLL, name: str) -> Any:
 
 
 class PoolReader(Protocol):
-    """Reads one pool; used by one thread only."""
+    """Reads one pool; used by one thread at a time."""
 
     def read(self) -> dict[str, Any] | None:
         """The pool's config now, None when it is not imported.
