@@ -66,6 +66,11 @@ def not_restored(pool: Pool, now: float) -> Iterator[str]:
         yield f"{', '.join(waiting)} still waiting for a resilver"
 
 
+def left_behind(root: Vdev | None) -> bool:
+    """Whether something is there that a good repair takes away at its end or moments after it."""
+    return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())
+
+
 def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
     repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
     return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from zconsole.commands import common, printing, remote
 from zconsole.errors import ExitCode
 from zconsole.frame import Frame
+from zconsole.health import left_behind
 from zconsole.units import clean
 from zconsole.vigil.arguments import wake_of
 from zconsole.vigil.wake import Wake
@@ -86,7 +87,8 @@ class Ending:
             self._since.pop(frame.pool, None)
             return False
         since = self._since.setdefault(frame.pool, frame.t)
-        return ending_code(frame) == ExitCode.OK or frame.t - since >= SETTLE
+        good = ending_code(frame) == ExitCode.OK and not left_behind(frame.root)
+        return good or frame.t - since >= SETTLE
 
 
 def ending_code(frame: Frame) -> ExitCode:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from zconsole.frame import Frame, ScanView
+from zconsole.health import left_behind
 from zconsole.scanreport.devices import DeviceLog
 from zconsole.scanreport.report import MOST_POINTS, Moment, ScanReport, TunableChange
 from zconsole.tunables.effect import SETTLE, WINDOW, Point, measure
 
 FINEST = 1.0
 """Seconds between two kept moments, at first; doubled whenever there are too many."""
+JUDGED = 20.0
+"""Seconds after a scan's end before it is judged, where a replaced device is still there."""
 GAP = 60.0
 """Seconds between two frames beyond which nothing is said of the time between."""
 
@@ -30,6 +33,8 @@ class _Open:
     step: float = FINEST
     tunables: Mapping[str, int] | None = None
     last: float | None = None
+    ended: float | None = None
+    """When it was first seen to be over."""
 
 
 class ReportBook:
@@ -53,7 +58,11 @@ class ReportBook:
                 entry = self._open.get(key) or self._open.setdefault(key, _begun(frame, view))
                 _add(entry, frame, view)
         over = [key for key in self._open if key not in views or not views[key].scan.active]
-        return tuple(self._close(key, views.get(key), frame) for key in over)
+        return tuple(
+            self._close(key, views.get(key), frame)
+            for key in over
+            if not _settling(self._open[key], views, views.get(key), frame)
+        )
 
     def current(self) -> tuple[ScanReport, ...]:
         """The reports of the scans that still run, as far as they have come."""
@@ -66,6 +75,22 @@ class ReportBook:
         if view is None:
             return replace(report, state="restarted", end=frame.t)
         return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
+
+
+def _settling(
+    entry: _Open, views: Mapping[str, ScanView], view: ScanView | None, frame: Frame
+) -> bool:
+    """Whether a scan has just ended and what it ought to take away is still there.
+
+    Nothing follows it, and only what stays tells that nothing was restored.
+    """
+    if view is None or not left_behind(frame.root):
+        return False
+    if any(other.scan.active for other in views.values()):
+        return False
+    entry.ended = frame.t if entry.ended is None else entry.ended
+    entry.report = replace(_seen(entry.report, frame, view), end=view.scan.end or frame.t)
+    return frame.t - entry.ended < JUDGED
 
 
 def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zconsole.errorwatch.trouble import SUSPECTS
 from zconsole.frame import Frame, ScanView
+from zconsole.health import left_behind
 from zconsole.model import Vdev
 from zconsole.units import duration
 
@@ -240,7 +241,8 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         return
     for key, (view, since) in list(seen.ended.items()):
         bad = frame.health.word != "OK" or bool(view.scan.errors) or view.scan.state == "canceled"
-        if not bad or frame.t - since >= SETTLE:
+        settled = not bad and not left_behind(frame.root)
+        if settled or frame.t - since >= SETTLE:
             del seen.ended[key]
             yield _end(frame, view, bad)
 

@@ -48,6 +48,13 @@ def test_what_is_not_restored_gets_time_to_settle():
     assert ending.reached([frame(unrestored(), t=1000.0 + SETTLE)])
 
 
+def test_a_pool_that_looks_well_with_a_replacing_vdev_left_gets_it_too():
+    """Just after a resilver's end; health does not blame what may go any moment."""
+    ending, pool = Ending(), replace(unrestored(), state="ONLINE")
+    assert not ending.reached([frame(pool, t=901.0)])
+    assert ending.reached([frame(mirror_pool(FINISHED), t=902.0)])
+
+
 def test_a_follow_on_pass_starts_the_waiting_anew():
     ending = Ending()
     ending.reached([frame(unrestored(), t=1000.0)])

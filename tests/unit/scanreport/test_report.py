@@ -95,6 +95,27 @@ async def test_devices_in_trouble_are_told_with_their_cause(tmp_path):
     assert loaded(dumped(report), "x").troubles == report.troubles
 
 
+async def test_a_resilver_that_restored_nothing_is_not_called_safe(tmp_path):
+    (report,) = await recorded(str(record(tmp_path / "rec", "not-restored", 800)))
+    assert (report.state, report.health) == ("finished", "NOT RESTORED")
+    assert report.duration < 3600
+    assert "the pool is NOT safe: NOT RESTORED." in markdown(report)
+
+
+async def test_one_that_ended_a_moment_ago_has_ended(tmp_path):
+    whole = record(tmp_path / "rec", "not-restored", 800).read_text().splitlines(keepends=True)
+    ended = next(n for n, line in enumerate(whole) if _state(line) == 2)
+    part = tmp_path / "part"
+    part.write_text("".join(whole[: ended + 1]))
+    (report,) = await recorded(str(part))
+    assert report.state == "finished"
+    assert report.end is not None
+
+
+def _state(line):
+    return json.loads(line)["libzfs"]["vdev_tree"]["scan_stats"][1]
+
+
 async def test_one_that_ended_badly_is_not_called_safe(nvme):
     (report,) = await recorded(str(nvme))
     bad = markdown(replace(report, health="NOT RESTORED"))

@@ -51,6 +51,33 @@ def test_an_end_without_redundancy_is_told_after_it_had_time_to_settle():
     assert late[0].severity == "error"
 
 
+ENDS = Rules(kinds=frozenset({"finished", "not-restored"}))
+
+
+def left_behind(pool):
+    top = pool.root.children[0]
+    pair = replace(top, name="replacing-0", kind="replacing")
+    return replace(pool, root=replace(pool.root, children=(replace(top, children=(pair,)),)))
+
+
+def test_an_end_that_left_the_replaced_device_behind_is_not_called_safe_at_first():
+    """zpool says ONLINE; only what stays after a while tells that nothing was restored."""
+    pool = left_behind(mirror_pool(replace(FINISHED, end=1000.5)))
+    vigil = Vigil(ENDS)
+    vigil.look([running(1000.0)])
+    assert vigil.look([frame(pool, 1001.0)]) == ()
+    assert vigil.look([frame(pool, 1001.0 + SETTLE / 2)]) == ()
+    assert kinds(vigil.look([frame(pool, 1001.0 + SETTLE)])) == ["not-restored"]
+
+
+def test_an_end_whose_replaced_device_goes_a_moment_later_is_good():
+    pool = mirror_pool(replace(FINISHED, end=1000.5))
+    vigil = Vigil(ENDS)
+    vigil.look([running(1000.0)])
+    assert vigil.look([frame(left_behind(pool), 1001.0)]) == ()
+    assert kinds(vigil.look([frame(pool, 1002.0)])) == ["finished"]
+
+
 def test_a_follow_on_pass_is_no_end():
     vigil = Vigil()
     vigil.look([running(1000.0)])
