@@ -7,6 +7,7 @@ from datetime import UTC
 from tests.records import replace
 from tests.ui import frames
 from zconsole.eta import Estimate
+from zconsole.model import Activity, Scan
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.detail import detail_lines
 from zconsole.ui.draw import plain
@@ -17,6 +18,8 @@ from zconsole.ui.overview import overview_lines, tab_line
 from zconsole.ui.scanpane import scan_lines
 
 LOOK = Look(zone=UTC)
+SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
+                processed_bytes=6_196_000, errors=3)  # fmt: skip
 STATUS = Status("nas1", (), 1.0, 0.4, frames.NOW)
 
 
@@ -119,6 +122,27 @@ class TestScan:
         assert "ETA 43m20s" in said
         assert "checkpoint exists since yesterday" in said
 
+    def test_long_names_give_way_to_the_figures_where_it_is_narrow(self):
+        base = frames.rebuilds()
+        trim = replace(
+            base.activities[0],
+            activity=Activity("trim", "running", "ata-Samsung_SSD_870_EVO_1TB_UYFMMYT8",
+                              done_bytes=1 << 30, total_bytes=1 << 34),
+        )  # fmt: skip
+        base = replace(base, activities=(trim,))
+        for line in map(plain, scan_lines(base, LOOK, 60, compact=True)):
+            assert len(line) <= 60
+            assert "…" not in line[-8:]
+        said = text(scan_lines(base, LOOK, 60, compact=True))
+        assert "rebuild of dra…" in said
+        assert "UYFMMYT8 running" in said
+        assert "1G of 16G" in said
+
+    def test_a_past_scan_leaves_out_what_was_repaired_where_it_is_narrow(self):
+        scan = replace(frames.healthy().scans[0], scan=SCRUBBED)
+        said = text(scan_lines(replace(frames.healthy(), scans=(scan,)), LOOK, 60))
+        assert said == " scrub finished yesterday 12:41, after 14h12m, errors 3"
+
     def test_a_past_scrub_is_one_line(self):
         lines = scan_lines(frames.healthy(), LOOK, 80)
         assert text(lines) == " scrub finished Mon 12:41, after 4h12m, repaired 0, errors 0"
@@ -206,6 +230,14 @@ class TestBalance:
         lines = balance_lines(frame.balance, LOOK, 80)
         assert "93.3 %" in plain(lines[0])
         assert "84 %" in plain(lines[1])
+
+    def test_wide_has_room_for_the_whole_name(self):
+        base = frames.imbalance().balance
+        vdev = replace(base.vdevs[0], name="draid2:8d:24c:2s-0")
+        balance = replace(base, vdevs=(vdev, *base.vdevs[1:]))
+        assert "draid2:8d:24c:2s-0  " in text(balance_lines(balance, LOOK, 120))
+        assert "draid2:8d:24c:2s-0" not in text(balance_lines(balance, LOOK, 80))
+        assert len({len(plain(line)) for line in balance_lines(balance, LOOK, 120)}) == 1
 
     def test_wide_has_fragmentation(self):
         assert "41 %" in text(balance_lines(frames.imbalance().balance, LOOK, 120))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from zconsole.frame import Balance, VdevBalance
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, fit, spread
@@ -9,6 +11,8 @@ from zconsole.ui.look import Look, percent
 from zconsole.ui.names import middle
 
 _NAME = 14
+_LONG_NAME = 30
+"""Cells for a name; where it is wide, as many as the longest needs, to this."""
 _FULL, _NEARLY = 0.96, 0.9
 _WIDE = 100
 
@@ -31,12 +35,14 @@ def balance_lines(balance: Balance, look: Look, width: int) -> tuple[Line, ...]:
     """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes."""
     if not balance.vdevs:
         return ((Span(" the source gives no sizes of vdevs", "dim"),),)
-    shares = len(balance.vdevs) > 1
-    return tuple(_vdev(vdev, look, width, shares) for vdev in balance.vdevs)
+    shares, most = len(balance.vdevs) > 1, _LONG_NAME if width >= _WIDE else _NAME
+    longest = max(cell_len(look.text(vdev.name)) for vdev in balance.vdevs)
+    names = min(most, max(_NAME, longest))
+    return tuple(_vdev(vdev, look, width, names, shares) for vdev in balance.vdevs)
 
 
-def _vdev(vdev: VdevBalance, look: Look, width: int, shares: bool) -> Line:
-    name = middle(look.text(vdev.name), _NAME, look.glyphs.ellipsis)
+def _vdev(vdev: VdevBalance, look: Look, width: int, names: int, shares: bool) -> Line:
+    name = middle(look.text(vdev.name), names, look.glyphs.ellipsis)
     free = f"{look.size(vdev.free_bytes)}"
     tail = f"{percent(vdev.fill):>8}  {free:>7}"
     if width >= _WIDE:
@@ -45,9 +51,9 @@ def _vdev(vdev: VdevBalance, look: Look, width: int, shares: bool) -> Line:
         tail += f"{percent(vdev.new_write_share, 0):>11} "
     else:
         tail += " "
-    room = max(0, width - _NAME - 3 - len(tail))
+    room = max(0, width - names - 3 - len(tail))
     return (
-        Span(f" {fit(name, _NAME)}  "),
+        Span(f" {fit(name, names)}  "),
         *bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill)),
         Span(tail),
     )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _HEAD = 11
 _PERCENT = 8
+_AMOUNT = 16
+_STAGE = 9
 _TREND_FROM = 100
 _SURE = 0.5
 _LABEL = 10
@@ -28,6 +30,7 @@ _PAST_SHOWN = 2
 _TROUBLES_ROOMY = 3
 _TROUBLE_LINES = 2
 _NAME = 22
+_LEAST_NAME = 8
 
 
 class _Ink(NamedTuple):
@@ -92,14 +95,23 @@ def _has_first_stage(scan: Scan) -> bool:
 def _progress(view: ScanView, ink: _Ink) -> Line:
     """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
-    word = ink.look.text(f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function)
+    word = _subject(scan.function, scan.vdev, _STAGE + 2, ink)
     stage = "PAUSED" if scan.state == "paused" else ink.look.text(_stage(view))
     head: Line = (
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
-        Span(f"{stage:<9}", "notice" if scan.state == "paused" else ""),
+        Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
     )
     done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     return _barred(head, view.percent, done, scan.to_issue_bytes, ink)
+
+
+def _subject(work: str, vdev: str | None, beside: int, ink: _Ink) -> str:
+    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit."""
+    if not vdev:
+        return ink.look.text(work)
+    room = ink.width - beside - _PERCENT - 2 - _AMOUNT - len(f"{work} of ")
+    name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
+    return f"{ink.look.text(work)} of {name}"
 
 
 def _stage(view: ScanView) -> str:
@@ -113,7 +125,7 @@ def _first_stage(view: ScanView, ink: _Ink) -> Line:
     if scan.total_bytes and scan.scanned_bytes is not None:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
     word = "scanned" if scan.function == "rebuild" else "metadata"
-    head: Line = (Span(" " * _HEAD), Span(f"{word:<9}", "dim"))
+    head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
     return _barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
@@ -129,13 +141,13 @@ def _barred(
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
     amount = f"  {look.size(done)} of {look.size(total)} "
-    used = sum(len(s.text) for s in head) + _PERCENT + 2 + max(16, len(amount))
+    used = sum(len(s.text) for s in head) + _PERCENT + 2 + max(_AMOUNT, len(amount))
     share = None if percent is None else percent / 100
     return (
         *head,
         Span(f"{shown:>{_PERCENT}}  "),
         *(thin_bar if thin else bar)(share, max(0, ink.width - used), look.glyphs),
-        Span(f"{amount:>16}"),
+        Span(f"{amount:>{_AMOUNT}}"),
     )
 
 
@@ -312,9 +324,9 @@ def _notes(view: ScanView, ink: _Ink) -> list[Line]:
 def _activity(view: ActivityView, ink: _Ink) -> list[Line]:
     """A removal, an expansion, a checkpoint, trim, initialize, or a rebalance."""
     activity, look = view.activity, ink.look
-    name = f"{activity.kind} of {activity.vdev}" if activity.vdev else activity.kind
+    name = _subject(activity.kind, activity.vdev, len(activity.state) + 3, ink)
     head: Line = (
-        Span(f" {look.text(name)} ", "bold"),
+        Span(f" {name} ", "bold"),
         Span(f"{look.text(activity.state)} ", "" if activity.state == "running" else "notice"),
     )
     if activity.state not in ("running", "paused", "waiting"):
@@ -353,17 +365,19 @@ def _past(view: ScanView, ink: _Ink) -> list[Line]:
     """``scrub finished Sun 03:12 after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
     name = f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function
-    facts = [look.text(scan.state)]
+    facts, repaired = [look.text(scan.state)], ""
     if scan.end is not None:
         facts[0] += f" {look.when(scan.end, ink.now)}"
     if (took := _took(scan)) is not None:
         facts.append(f"after {units.duration(took)}")
     if scan.processed_bytes is not None:
-        facts.append(f"{_repaired_word(scan)} {look.size(scan.processed_bytes)}")
-    spans = [Span(f" {look.text(name)} ", "bold"), Span(", ".join(facts))]
+        repaired = f", {_repaired_word(scan)} {look.size(scan.processed_bytes)}"
+    head = (Span(f" {look.text(name)} ", "bold"), Span(", ".join(facts)))
+    tail: Line = ()
     if scan.errors is not None:
-        spans += [Span(", "), Span(f"errors {scan.errors}", "error" if scan.errors else "")]
-    return [tuple(spans), *_notes(view, ink)]
+        tail = (Span(", "), Span(f"errors {scan.errors}", "error" if scan.errors else ""))
+    whole: Line = (*head, Span(repaired), *tail)
+    return [whole if width_of(whole) <= ink.width else (*head, *tail), *_notes(view, ink)]
 
 
 def _took(scan: Scan) -> float | None:
