@@ -54,6 +54,16 @@ def assert_same_fields(pools: Mapping[str, Pool], state: State) -> None:
                 _assert_same(source, place, record, others[place], state)
 
 
+def assert_disks_known(pools: Mapping[str, Pool], raws: Mapping[str, Any]) -> None:
+    """Every source has found the counters of the disks that the machine named for its leaves."""
+    for source, pool in pools.items():
+        devices = raws[source].get("devices", {})
+        for leaf in pool.root.leaves():
+            if leaf.vclass != "spare" and leaf.path in devices:
+                names = leaf.block and leaf.block.names
+                assert names == tuple(devices[leaf.path]), f"{source}: {leaf.name}: {names}"
+
+
 def _one_line_only(known: Mapping[str, Any], source: str) -> set[str]:
     """Where text leaves out the older of a scrub and an error scrub."""
     errors_scrubbed = getattr(known.get("scan 0"), "function", "") == "errorscrub"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.vm.agreement import assert_agree, decoded, pools
-from tests.vm.fields import assert_same_fields
+from tests.vm.fields import assert_disks_known, assert_same_fields
 from tests.vm.states import STATES, State
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "agreement.jsonl.gz"
@@ -30,7 +30,9 @@ class Kept(NamedTuple):
     def check(self) -> None:
         """Compare what the sources say. Raises AssertionError."""
         assert_agree(decoded(self.raws), self.state)
-        assert_same_fields(pools(self.raws), self.state)
+        found = pools(self.raws)
+        assert_same_fields(found, self.state)
+        assert_disks_known(found, self.raws)
 
 
 def kept(path: Path = FIXTURE) -> Iterator[Kept]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.vm.agreement import assert_agree, decoded, nodes, pools
-from tests.vm.fields import assert_same_fields
+from tests.vm.fields import assert_disks_known, assert_same_fields
 from tests.vm.pools import PoolFactory
 from tests.vm.states import SLOW_BPS, STATES, State, scrub_running
 
@@ -70,11 +70,13 @@ def keep(raws: Raws, pool: PoolFactory, state: State) -> None:
         path.write_text(json.dumps(raws))
 
 
-def compare(found: Answers, raws: Raws, state: State) -> None:
+def compare(answers: Answers, raws: Raws, state: State) -> None:
     """Compare what the guest made of the raw forms, and what they are read as here."""
-    samples = {source: entry["sample"] for source, entry in found.items()}
+    samples = {source: entry["sample"] for source, entry in answers.items()}
     assert_agree(samples, state)
-    assert_same_fields(pools(raws), state)
+    found = pools(raws)
+    assert_same_fields(found, state)
+    assert_disks_known(found, raws)
     assert decoded(raws) == samples
 
 

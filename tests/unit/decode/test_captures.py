@@ -150,6 +150,18 @@ def test_libzfs_gives_what_the_others_lack() -> None:
     assert (top.ashift, top.allocating) == (9, True)
 
 
+@pytest.mark.parametrize("state", STATES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_every_queue_and_histogram_of_a_leaf_is_read(state: Path) -> None:
+    queues = {"sync_r", "sync_w", "async_r", "async_w", "scrub", "trim"}
+    if state.parent.name != "2.1.11":
+        queues.add("rebuild")
+    for leaf in forms(state)["libzfs.json"].pool.root.leaves():
+        if leaf.state == "ONLINE" and (leaf.kind, leaf.vclass) == ("disk", "normal"):
+            assert leaf.queues.keys() == queues, leaf.name
+            assert leaf.histograms.keys() == {"disk_r", "disk_w"}, leaf.name
+            assert leaf.create_txg, leaf.name
+
+
 def test_a_draid_knows_its_shape_and_its_spares() -> None:
     sample = forms(HERE / "2.1.11" / "draid-rebuild-to-spare")
     for form in ("libzfs.json", "status.txt"):
