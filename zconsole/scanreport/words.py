@@ -22,6 +22,8 @@ ROWS = 12
 BAR = 30
 LATE = 60.0
 """Seconds after its start from which a scan counts as not watched from there."""
+MOST = 0.9
+"""Share of its length from which a scan counts as watched."""
 FAR = 5.0
 """From here on an error is told as a multiple: nobody reads +1700 %."""
 WORDS = {
@@ -138,6 +140,8 @@ def _done(report: ScanReport) -> str:
     if report.function == "scrub":
         return "repaired"
     filled = sum(device.filled for device in report.devices)
+    if not filled:
+        return "written to what was filled"
     return f"written to the {filled} new devices" if filled > 1 else "written to the new device"
 
 
@@ -154,7 +158,8 @@ def _short(report: ScanReport) -> Iterator[str]:
     if cause == "unclear" or total <= 0:
         return
     share = report.limits[cause] / total
-    yield f"For {share:.0%} of the time its limit was {WORDS.get(cause, cause)}."
+    part = f" it was watched ({duration(total)})" if total < MOST * report.duration else ""
+    yield f"For {share:.0%} of the time{part} its limit was {WORDS.get(cause, cause)}."
 
 
 def _unsafe(report: ScanReport) -> str:
@@ -226,6 +231,8 @@ def _promised(report: ScanReport) -> Iterator[str]:
 
 
 def _off(promise: Promise) -> str:
+    if abs(promise.error) < 0.005:
+        return "0%"
     return f"{promise.error:+.0%}" if promise.error < FAR else f"{promise.error + 1:.0f} times"
 
 

@@ -80,7 +80,10 @@ async def test_it_reads_like_something_to_send(nvme):
     for part in ("# resilver on flash: finished", "## Rate over time", "## Devices", "## ETA"):
         assert part in text
     assert "the pool is safe." in text
-    assert "of the time its limit was the new disk's writes." in text
+    assert re.search(r"of the time it was watched \(7m\d+s\) its limit was the new disk's", text)
+    watched = replace(report, limits={"new-disk": report.duration})
+    assert "For 100% of the time its limit was the new disk's writes." in markdown(watched)
+    assert "-0%" not in text
     assert "- the new disk nvme-INTEL" in text
     assert "busy writing" in text
     assert "\x1b" not in text
