@@ -15,6 +15,8 @@ from tests.vm.pools import PoolFactory
 MIB = 1 << 20
 PARAMETERS = "/sys/module/zfs/parameters"
 SLOW_BPS = MIB
+SCAN_HOLD = "zfs_scan_suspend_progress"
+"""Keeps scans and sequential rebuilds from moving (module/zfs/vdev_rebuild.c, 2.0)."""
 FILL_MB = 50
 
 ODD_FILES = (
@@ -156,8 +158,8 @@ def replace_finished(pool: PoolFactory) -> None:
 def rebuild_running(pool: PoolFactory) -> None:
     filled_mirror(pool)
     pool.slow(2, bps=SLOW_BPS)
-    pool.zpool("replace", "-s", "tank", "d1", "d2")
-    pool.wait_status("resilver \\(mirror-0\\) in progress")
+    running = "resilver \\(mirror-0\\) in progress"
+    with_hold(pool, SCAN_HOLD, running, "replace", "-s", "tank", "d1", "d2")
 
 
 def rebuild_finished(pool: PoolFactory) -> None:
@@ -173,8 +175,8 @@ def draid_spare_running(pool: PoolFactory) -> None:
     little_in_flight(pool)
     pool.zpool("offline", "tank", "d0")
     pool.slow(1, 2, 3, 4, 5, bps=SLOW_BPS)
-    pool.zpool("replace", "-s", "tank", "d0", "draid1-0-0")
-    pool.wait_status("resilver \\(draid1:2d:6c:1s-0\\) in progress")
+    running = "resilver \\(draid1:2d:6c:1s-0\\) in progress"
+    with_hold(pool, SCAN_HOLD, running, "replace", "-s", "tank", "d0", "draid1-0-0")
 
 
 def draid_spare_in_use(pool: PoolFactory) -> None:
@@ -221,12 +223,8 @@ def removal_running(pool: PoolFactory) -> None:
     pool.create("d0 d1")
     pool.fill(2 * FILL_MB)
     pool.slow(1, bps=SLOW_BPS)
-    # Held still until it is on record: up to 64 MiB are read before the command returns.
-    held = f"{PARAMETERS}/zfs_removal_suspend_progress"
-    pool.machine.run(f"echo 1 >{held}")
-    pool.zpool("remove", "tank", "d1")
-    pool.wait_status("remove:.*in progress|Evacuation of")
-    pool.machine.run(f"echo 0 >{held}")
+    hold = "zfs_removal_suspend_progress"
+    with_hold(pool, hold, "remove:.*in progress|Evacuation of", "remove", "tank", "d1")
 
 
 def removal_finished(pool: PoolFactory) -> None:
@@ -351,6 +349,18 @@ def little_in_flight(pool: PoolFactory) -> None:
     """Bound what a scan has asked of a disk: to pause it, or to sync, is to wait for all that."""
     limits = " ".join(f"{PARAMETERS}/zfs_{kind}_vdev_limit" for kind in ("scan", "rebuild"))
     pool.machine.run(f"echo {MIB} | tee {limits} >/dev/null")
+
+
+def with_hold(pool: PoolFactory, hold: str, running: str, *words: str) -> None:
+    """Run a zpool command whose work is held still until `zpool status` shows it running.
+
+    On slow disks the command returns late, when its work may be done already: a txg waits for
+    what is in flight.
+    """
+    pool.machine.run(f"echo 1 >{PARAMETERS}/{hold}")
+    pool.zpool(*words)
+    pool.wait_status(running)
+    pool.machine.run(f"echo 0 >{PARAMETERS}/{hold}")
 
 
 def start_replace(pool: PoolFactory, old: str, new: int) -> None:

@@ -40,6 +40,8 @@ _HIDDEN = frozenset({"hole", "indirect"})
 _SECTIONS = {"log": "log", "logs": "log", "special": "special", "dedup": "dedup"}
 _SHOWN = ("normal", "dedup", "special", "log")
 _HEALTHY = VDEV_STATES.index("ONLINE")
+_NOALLOC = 46
+"""Elements of ``vdev_stats`` before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
 
 
 class _Context(NamedTuple):
@@ -225,7 +227,7 @@ def _vdev(
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
         create_txg=number(node.get("create_txg")),
-        allocating=not stats[45] if top and len(values or ()) > 46 else None,
+        allocating=not stats[45] if top and len(values or ()) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
 
@@ -264,6 +266,8 @@ def _condition(
     if plain and stats[42] >= stats[44] and "not_present" not in node:
         return state, aux, ""
     errors = stats[20] or stats[21] or stats[22]
+    # zpool names a leaving vdev in its row since 2.2, which brought vs_noalloc.
+    worded = len(node.get("vdev_stats") or ()) > _NOALLOC
     note = note_of(
         Condition(
             aux=aux,
@@ -271,7 +275,7 @@ def _condition(
             slow_only=leaf and not errors and stats[34] > 0,
             ashift=stats[42] if leaf else 0,
             physical_ashift=stats[44] if leaf else 0,
-            removing=stats[25] != 0,
+            removing=worded and stats[25] != 0,
             allocating=stats[45] == 0,
             marker=marker,
             initializing=leaf and stats[30] == 1,

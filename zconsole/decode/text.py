@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
@@ -18,7 +18,7 @@ from zconsole.decode.text_config import UNKNOWN_STATE, config_of, looks_like_row
 from zconsole.decode.text_scan import scan_of
 from zconsole.decode.values import unspaced
 from zconsole.errors import NotUnderstoodError
-from zconsole.model import Activity, Pool, Scan
+from zconsole.model import Activity, Pool, Scan, Vdev
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TAG = re.compile(
@@ -153,16 +153,17 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
     if state is None and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
+    activities = _activities(block, zone)
     return Pool(
         name=name or root.name,
         state=state or None,
-        root=root,
+        root=_with_leaving(root, activities),
         guid=block.first("id") or None,
         message=block.first("status") or None,
         action=block.first("action") or None,
         see=block.first("see") or None,
         scans=scans,
-        activities=_activities(block, zone),
+        activities=activities,
         error_count=count,
         errors=names,
         comment=block.first("comment") or None,
@@ -178,6 +179,15 @@ def _activities(block: _Block, zone: tzinfo) -> tuple[Activity, ...]:
     sections = block.all("remove", "checkpoint", "expand", "condense")
     found = (activity_of(section.tag, section.lines, zone) for section in sections)
     return tuple(activity for activity in found if activity is not None)
+
+
+def _with_leaving(root: Vdev, activities: Sequence[Activity]) -> Vdev:
+    """Marks the top-level that is being removed; before 2.2 its row does not say so."""
+    leaving = {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}
+    if not leaving:
+        return root
+    tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
+    return root._replace(children=tuple(tops))
 
 
 def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:

@@ -165,6 +165,12 @@ class TestVdevStats:
         vdev = read(config(node)).root.children[0]
         assert (vdev.allocating, vdev.note) == (False, "(non-allocating)")
 
+    def test_a_leaving_vdev_is_worded_as_zpool_does_from_2_2(self) -> None:
+        before = read(config(top(vdev_stats=stats(46, _4=10, _25=1)))).root.children[0]
+        after = read(config(top(vdev_stats=stats(47, _4=10, _25=1)))).root.children[0]
+        assert (before.removing, before.note) == (True, "")
+        assert (after.removing, after.note) == (True, "(removing)")
+
     def test_no_histogram_no_fragmentation(self) -> None:
         node = top(vdev_stats=stats(_4=10, _27=2**64 - 1))
         assert read(config(node)).root.children[0].fragmentation is None

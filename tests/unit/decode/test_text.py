@@ -75,6 +75,21 @@ class TestSections:
             209715200,
         )
 
+    def test_the_vdev_that_leaves_is_marked_where_its_row_does_not_say_so(self) -> None:
+        rows = "\ttank        ONLINE       0     0     0\n" + "".join(
+            f"\t  {name}         ONLINE       0     0     0\n" for name in ("sda", "sdb")
+        )
+        text = (
+            "  pool: tank\n state: ONLINE\nremove: Evacuation of sdb in progress since Sun Aug  3"
+            " 15:14:45 2014\n\t16.5K copied out of 200M at 889/s, 0.01% done, 65h31m to go\n"
+            "config:\n\n"
+        )
+        tops = pool(text + TABLE + rows).root.children
+        assert [(v.name, v.removing, v.note) for v in tops] == [
+            ("sda", False, ""),
+            ("sdb", True, ""),
+        ]
+
     def test_dates_follow_the_zone(self) -> None:
         text = HEAD.replace("config", "  scan: scrub canceled on Sun Aug  3 15:14:45 2014\nconfig")
         (berlin,) = pools_of(text + TABLE, timezone(timedelta(hours=2)))
