@@ -34,4 +34,5 @@ async def _print(args: argparse.Namespace) -> int:
 def _console(args: argparse.Namespace) -> int:
     source = ReplaySource(args.file, speed=args.speed)
     session = Session(zone=UTC, flags=source.capabilities.flags)
-    return open_console(args, SessionFeed(source, session, 0.0), UTC)
+    # A recording does not say whose pool it was; it was hardly this machine's.
+    return open_console(args, SessionFeed(source, session, 0.0), UTC, host="")
