@@ -60,8 +60,9 @@ class _Place:
     rebuilt: bool
     """Below a top-level vdev with an active rebuild."""
     top: bool = True
-    newest: bool = False
-    """The new device of a replacing or spare group: the one a rebuild writes to."""
+    written: bool = False
+    """A rebuild writes to it: the new device of a replacing or spare group, any of a dRAID, whose
+    spare space is spread over all."""
 
 
 def pools_of(
@@ -240,7 +241,7 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
         allocating=_allocating(node) if place.top and not spare else None,
-        children=_children(below, replace(place, top=False), kind in GROUP_KINDS, context),
+        children=_children(below, _below(place, kind), kind in GROUP_KINDS, context),
     )
 
 
@@ -254,12 +255,17 @@ def _state(node: _Node, spare: bool) -> str:
     return spare_word(state, aux) if spare else state_word(state, aux)
 
 
+def _below(place: _Place, kind: str) -> _Place:
+    return replace(place, top=False, written=place.written or kind.startswith("draid"))
+
+
 def _children(nodes: _Node, place: _Place, group: bool, context: _Context) -> tuple[Vdev, ...]:
     """The vdevs below one; in a replacing or spare group the last device is the new one."""
-    final = len(nodes) - 1
+    last = len(nodes) - 1
+    places = (replace(place, written=i == last) if group else place for i in range(len(nodes)))
     return tuple(
-        _vdev(key, mapping(node, key), replace(place, newest=group and i == final), context)
-        for i, (key, node) in enumerate(nodes.items())
+        _vdev(key, mapping(node, key), each, context)
+        for (key, node), each in zip(nodes.items(), places, strict=True)
     )
 
 
@@ -297,7 +303,7 @@ def _marker(node: _Node, state: str, place: _Place, context: _Context) -> str:
     processed = number(node.get("scan_processed")) or 0
     deferred = bool(number(node.get("resilver_deferred")))
     marker = scan_marker(context.function, processed, deferred)
-    return marker or ("(resilvering)" if place.rebuilt and place.newest else "")
+    return marker or ("(resilvering)" if place.rebuilt and place.written else "")
 
 
 def _note(node: _Node, marker: str, leaf: bool, errors: ErrorCounters) -> str:
