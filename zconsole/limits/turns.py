@@ -13,6 +13,7 @@ WINDOW = 3600.0
 CHECKPOINT = 7200.0
 """Seconds between checkpoints (zfs_scan_checkpoint_intval), for which queues are emptied whatever
 memory there is; the first is due so long after the scan began or the pool was imported."""
+MINUTE = 60.0
 TURNS = 3
 """Changes from one to the other within the window that only a limit explains."""
 LEFT = 0.25
@@ -66,8 +67,9 @@ class TurnsPast:
         last, self._last = self._last, (clock, scan)
         if scan.stage != "scanning" or not scan.two_stage:
             self.stage = None
+            self._steps.clear()
             return
-        if last is not None and last[1].stage == "scanning":
+        if last is not None and _follows(last[1], scan):
             self._step(clock, clock - last[0], last[1], scan)
             due = scan.pass_start is None or t - scan.pass_start >= CHECKPOINT
             self._early = self._early or (self.stage == "issuing" and not due)
@@ -89,13 +91,27 @@ class TurnsPast:
             return
         changed = self.stage is not None and stage != self.stage
         both = not changed and _both(new, walked, issued)
-        self._steps.append(_Step(clock, seconds, 2 if both else int(changed), stage == "issuing"))
+        self._keep(_Step(clock, seconds, 2 if both else int(changed), stage == "issuing"))
         while self._steps[0].clock < clock - WINDOW:
             self._steps.popleft()
         if changed and stage == "scanning":
             self._returned = self._returned or queued(old) > LEFT * self._peak
             self._peak = 0.0
         self.stage = stage
+
+    def _keep(self, step: _Step) -> None:
+        """Steps of one minute in which nothing changed are kept as one."""
+        last = self._steps[-1] if self._steps else None
+        alike = last is not None and not step.changes and last.issuing == step.issuing
+        if last is not None and alike and last.clock // MINUTE == step.clock // MINUTE:
+            self._steps.pop()
+            step = _Step(step.clock, last.seconds + step.seconds, last.changes, step.issuing)
+        self._steps.append(step)
+
+
+def _follows(old: Scan, new: Scan) -> bool:
+    """Whether counters go on from each other: on import, what was walked counts as issued."""
+    return old.stage == "scanning" and old.pass_start == new.pass_start
 
 
 def queued(scan: Scan) -> float:

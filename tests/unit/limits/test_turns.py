@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from zconsole.limits.turns import TurnsPast
+from zconsole.limits.turns import Turns, TurnsPast
 from zconsole.model import Scan
 from zconsole.session import Session
 from zconsole.sim.source import World
@@ -90,6 +90,22 @@ def test_samples_that_see_both_at_every_look_are_turns_too():
 )
 def test_issuing_along_with_the_walk_is_none(points, fields):
     assert not turns_of(points, **fields)[0].limited
+
+
+def test_an_hour_of_samples_is_little_to_remember():
+    past = TurnsPast()
+    for n in range(3600):
+        past.add(T + n, float(n), counters(n, 0))
+    assert len(past._steps) <= 61
+    assert past.turns() == Turns(0, False, False, 0.0)
+
+
+def test_an_import_is_no_turn():
+    past = TurnsPast()
+    past.add(T, 0.0, counters(900, 0, pass_start=T - 60))
+    past.add(T + 1, 1.0, counters(800, 800, pass_start=T))
+    past.add(T + 2, 2.0, counters(900, 800, pass_start=T))
+    assert past.turns() == Turns(0, False, False, 0.0)
 
 
 def test_turns_long_ago_do_not_count():
