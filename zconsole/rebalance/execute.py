@@ -48,7 +48,7 @@ def execute(record: Record, show: Show) -> tuple[int, bool]:
 
 def _run(journal: Journal, show: Show) -> tuple[int, bool]:
     job, reader, system = read_job(journal), Reader(), Sys()
-    places = plan.places(job.settings.dirs, reader)
+    places = plan.places(job.settings.dirs, reader, snapshots=False)
     locks = TreeLocks(system, [place.root for place in places])
     try:
         journal.retry()

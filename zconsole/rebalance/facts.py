@@ -152,9 +152,11 @@ class Reader:
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
         return tuple(int(part) for part in match.groups()) if match else ()
 
-    def dataset(self, name: str) -> Dataset:
-        """A dataset with its snapshots, oldest first."""
+    def dataset(self, name: str, snapshots: bool = True) -> Dataset:
+        """A dataset, where wanted with its snapshots, oldest first."""
         text = self._ask("zfs", "get", "-Hp", "-o", "property,value", PROPERTIES, name)
+        if not snapshots:
+            return Dataset(name, _pairs(text))
         columns = "name,creation,used,userrefs,clones"
         listed = self._ask(
             "zfs", "list", "-Hp", "-t", "snapshot", "-d", "1", "-s", "creation", "-o", columns, name

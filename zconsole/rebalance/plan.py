@@ -138,8 +138,8 @@ class Plan:
         }
 
 
-def places(directories: Sequence[str], reader: Reader) -> list[Place]:
-    """The directories with their filesystems.
+def places(directories: Sequence[str], reader: Reader, snapshots: bool = True) -> list[Place]:
+    """The directories with their filesystems, and the snapshots where wanted (there may be many).
 
     Raises NotFoundError, UsageError for one inside another, UnavailableError.
     """
@@ -151,7 +151,7 @@ def places(directories: Sequence[str], reader: Reader) -> list[Place]:
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
         mount = mount or Mount("unknown", "", "/")
-        dataset = reader.dataset(mount.source) if mount.kind == "zfs" else None
+        dataset = reader.dataset(mount.source, snapshots) if mount.kind == "zfs" else None
         found.append(Place(root, mount, dataset))
     _refuse_nested([place.root for place in found])
     return found
