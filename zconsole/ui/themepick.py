@@ -27,7 +27,7 @@ def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: 
 
     lines = theme_lines([themes[name] for name in names], console.showing.look)
     screen = PickScreen(
-        "THEMES  Enter keeps, Esc puts back",
+        "THEMES  Enter keep, Esc undo",
         lambda width: lines,
         palette,
         start=names.index(before) if before in names else 0,
