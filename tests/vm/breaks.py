@@ -16,7 +16,7 @@ import resource
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -32,6 +32,7 @@ UNIT = PACKAGE.parent / "tests" / "unit" / "decode"
 TOO_LONG = 60
 """Seconds after which a broken loop counts as noticed."""
 MEMORY = 2 << 30
+BY_TESTS = "the unit tests"
 
 
 class Fate(NamedTuple):
@@ -51,24 +52,22 @@ class TooLong(BaseException):
     """A broken loop that does not end; no decoder catches it."""
 
 
-def main() -> int:
-    """Print the breaks not noticed and how many there were; returns 1 when there are any."""
+def main() -> None:
+    """Print the breaks that nothing noticed, and how many of each module there were."""
     arguments = _arguments()
     with multiprocessing.get_context("fork").Pool(maxtasksperchild=1) as workers:
         lines = workers.apply(lines_reached, (arguments.kept,))
         jobs = [(module, i) for module in arguments.modules for i in range(_count(module))]
         work = partial(fate, arguments.kept, lines, arguments.unit)
-        fates = list(_shown(workers.imap(work, jobs, chunksize=1), arguments.all))
+        fates = list(_shown(workers.imap(work, jobs, chunksize=1), arguments.unit))
     for module in arguments.modules:
         print(_summary(module, [each for each in fates if each.module == module]))
-    return any(each.reached and not each.noticed for each in fates)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.vm.breaks", description=__doc__)
     parser.add_argument("kept", type=Path)
     parser.add_argument("modules", nargs="*", default=MODULES, metavar="MODULE")
-    parser.add_argument("--all", action="store_true", help="print those noticed, too")
     parser.add_argument("--unit", action="store_true", help="ask the unit tests about the rest")
     return parser.parse_args()
 
@@ -87,16 +86,18 @@ def _file(module: str) -> Path:
 
 def _shown(fates: Iterator[Fate], everything: bool) -> Iterator[Fate]:
     for each in fates:
-        if everything or (each.reached and not each.noticed):
-            print(f"{each.module}:{each.line} {each.function}: {each.what} → {each.noticed}")
-            sys.stdout.flush()
+        if not each.noticed and (each.reached or everything):
+            where = "" if each.reached else " (never reached)"
+            print(f"{each.module}:{each.line} {each.function}: {each.what}{where}", flush=True)
         yield each
 
 
 def _summary(module: str, fates: Sequence[Fate]) -> str:
-    kinds = Counter("idle" if not f.reached else "found" if f.noticed else "missed" for f in fates)
-    noticed, missed, idle = (kinds[kind] for kind in ("found", "missed", "idle"))
-    return f"{module}: {len(fates)} breaks, {noticed} noticed, {missed} not, {idle} never reached"
+    kinds = Counter("idle" if not f.reached else "states" for f in fates if not f.noticed)
+    by_tests = sum(each.noticed == BY_TESTS for each in fates)
+    by_states = sum(bool(each.noticed) for each in fates) - by_tests
+    told = f"{by_states} noticed by the states, {by_tests} by unit tests"
+    return f"{module}: {len(fates)} breaks, {told}, {kinds['states']} not, {kinds['idle']} idle"
 
 
 def lines_reached(path: Path) -> frozenset[tuple[str, int]]:
@@ -118,29 +119,33 @@ def lines_reached(path: Path) -> frozenset[tuple[str, int]]:
     return frozenset(found)
 
 
-def fate(
-    path: Path, reached: frozenset[tuple[str, int]], tests: bool, job: tuple[str, int]
-) -> Fate:
-    """Break one thing in this very process and decode every state."""
+def fate(path: Path, lines: frozenset[tuple[str, int]], unit: bool, job: tuple[str, int]) -> Fate:
+    """Break one thing in this very process, and decode every state or test with it."""
     module, index = job
     tree = _tree(module)
     mutant = list(mutants(tree))[index]
-    about = (module, mutant.line, mutant.function, mutant.what[:60])
-    if not any((str(_file(module)), line) in reached for line in mutant.lines):
-        return Fate(*about, "", False)
+    reached = any((str(_file(module)), line) in lines for line in mutant.lines)
+    checks = [partial(first_disagreement, path)] if reached else []
+    checks += [partial(failing_tests)] if unit else []
     mutant.apply()
+    noticed = _noticed(module, tree, checks) if checks else ""
+    words = " ".join(noticed.split())[:160]
+    return Fate(module, mutant.line, mutant.function, mutant.what[:60], words, reached)
+
+
+def _noticed(module: str, tree: ast.Module, checks: Sequence[Callable[[], str]]) -> str:
+    """What the first check to find something found in the broken module."""
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(TOO_LONG)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:
         code = compile(ast.fix_missing_locations(tree), str(_file(module)), "exec")
         _install(f"zconsole.decode.{module}", code)
-        signal.signal(signal.SIGALRM, _stop)
-        signal.alarm(TOO_LONG)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        noticed = first_disagreement(path) or (failing_tests() if tests else "")
+        return next(filter(None, (check() for check in checks)), "")
     except (Exception, TooLong) as error:
-        noticed = f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)
-    return Fate(*about, " ".join(noticed.split())[:160], True)
 
 
 def _stop(*_: object) -> None:
@@ -178,8 +183,8 @@ def failing_tests() -> str:
     options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=no", *slow]
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         code = pytest.main([str(UNIT), *options])
-    return "" if code == pytest.ExitCode.OK else "the unit tests"
+    return "" if code == pytest.ExitCode.OK else BY_TESTS
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
