@@ -15,7 +15,7 @@ from zconsole.topology import placed
 def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) -> Frame:
     """The frame of a fresh sample that ``history`` has already been given."""
     pool = sample.pool
-    left = redundancy(pool.root, pool.scans)
+    left = redundancy(pool.root, pool.scans, history.returned)
     return Frame(
         t=sample.t,
         source=sample.source,

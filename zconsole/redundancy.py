@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from zconsole.frame import Redundancy
 from zconsole.model import GROUP_KINDS, Scan, Vdev
@@ -11,13 +11,15 @@ from zconsole.topology import data_vdevs, is_group
 REPAIRS = frozenset({"resilver", "rebuild"})
 
 
-def redundancy(root: Vdev, scans: Iterable[Scan] = ()) -> tuple[Redundancy, ...]:
+def redundancy(
+    root: Vdev, scans: Iterable[Scan] = (), returned: Collection[str] = ()
+) -> tuple[Redundancy, ...]:
     """One entry a data-holding top-level vdev, in tree order; names made unique with ``#1``.
 
     A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
     as present when one of its children is ONLINE and complete. Never below 0. The newcomer of a
-    replacing vdev is being filled as long as a repair of ``scans`` runs, though zpool marks it
-    only once the first bytes were written to it.
+    replacing vdev, and a leaf that came back (named in ``returned``), are being filled as long as
+    a repair of ``scans`` runs, though zpool marks them only once the first bytes were written.
     """
     repairs = [scan for scan in scans if scan.active and scan.function in REPAIRS]
     entries: list[Redundancy] = []
@@ -27,7 +29,7 @@ def redundancy(root: Vdev, scans: Iterable[Scan] = ()) -> tuple[Redundancy, ...]
         taken[vdev.name] = count + 1
         filling = any(scan.vdev in (None, vdev.name) for scan in repairs)
         name = f"{vdev.name}#{count}" if count else vdev.name
-        entries.append(_of_top_level(_filled(vdev) if filling else vdev, name))
+        entries.append(_of_top_level(_filled(vdev, returned) if filling else vdev, name))
     return tuple(entries)
 
 
@@ -49,12 +51,14 @@ def parity(vdev: Vdev) -> int:
     return 1 if vdev.kind == "raidz" else 0
 
 
-def _filled(vdev: Vdev) -> Vdev:
-    """The vdev with the newcomer of each replacing vdev below it marked as being filled."""
-    children = tuple(_filled(child) for child in vdev.children)
-    if vdev.kind == "replacing" and children:
+def _filled(vdev: Vdev, returned: Collection[str]) -> Vdev:
+    """The vdev with newcomers of replacing vdevs below it, and leaves that came back, marked."""
+    if not vdev.children:
+        return vdev._replace(resilvering=True) if vdev.name in returned else vdev
+    children = tuple(_filled(child, returned) for child in vdev.children)
+    if vdev.kind == "replacing":
         children = (*children[:-1], children[-1]._replace(resilvering=True))
-    return vdev._replace(children=children) if children else vdev
+    return vdev._replace(children=children)
 
 
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:

@@ -90,3 +90,14 @@ def test_a_newcomer_is_being_filled_from_the_first_second_of_a_repair(scan, expe
     pair = group("replacing", disk("old", "UNAVAIL"), disk("new"))
     found = redundancy(pool(group("raidz1", disk("a"), disk("b"), pair)), (scan,))
     assert found[0].left == expected
+
+
+def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired():
+    top = group("raidz2", disk("a"), disk("b"), disk("c"), disk("d"))
+    running, finished = Scan("resilver", "running"), Scan("resilver", "finished")
+    back = frozenset({"d"})
+    assert redundancy(pool(top), (running,), back)[0].left == 1
+    assert redundancy(pool(top), (running,))[0].left == 2
+    assert redundancy(pool(top), (finished,), back)[0].left == 2
+    assert redundancy(pool(top), (Scan("scrub", "running"),), back)[0].left == 2
+    assert redundancy(pool(top), (Scan("rebuild", "running", vdev="x"),), back)[0].left == 2

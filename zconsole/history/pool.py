@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from datetime import UTC, tzinfo
+from math import inf
 from typing import TYPE_CHECKING
 
 from zconsole.errorwatch.book import ErrorBook
@@ -20,6 +21,7 @@ from zconsole.history.scanbook import ScanBook
 from zconsole.history.series import RateSeries
 from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
+from zconsole.redundancy import REPAIRS
 from zconsole.topology import Placed, placed
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class PoolHistory:
         self._rates: dict[str, IoRates] = {}
         self._tree: dict[str, Placed] = {}
         self._missing: dict[str, float] = {}
+        self._returned: dict[str, float] = {}
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._last: Sample | None = None
 
@@ -53,6 +56,7 @@ class PoolHistory:
             self._notice(sample, tree)
         self._events.extend(sample.events)
         self._track_missing(sample.t, tree)
+        self._track_returned(sample, tree)
         self._measure(sample.t, sample.clock, tree)
         self._events.extend(self.scans.push(sample, tree, self._events))
         self.activities.push(sample, tree)
@@ -100,6 +104,15 @@ class PoolHistory:
         """Epoch seconds at which a vdev was seen to leave ONLINE; None if it is, or always was."""
         return self._missing.get(key)
 
+    @property
+    def returned(self) -> frozenset[str]:
+        """Names of the leaves seen to come back ONLINE, until a repair has finished since then.
+
+        They lack what was written while they were away, which no source tells before the first
+        repaired byte.
+        """
+        return frozenset(self._returned)
+
     def troubles(self, t: float) -> tuple[DeviceTrouble, ...]:
         """Devices with new errors, or that came and went, in the hour before ``t``."""
         return self.errors.troubles(t, self._tree, self.events)
@@ -123,6 +136,21 @@ class PoolHistory:
                 self._missing.setdefault(key, t)
         for key in self._missing.keys() - tree.keys():
             del self._missing[key]
+
+    def _track_returned(self, sample: Sample, tree: dict[str, Placed]) -> None:
+        ends = [s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None]
+        repaired, away = max(ends, default=-inf), set[str]()
+        for key, place in tree.items():
+            before = self._tree.get(key)
+            if place.vdev.children or place.vdev.vclass in NO_DATA:
+                continue
+            if place.vdev.state != "ONLINE":
+                away.add(place.vdev.name)
+            elif before is not None and before.vdev.state != "ONLINE":
+                self._returned[place.vdev.name] = sample.t
+        self._returned = {
+            name: t for name, t in self._returned.items() if name not in away and t > repaired
+        }
 
     def _measure(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
         self.series.advance(t)

@@ -98,6 +98,29 @@ def _fields(scan: Scan) -> dict:
     return {name: getattr(scan, name) for name in Scan._fields}
 
 
+def test_a_leaf_that_came_back_is_remembered_until_a_repair_has_finished():
+    history = PoolHistory()
+    resilver = Scan("resilver", "running", start=T + 2)
+    history.push(sample(0, disk("a"), disk("b", state="OFFLINE")))
+    assert history.returned == frozenset()
+    history.push(sample(2, disk("a"), disk("b"), scans=(resilver,)))
+    history.push(sample(9, disk("a"), disk("b", resilvering=True), scans=(resilver,)))
+    assert history.returned == {"b"}
+    earlier = Scan("resilver", "finished", start=T - 9, end=T - 5)
+    history.push(sample(10, disk("a"), disk("b"), scans=(resilver, earlier)))
+    assert history.returned == {"b"}
+    done = Scan("resilver", "finished", start=T + 2, end=T + 11)
+    history.push(sample(12, disk("a"), disk("b"), scans=(done,)))
+    assert history.returned == frozenset()
+
+
+def test_a_leaf_that_leaves_again_is_simply_gone():
+    history = PoolHistory()
+    for second, state in enumerate(("OFFLINE", "ONLINE", "REMOVED")):
+        history.push(sample(second, disk("a"), disk("b", state=state)))
+    assert history.returned == frozenset()
+
+
 def test_when_a_leaf_went_missing():
     history = PoolHistory()
     history.push(sample(0, disk("a"), disk("b", state="FAULTED")))
