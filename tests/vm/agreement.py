@@ -45,6 +45,15 @@ def shape(tree: Node) -> tuple[Any, ...]:
     return (*words, *marks, tuple(shape(child) for child in tree["children"]))
 
 
+def unmarked(tree: Node, below: bool = False) -> Node:
+    """The tree without marks on the disks of a dRAID: JSON does not know which of them a rebuild
+    has come to."""
+    below = below or tree["kind"].startswith("draid")
+    marked = below and tree["note"] == "(resilvering)"
+    changes = {"note": "", "resilvering": False} if marked else {}
+    return tree | changes | {"children": [unmarked(child, below) for child in tree["children"]]}
+
+
 def counters(tree: Node) -> list[tuple[int | None, ...]]:
     return [(n["read"], n["write"], n["cksum"]) for n in nodes(tree)]
 
@@ -65,7 +74,10 @@ def assert_agree(found: Mapping[str, Node], state: State) -> None:
     for source, sample in found.items():
         assert sample["exact"] is (source != "text"), source
         assert (sample["pool"], sample["state"]) == (text["pool"], text["state"]), source
-        assert shape(sample["topology"]) == shape(text["topology"]), source
+        blind = source == "json" and state.shows == "rebuild running"
+        trees = [each["topology"] for each in (sample, text)]
+        one, other = (shape(unmarked(tree) if blind else tree) for tree in trees)
+        assert one == other, source
         assert counters(sample["topology"]) == counters(text["topology"]), source
         assert sample["redundancy"] == text["redundancy"], source
         assert sample["error_count"] == text["error_count"], source
