@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--stalled-after", type=_seconds, default=STALLED, metavar="S",
-        help="seconds without progress (default %(default)g)",
+        help="seconds without progress (default %(default)g, never before 60)",
     )  # fmt: skip
     group.add_argument(
         "--slip", type=_slip, default=SLIP, metavar="SHARE",
