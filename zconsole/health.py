@@ -19,7 +19,8 @@ def health(pool: Pool, now: float) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (a repair
-    ended without restoring redundancy), ERRORS (damaged data), DEGRADED, OK.
+    ended without restoring redundancy), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
+    source shows neither a state nor a device, as with the scan lines of saved output alone.
     """
     unrestored = tuple(not_restored(pool, now))
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
@@ -31,6 +32,8 @@ def health(pool: Pool, now: float) -> Health:
         return Health("ERRORS", "error", reasons)
     if pool.state not in (None, "ONLINE"):
         return Health(pool.state, "warning", reasons)
+    if pool.state is None and not pool.root.children:
+        return Health("UNKNOWN", "notice", reasons)
     noisy = tuple(_counters(pool.root))
     return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
 

@@ -98,7 +98,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
     if isinstance(listing, str) and listing.lstrip().startswith("{"):
         try:
             listing = json.loads(listing)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NotUnderstoodError("not `zpool list -j` output: damaged JSON") from error
     if isinstance(listing, str):
         found = tuple(_from_text(listing))
@@ -170,9 +170,9 @@ def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
     if "\t" in line:
         name, *values = line.strip("\n").lstrip("\t").split("\t")
     else:
-        name, *values = line.split()
-        while values and not _is_cell(values[0]):
-            name = f"{name} {values.pop(0)}"
+        words = line.split()
+        end = next((i for i, word in enumerate(words) if i and _is_cell(word)), len(words))
+        name, values = " ".join(words[:end]), words[end:]
     cells = dict(zip(columns[1:], values, strict=False))
     return name, {_FIELDS[c]: v.strip() for c, v in cells.items() if c in _FIELDS}
 

@@ -10,6 +10,8 @@ from zconsole.units import clean, duration, latency, rate, size
 
 NAME_WIDTH = 28
 BAR_WIDTH = 30
+LAST_DATE = 250e9
+"""Epoch seconds a little before the year 9999, which is as far as dates go."""
 
 
 def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
@@ -56,7 +58,7 @@ def balance_report(name: str, found: Balance) -> str:
 
 def _heading(frame: Frame) -> Iterator[str]:
     state = f" ({frame.state})" if frame.state and frame.state != frame.health.word else ""
-    yield f"{frame.pool}: {frame.health.word}{state}"
+    yield f"{frame.pool or 'a pool without a name'}: {frame.health.word}{state}"
     yield from (f"  {reason}" for reason in frame.health.reasons)
     if frame.problem and frame.problem not in frame.health.reasons:
         yield f"  {frame.problem}"
@@ -88,7 +90,7 @@ def _left(entry: Redundancy) -> str:
 def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
     scan = view.scan
     if not scan.active:
-        yield _ended(view, zone)
+        yield _ended(view, now, zone)
         return
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {scan.errors} errors" if scan.errors else ""
@@ -102,9 +104,9 @@ def _scan_name(view: ScanView) -> str:
     return f"{view.scan.function} of {view.scan.vdev}" if view.scan.vdev else view.scan.function
 
 
-def _ended(view: ScanView, zone: tzinfo | None) -> str:
+def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     scan = view.scan
-    on = f" on {_day_clock(scan.end, zone)}" if scan.end else ""
+    on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
     if scan.state != "finished":
         return f"{_scan_name(view)}: {scan.state}{on}"
     verb = "repaired" if scan.function == "scrub" else "resilvered"
@@ -138,7 +140,7 @@ def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
     if found.low is not None and found.high is not None:
         span = f" ({duration(found.low)} to {duration(found.high)})"
     restarts = f", {view.restarts} restarts" if view.restarts else ""
-    ends = _day_clock(now + found.eta, zone)
+    ends = _day_clock(now + found.eta, now, zone)
     return f"ETA {duration(found.eta)}{span}, {ends}; {found.reason}{zpool}{restarts}"
 
 
@@ -204,7 +206,7 @@ def balance_lines(found: Balance) -> Iterator[str]:
 
 
 def _balance_line(vdev: VdevBalance, width: int) -> str:
-    filled = "" if vdev.fill is None else "#" * round(vdev.fill * BAR_WIDTH)
+    filled = "" if vdev.fill is None else "#" * round(min(1.0, max(0.0, vdev.fill)) * BAR_WIDTH)
     words = [
         f"  {clean(vdev.name):<{width}}  {filled:.<{BAR_WIDTH}}",
         "    -" if vdev.fill is None else f"{100 * vdev.fill:5.1f}%",
@@ -227,8 +229,15 @@ def _errors(frame: Frame) -> Iterator[str]:
 
 
 def _clock(t: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(t, zone).strftime("%H:%M:%S")
+    return _date(t, zone).strftime("%H:%M:%S")
 
 
-def _day_clock(t: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(t, zone).strftime("%a %d %b %H:%M")
+def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
+    """Day and time, with the year where it is not this one."""
+    then, today = _date(t, zone), _date(now, zone)
+    return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")
+
+
+def _date(t: float, zone: tzinfo | None) -> datetime:
+    """The date of an epoch second, as far as there are dates: a stuck scan ends beyond them."""
+    return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

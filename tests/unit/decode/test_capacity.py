@@ -93,7 +93,18 @@ def test_no_pools() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello there\n", '{"pools": {"x": {}}}', "{", '{"a": 1}', "NAME SIZE\n"]
+    "text",
+    [
+        "",
+        "hello there\n",
+        '{"pools": {"x": {}}}',
+        "{",
+        '{"a": 1}',
+        "NAME SIZE\n",
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        "x " * 200_000,
+    ],
+    ids=lambda text: text[:20],
 )
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(NotUnderstoodError):

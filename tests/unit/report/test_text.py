@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+from zconsole.balance import balance
+from zconsole.model import Vdev
+from zconsole.report.text import balance_report, status_report
+from zconsole.session import Session
+
+T = 1_800_000_000.0
+STUCK = """\
+  pool: tank
+ state: ONLINE
+  scan: resilver in progress since Tue Feb 26 14:08:38 2013
+    1 scanned out of 4.53T at 1/s, (scan is slow, no estimated time)
+    0 resilvered, 0.00% done
+config:
+
+\tNAME        STATE     READ WRITE CKSUM
+\ttank        ONLINE       0     0     0
+\t  sda       ONLINE       0     0     0
+"""
+
+
+def report(text: str) -> str:
+    (frame,) = Session(zone=UTC).advance([{"t": T, "text": text}])
+    return status_report(frame, UTC)
+
+
+def test_an_estimate_beyond_all_calendars_is_printed():
+    assert " 9892 " in report(STUCK)
+
+
+def test_a_scan_of_another_year_has_the_year():
+    done = "scrub repaired 0 in 1h2m with 0 errors on Wed Aug  6 03:21:22 2014"
+    text = report(f"  pool: tank\n state: ONLINE\n  scan: {done}\nconfig:\n\n")
+    assert "on Wed 06 Aug 2014 03:21" in text
+
+
+def test_scan_lines_alone_say_nothing_of_health():
+    text = report("scan: scrub repaired 0 in 1h2m with 0 errors on Wed Aug  6 03:21:22 2014\n")
+    assert text.startswith("a pool without a name: UNKNOWN\n")
+
+
+def test_nonsense_sizes_draw_no_endless_bar():
+    top = Vdev("sda", "disk", size_bytes=10, alloc_bytes=10**30)
+    text = balance_report("tank", balance(Vdev("tank", "root", children=(top,)), None))
+    assert max(map(len, text.splitlines())) < 200
