@@ -143,6 +143,12 @@ def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
     assert said in err
 
 
+def test_scan_lines_alone_are_not_taken_for_degraded(tmp_path):
+    path = tmp_path / "s"
+    path.write_text("scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")
+    assert main(["status", "--from", str(path), "--exit-status"]) == 0
+
+
 def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     path = tmp_path / "s"
     path.write_text(STATUS.replace("sdb", "s\x1b[2Jb"))

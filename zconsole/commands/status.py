@@ -14,6 +14,7 @@ from zconsole.session import Session
 from zconsole.sources.saved import read_saved
 
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
+FINE = frozenset({"OK", "UNKNOWN"})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
         words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
         if FAULTED.intersection(words):
             return ExitCode.FAULTED
-        if frame.problem or frame.error_count or frame.health.word != "OK":
+        if frame.problem or frame.error_count or frame.health.word not in FINE:
             worst = ExitCode.DEGRADED
     return worst
 
