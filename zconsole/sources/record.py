@@ -11,11 +11,16 @@ from pathlib import Path
 from types import TracebackType
 
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
-from zconsole.raw import FORMS, Raw
+from zconsole.raw import FORMS, Raw, numbers
 from zconsole.sources.host import is_root
 
 KERNEL_LINKS = ("/dev/", "/proc/")
 """Links made by the kernel (``/dev/stdout``); root follows no others."""
+
+
+def line_of(raw: Raw) -> str:
+    """A raw form as JSON, with every array as a list."""
+    return json.dumps(raw, separators=(",", ":"), default=numbers)
 
 
 class Recorder:
@@ -27,6 +32,7 @@ class Recorder:
     def __init__(self, path: str) -> None:
         self._path = path
         self._regular = True
+        self._new = not Path(path).exists()
         self._file = self._open()
 
     def __enter__(self) -> Recorder:
@@ -38,13 +44,16 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None and self._new and self._regular and not os.fstat(self._file).st_size:
+            with contextlib.suppress(OSError):
+                Path(self._path).unlink()  # no pool to record: leave no empty file behind
         os.close(self._file)
 
     def write(self, raws: Iterable[Raw]) -> None:
         """Append each raw form that has a form. Raises ZconsoleError when the disk refuses."""
         for raw in raws:
             if any(form in raw for form in FORMS):
-                self._append(json.dumps(raw, separators=(",", ":")).encode("ascii") + b"\n")
+                self._append(line_of(raw).encode("ascii") + b"\n")
 
     def _append(self, line: bytes) -> None:
         """One whole line or nothing of it."""

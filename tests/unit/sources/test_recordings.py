@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import sys
 import types
+from array import array
 
 import pytest
 
@@ -51,6 +53,27 @@ class TestRecorder:
             recorder.write([raw])
         assert path.read_bytes().isascii()
         assert json.loads(path.read_text()) == raw
+
+    def test_arrays_become_lists(self, tmp_path):
+        path = tmp_path / "r"
+        tree = {"scan_stats": array("Q", [1, 2**64 - 1]).tobytes()}
+        with Recorder(str(path)) as recorder:
+            recorder.write([{"t": 1.0, "libzfs": {"name": "tank", "vdev_tree": tree}}])
+        written = json.loads(path.read_text())
+        assert written["libzfs"]["vdev_tree"] == {"scan_stats": [1, 2**64 - 1]}
+
+    @pytest.mark.parametrize("was_there", [False, True])
+    def test_nothing_to_record_leaves_no_file_of_its_own(self, tmp_path, was_there):
+        path = tmp_path / "r"
+        if was_there:
+            path.touch()
+        with pytest.raises(NotFoundError), Recorder(str(path)):
+            raise NotFoundError("no pool")
+        assert path.exists() == was_there
+        with contextlib.suppress(NotFoundError), Recorder(str(path)) as recorder:
+            recorder.write([sample(1)])
+            raise NotFoundError("the pool is gone")
+        assert path.stat().st_size > 0
 
     def test_each_line_is_there_before_the_next_is_written(self, tmp_path):
         path = tmp_path / "r"
