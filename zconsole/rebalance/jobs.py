@@ -35,6 +35,7 @@ START_SECONDS = 20.0
 START_LOOK = 0.05
 STATUS = (
     "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
+    "vdevs",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,8 @@ class Progress:
     why: str | None = None
     current: Callable[[], str | None] = field(default=lambda: None)
     """The path of the file being worked on."""
+    vdevs: Callable[[], Sequence[Mapping[str, Any]] | None] = field(default=lambda: None)
+    """Allocation of every vdev, before and as of the last look; None where there are none."""
     notes: list[str] = field(default_factory=list)
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
@@ -94,6 +96,7 @@ class Progress:
             "rate": rate,
             "eta_seconds": left / rate if rate else None,
             "current": self.current(),
+            "vdevs": self.vdevs(),
             "pid": self.pid,
             "t": self.now(),
             "notes": self.notes,

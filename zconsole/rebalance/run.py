@@ -81,6 +81,7 @@ class Runner:
         self.progress.current = self._current_path
         self._samples = Samples(self.reader, self.places[0], self._path)
         self._around = self._surroundings()
+        self.progress.vdevs = self._vdevs
         self._pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
         self._set_limits(self._limits)
         policy = Policy(
@@ -367,6 +368,11 @@ class Runner:
             "stopped_by": stopped_by,
             "vdevs": effect.as_json(self.job.spaces, after) if watching else None,
         }
+
+    def _vdevs(self) -> list[dict[str, Any]] | None:
+        watching = self._around.effect
+        known = watching.now_spaces if watching else ()
+        return effect.as_json(self.job.spaces, known) if known else None
 
     def _current_path(self) -> str | None:
         return self._path(self._current) if self._current else None

@@ -147,6 +147,7 @@ def test_the_status_tells_what_was_left_out_and_why(shell: Shell, tree: Path) ->
     reasons = {"symbolic link": 1, "hard links outside the set": 1, "open for writing": 1}
     assert status["skipped"] == reasons
     assert status["failed"] == {}
+    assert status["vdevs"] is None
     assert {file["path"]: (file["outcome"], file["reason"]) for file in status["left_out"]} == {
         f"{tree}/f1": ("skipped", "hard links outside the set"),
         f"{tree}/f2": ("skipped", "open for writing"),
