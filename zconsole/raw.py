@@ -30,7 +30,8 @@ class Raw(TypedDict, total=False):
     pool: str
     """The pool asked for; always set by live sources."""
     libzfs: Mapping[str, Any]
-    """The config nvlist as a JSON object: the names the reader asks for, arrays as lists."""
+    """The config nvlist as a JSON object: the names the reader asks for, arrays as lists. Just
+    read from libzfs, its arrays of integers may still be packed (``numbers``)."""
     status: Mapping[str, Any]
     """A ``zpool status -jP --json-int`` document (string or number leaves both read)."""
     text: str
@@ -62,3 +63,8 @@ class Raw(TypedDict, total=False):
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
     problem: str
     """Why there is no fresh state; then no form is present."""
+
+
+def numbers(array: Sequence[int] | bytes) -> Sequence[int]:
+    """An array of integers: a list of them, or unsigned 64-bit ones in this machine's order."""
+    return memoryview(array).cast("Q").tolist() if isinstance(array, bytes) else array

@@ -116,7 +116,7 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
     children = [vdev for section in sections.values() for vdev in section]
     children += [_vdev(c, "cache", context, False, True) for c in tree.get("l2cache", ())]
     children += [_vdev(c, "spare", context, False, True) for c in tree.get("spares", ())]
-    stats = canonical(tree.get("vdev_stats"))
+    stats = canonical(_stats(tree))
     state, aux, note = _condition(tree, stats, "", False)
     return Vdev(
         name=name,
@@ -139,17 +139,20 @@ def _section(node: Mapping[str, Any]) -> str:
 
 def _rebuilding(node: Mapping[str, Any]) -> bool:
     stats = node.get("org.openzfs:rebuild_stats")
-    return bool(stats and stats[0] == 1)
+    return bool(integers(stats, "rebuild_stats")[0] == 1) if stats else False
 
 
-def canonical(values: Sequence[int] | None) -> Sequence[int]:
+def _stats(node: Mapping[str, Any]) -> Sequence[int]:
+    return integers(node.get("vdev_stats") or (), "vdev_stats")
+
+
+def canonical(values: Sequence[int]) -> Sequence[int]:
     """``vdev_stats`` of any version in 2.3's order of 48; what a version lacks is 0.
 
     Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9.
     """
     if not values:
         return _NO_STATS
-    values = integers(values, "vdev_stats")
     length = len(values)
     if length >= 48:
         return values
@@ -187,7 +190,7 @@ def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def _vdev(
     node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
 ) -> Vdev:
-    values = node.get("vdev_stats")
+    values = _stats(node)
     stats = canonical(values)
     below = node.get("children")
     leaf = not below
@@ -204,7 +207,7 @@ def _vdev(
         guid=_guid(node),
         path=word(node.get("path")),
         note=note,
-        errors=_counters(stats, leaf, section, len(values or ())),
+        errors=_counters(stats, leaf, section, len(values)),
         resilvering=marker == "(resilvering)",
         awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
         removing=stats[25] != 0,
@@ -227,7 +230,7 @@ def _vdev(
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
         create_txg=number(node.get("create_txg")),
-        allocating=not stats[45] if top and len(values or ()) > _NOALLOC else None,
+        allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
 
@@ -267,7 +270,7 @@ def _condition(
         return state, aux, ""
     errors = stats[20] or stats[21] or stats[22]
     # zpool names a leaving vdev in its row since 2.2, which brought vs_noalloc.
-    worded = len(node.get("vdev_stats") or ()) > _NOALLOC
+    worded = len(_stats(node)) > _NOALLOC
     note = note_of(
         Condition(
             aux=aux,

@@ -31,7 +31,7 @@ _REBUILD_STATES = {1: "running", 2: "canceled", 3: "finished"}
 
 def active_function(tree: Mapping[str, Any]) -> str | None:
     """The function of a healing scan that runs or is paused, None when there is none."""
-    stats = tree.get("scan_stats")
+    stats = integers(tree.get("scan_stats") or (), "scan_stats")
     if not stats or stats[1] != 1:
         return None
     return _FUNCTIONS.get(stats[0])

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.raw import numbers
 from zconsole.units import parse_size
 
 _MONTHS = {
@@ -90,8 +91,10 @@ def number(value: object) -> int | None:
     return None
 
 
-def integers(values: Sequence[int], what: str) -> Sequence[int]:
+def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
     """``values`` if they all are integers. Raises NotUnderstoodError, naming ``what``."""
+    if isinstance(values, bytes):
+        return numbers(values)
     if set(map(type, values)) <= _INTEGERS:
         return values
     raise NotUnderstoodError(f"damaged ZFS output: {what} holds no integers")

@@ -15,7 +15,7 @@ from typing import Any
 from zconsole.decode import decode
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Sample
-from zconsole.raw import Raw
+from zconsole.raw import Raw, numbers
 from zconsole.sources.commands import Commands, has_json
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import DeadlineError, Runner
@@ -32,13 +32,13 @@ _STATE, _AUX, _ERRORS, _DEFERRED = 1, 2, slice(20, 23), 33
 def condition(config: Mapping[str, Any]) -> tuple[Any, ...]:
     """What of a config the words of ``zpool status`` depend on; equal when they stay the same."""
     tree = config.get("vdev_tree", {})
-    scan = tuple(tree.get("scan_stats", ())[:4])
+    scan = tuple(numbers(tree.get("scan_stats", ()))[:4])
     return (config.get("error_count"), config.get("suspended"), scan, tuple(_vdevs(tree)))
 
 
 def _vdevs(node: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    stats = node.get("vdev_stats", ())
-    rebuild = tuple(node.get("org.openzfs:rebuild_stats", ())[:1])
+    stats = numbers(node.get("vdev_stats", ()))
+    rebuild = tuple(numbers(node.get("org.openzfs:rebuild_stats", ()))[:1])
     deferred = stats[_DEFERRED] if len(stats) > _DEFERRED else 0
     yield (node.get("guid"), *stats[_STATE : _AUX + 1], any(stats[_ERRORS]), deferred, rebuild)
     for group in ("children", "spares", "l2cache"):

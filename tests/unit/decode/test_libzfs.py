@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import pytest
@@ -39,10 +40,22 @@ def config(*tops: dict[str, Any], **tree: Any) -> dict[str, Any]:
     return {"name": "tank", "pool_guid": 9, "vdev_tree": {**root, "children": list(tops)}}
 
 
+def packed(node: Any) -> Any:
+    """A config with its arrays as libzfs gave them: where they are sound, as this one's are."""
+    if isinstance(node, dict):
+        return {key: packed(value) for key, value in node.items()}
+    if not isinstance(node, list) or (node and isinstance(node[0], dict)):
+        return [packed(each) for each in node] if isinstance(node, list) else node
+    sound = all(isinstance(n, int) and 0 <= n < 1 << 64 for n in node)
+    return array("Q", node).tobytes() if sound else node
+
+
 def read(found: dict[str, Any], now: float = START + 100.0, **more: Any) -> Pool:
     (sample,) = decode({"t": now, "libzfs": found, **more})  # type: ignore[typeddict-item]
     assert isinstance(sample, Sample)
     assert sample.exact
+    (same,) = decode({"t": now, "libzfs": packed(found), **more})  # type: ignore[typeddict-item]
+    assert same == sample
     return sample.pool
 
 

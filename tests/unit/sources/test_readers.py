@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 
 import pytest
 
@@ -236,6 +237,11 @@ class TestMessage:
         assert condition(with_stats((20, 1))) != condition(CONFIG)
         assert condition(with_stats((1, 5))) != condition(CONFIG)
         assert condition(with_stats((33, 1))) != condition(CONFIG)
+
+    def test_the_condition_is_the_same_of_packed_arrays(self):
+        tree = CONFIG["vdev_tree"]
+        arrays = {k: array("Q", tree[k]).tobytes() for k in ("vdev_stats", "scan_stats")}
+        assert condition({**CONFIG, "vdev_tree": {**tree, **arrays}}) == condition(CONFIG)
 
 
 class TestLzc:

@@ -13,6 +13,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from zconsole.raw import numbers
 from zconsole.report.json import sample_object
 from zconsole.session import Session
 from zconsole.sources.live import LiveSource, this_system
@@ -44,7 +45,7 @@ async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
 async def main(pool: str, seconds: float = 0.0) -> None:
     """Every source at the same time."""
     for found in await asyncio.gather(*(sampled(name, pool, seconds) for name in SOURCES)):
-        print(json.dumps(found))
+        print(json.dumps(found, default=numbers))
 
 
 if __name__ == "__main__":

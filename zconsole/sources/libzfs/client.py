@@ -172,7 +172,8 @@ class _Helper:
         """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds."""
         if self._ended is not None:
             raise self._ended
-        answer = self._waiting[pool] = self._loop.create_future()
+        answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
+        self._waiting[pool] = answer
         late = self._loop.call_later(deadline, _expire, answer)
         try:
             self.channel.write(request(pool))

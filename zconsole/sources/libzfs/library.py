@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from zconsole.sources.libzfs.nvlist import prepare, read_config
+from zconsole.sources.libzfs.nvlist import ConfigReader
 
 SONAMES = ("libzfs.so.7", "libzfs.so.6", "libzfs.so.4")
 """OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is a library nobody tried."""
@@ -50,7 +50,8 @@ def load_library() -> Library:
     functions = {name: _function(libzfs, name) for name in PROTOTYPES}
     for name, (result, arguments) in PROTOTYPES.items():
         functions[name].restype, functions[name].argtypes = result, arguments
-    lookup_pairs = _function(libnvpair, "nvlist_lookup_pairs")
+    # As one that never blocks: letting go of the interpreter takes longer than a look-up.
+    lookup_pairs = _function(ctypes.PyDLL(None, handle=libnvpair._handle), "nvlist_lookup_pairs")
     lookup_pairs.restype = ctypes.c_int
     return Library(soname, functions, lookup_pairs)
 
@@ -87,7 +88,7 @@ class LibzfsPool:
     def __init__(self, library: Library, name: str) -> None:
         self._call = library.functions
         self._name = name.encode("utf-8", "surrogateescape")
-        self._lookups = prepare(library.lookup_pairs)
+        self._configs = ConfigReader(library.lookup_pairs)
         self._library: int | None = None
         self._pool: int | None = None
 
@@ -101,7 +102,7 @@ class LibzfsPool:
             self._close()
             return None
         config = self._call["zpool_get_config"](self._pool, None)
-        return read_config(self._lookups, config) if config else None
+        return self._configs.read(config) if config else None
 
     def _open(self) -> bool:
         if self._library is None:

@@ -1,7 +1,8 @@
 """Reading a pool's config nvlist through libnvpair: only the names the decoder asks for.
 
-One ``nvlist_lookup_pairs`` call (module/nvpair/nvpair.c) fetches every field of a vdev, so that
-a sample costs a few foreign calls a vdev. Names: include/sys/fs/zfs.h, ``ZPOOL_CONFIG_*``.
+One ``nvlist_lookup_pairs`` call (module/nvpair/nvpair.c) fetches every field of a vdev that can
+move, so that a sample costs a foreign call or two a vdev; the others are kept. Names:
+include/sys/fs/zfs.h, ``ZPOOL_CONFIG_*``.
 """
 
 from __future__ import annotations
@@ -35,14 +36,22 @@ POOL_FIELDS = {
 }
 
 VDEV_FIELDS = {
-    "type": STRING,
-    "id": U64,
     "guid": U64,
     "path": STRING,
+    "not_present": U64,
+    "vdev_stats": U64_ARRAY,
+    "vdev_stats_ex": NVLIST,
+    "org.openzfs:rebuild_stats": U64_ARRAY,
+    "children": NVLIST_ARRAY,
+}
+"""What can be another in every sample."""
+
+STILL_FIELDS = {
+    "type": STRING,
+    "id": U64,
     "devid": STRING,
     "phys_path": STRING,
     "whole_disk": U64,
-    "not_present": U64,
     "nparity": U64,
     "draid_ndata": U64,
     "draid_nspares": U64,
@@ -51,11 +60,9 @@ VDEV_FIELDS = {
     "alloc_bias": STRING,
     "ashift": U64,
     "create_txg": U64,
-    "vdev_stats": U64_ARRAY,
-    "vdev_stats_ex": NVLIST,
-    "org.openzfs:rebuild_stats": U64_ARRAY,
-    "children": NVLIST_ARRAY,
 }
+"""What a vdev keeps: a change of it is a change of the pool's configuration, which is written to
+every disk in a transaction group (``txg``) of its own (vdev_config_dirty, module/zfs/vdev.c)."""
 
 ROOT_FIELDS = {
     "scan_stats": U64_ARRAY,
@@ -104,7 +111,7 @@ class Lookup:
         yield ctypes.c_void_p(None)
 
     def read(self, nvlist: int) -> dict[str, Any]:
-        """The fields present: integers, text, lists of integers; nvlists as addresses.
+        """The fields present: integers, text, packed arrays; nvlists as addresses.
 
         Raises NvlistError when the look-up fails or an array has an unlikely length.
         """
@@ -122,58 +129,76 @@ class Lookup:
         return found
 
 
-def _fetch(name: str, kind: int, address: int, length: int) -> str | list[int]:
+def _fetch(name: str, kind: int, address: int, length: int) -> str | bytes | list[int]:
     """What a slot points to; raises NvlistError on an array no OpenZFS has."""
     if kind == STRING:
         return ctypes.string_at(address).decode("utf-8", "surrogateescape")
     if not SHORTEST.get(name, 0) <= length <= LONGEST_ARRAY:
         raise NvlistError(f"{name} has {length} entries")
-    return array("Q", ctypes.string_at(address, 8 * length)).tolist()
+    packed = ctypes.string_at(address, 8 * length)
+    return packed if kind == U64_ARRAY else array("Q", packed).tolist()
 
 
-class Lookups(NamedTuple):
-    """The four look-ups a config takes."""
+class Still(NamedTuple):
+    """What was read of a vdev once, and what says that it still holds."""
 
-    pool: Lookup
-    vdev: Lookup
-    root: Lookup
-    leaf: Lookup
+    sign: tuple[Any, ...]
+    fields: dict[str, Any]
 
 
-def prepare(lookup_pairs: Callable[..., int]) -> Lookups:
-    """Look-ups over ``lookup_pairs``, for one thread."""
-    fields = (POOL_FIELDS, VDEV_FIELDS, ROOT_FIELDS, LEAF_FIELDS)
-    return Lookups(*(Lookup(lookup_pairs, each) for each in fields))
+class ConfigReader:
+    """Reads the configs of one pool; for one thread at a time."""
 
+    def __init__(self, lookup_pairs: Callable[..., int]) -> None:
+        self._pool = Lookup(lookup_pairs, POOL_FIELDS)
+        self._root = Lookup(lookup_pairs, {**VDEV_FIELDS, **ROOT_FIELDS})
+        self._vdev = Lookup(lookup_pairs, VDEV_FIELDS)
+        self._still = Lookup(lookup_pairs, STILL_FIELDS)
+        self._leaf = Lookup(lookup_pairs, LEAF_FIELDS)
+        self._txg: object = None
+        self._kept: dict[tuple[int | str, int], Still] = {}
 
-def read_config(lookups: Lookups, config: int) -> dict[str, Any]:
-    """A pool's config as plain objects, keyed as in the nvlist.
+    def read(self, config: int) -> dict[str, Any]:
+        """A pool's config as plain objects, keyed as in the nvlist; arrays of integers are packed.
 
-    Raises NvlistError when it is not a config as OpenZFS 2.1 and later make it.
-    """
-    pool = lookups.pool.read(config)
-    if "vdev_tree" not in pool or "pool_guid" not in pool:
-        raise NvlistError("the pool's config has no vdev_tree")
-    tree = pool["vdev_tree"]
-    pool["vdev_tree"] = {**_read_vdev(lookups, tree), **_read_root(lookups, tree)}
-    return pool
+        Raises NvlistError when it is not a config as OpenZFS 2.1 and later make it.
+        """
+        pool = self._pool.read(config)
+        if "vdev_tree" not in pool or "pool_guid" not in pool:
+            raise NvlistError("the pool's config has no vdev_tree")
+        if pool.get("txg") != self._txg:
+            self._txg = pool.get("txg")
+            self._kept.clear()
+        tree = pool["vdev_tree"] = self._read_vdev(pool["vdev_tree"], self._root, 0)
+        for group in ("spares", "l2cache"):
+            if group in tree:
+                tree[group] = [self._read_vdev(each, self._vdev, group) for each in tree[group]]
+        return pool
 
+    def _read_vdev(self, address: int, lookup: Lookup, above: int | str) -> dict[str, Any]:
+        """A vdev and what is below it; ``above`` is the GUID it hangs from, or its group."""
+        found = lookup.read(address)
+        guid = found.get("guid")
+        if guid is None:
+            raise NvlistError("a vdev without type or guid")
+        extended = found.pop("vdev_stats_ex", None)
+        if "children" in found:
+            below = found["children"]
+            found["children"] = [self._read_vdev(each, self._vdev, guid) for each in below]
+        elif extended is not None:
+            found["vdev_stats_ex"] = self._leaf.read(extended)
+        sign = found.get("path"), "not_present" in found
+        return {**self._still_of(address, (above, guid), sign), **found}
 
-def _read_root(lookups: Lookups, tree: int) -> dict[str, Any]:
-    found = lookups.root.read(tree)
-    for group in ("spares", "l2cache"):
-        if group in found:
-            found[group] = [_read_vdev(lookups, each) for each in found[group]]
-    return found
-
-
-def _read_vdev(lookups: Lookups, address: int) -> dict[str, Any]:
-    found = lookups.vdev.read(address)
-    if "type" not in found or "guid" not in found:
-        raise NvlistError("a vdev without type or guid")
-    extended = found.pop("vdev_stats_ex", None)
-    if "children" in found:
-        found["children"] = [_read_vdev(lookups, each) for each in found["children"]]
-    elif extended is not None:
-        found["vdev_stats_ex"] = lookups.leaf.read(extended)
-    return found
+    def _still_of(
+        self, address: int, key: tuple[int | str, int], sign: tuple[Any, ...]
+    ) -> dict[str, Any]:
+        """What the vdev keeps; looked up again when its sign or the configuration changed."""
+        kept = self._kept.get(key)
+        if kept is not None and kept.sign == sign and key[1]:
+            return kept.fields
+        fields = self._still.read(address)
+        if "type" not in fields:
+            raise NvlistError("a vdev without type or guid")
+        self._kept[key] = Still(sign, fields)  # but holes, which all have the GUID 0
+        return fields

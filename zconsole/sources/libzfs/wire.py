@@ -30,7 +30,7 @@ def requested(record: bytes) -> str:
 
 
 def packed(answer: dict[str, Any]) -> bytes:
-    """An answer as it goes over the pipe; of text, numbers, lists and dictionaries."""
+    """An answer as it goes over the pipe; of text, bytes, numbers, lists and dictionaries."""
     body = marshal.dumps(answer)
     return len(body).to_bytes(_HEAD, "little") + body
 
