@@ -57,6 +57,8 @@ def main() -> None:
     arguments = _arguments()
     with multiprocessing.get_context("fork").Pool(maxtasksperchild=1) as workers:
         lines = workers.apply(lines_reached, (arguments.kept,))
+        if arguments.unit and workers.apply(failing_tests):
+            raise VmError("the unit tests fail without a break")
         jobs = [(module, i) for module in arguments.modules for i in range(_count(module))]
         work = partial(fate, arguments.kept, lines, arguments.unit)
         fates = list(_shown(workers.imap(work, jobs, chunksize=1), arguments.unit))
