@@ -93,6 +93,13 @@ class TestNames:
 
 
 class TestTree:
+    def test_the_root_has_figures_of_its_own(self) -> None:
+        figures = stats(_0=5_000_000_000, _9=1, _10=2, _15=3, _16=4, _20=6, _21=7, _22=8)
+        pool = read({**config(top(), vdev_stats=figures), "comment": "rack 4"})
+        assert pool.comment == "rack 4"
+        assert pool.root.errors[:3] == (6, 7, 8)
+        assert pool.root.io == (5.0, 1, 2, 3, 4)
+
     def test_classes_in_the_order_zpool_prints(self) -> None:
         found = config(
             top(),
