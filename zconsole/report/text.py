@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from zconsole.frame import ActivityView, Balance, Frame, Redundancy, Row, ScanView, VdevBalance
 from zconsole.units import clean, duration, latency, rate, size
 
-NAME_WIDTH = 28
+NAME_WIDTH = 16
 BAR_WIDTH = 30
 LAST_DATE = 250e9
 """Epoch seconds a little before the year 9999, which is as far as dates go."""
