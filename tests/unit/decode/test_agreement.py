@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from tests.vm.kept import Kept, kept
 
-STATES = [pytest.param(each, id=f"{each.release}-{each.state.name}") for each in kept()]
+STATES = tuple(kept())
+FROM_LIBZFS = (
+    *("scan_stats", "org.openzfs:rebuild_stats", "removal_stats", "raidz_expand_stats"),
+    *("checkpoint_stats", "vdev_stats_ex", "error_count", "whole_disk", "not_present"),
+    *("alloc_bias", "nparity", "draid_ndata", "draid_nspares", "l2cache", "spares"),
+)
+FROM_SOURCES = (
+    *(("libzfs", "message"), ("libzfs", "diskstats"), ("json", "list")),
+    *(("text", "list"), ("text", "names")),
+)
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", STATES, ids=lambda each: f"{each.release}-{each.state.name}")
 def test_every_source_tells_the_same(state: Kept) -> None:
     state.check()
+
+
+@pytest.mark.parametrize("name", FROM_LIBZFS)
+def test_what_libzfs_is_not_asked_for_is_missed(name: str) -> None:
+    assert is_noticed(lambda raws: drop(raws["libzfs"]["libzfs"], name))
+
+
+@pytest.mark.parametrize(("source", "key"), FROM_SOURCES)
+def test_what_a_source_does_not_bring_is_missed(source: str, key: str) -> None:
+    assert is_noticed(lambda raws: raws.get(source, {}).pop(key, None))
+
+
+def is_noticed(change: Callable[[dict[str, Any]], object]) -> bool:
+    """Whether the sources of some state disagree once their raw forms were changed."""
+    for state in STATES:
+        raws = copy.deepcopy(state.raws)
+        change(raws)
+        if raws == state.raws:
+            continue
+        try:
+            state._replace(raws=raws).check()
+        except AssertionError:
+            return True
+    return False
+
+
+def drop(value: Any, name: str) -> None:
+    """Take a key out of every object there is."""
+    if isinstance(value, dict):
+        value.pop(name, None)
+    if isinstance(value, dict | list):
+        for below in value.values() if isinstance(value, dict) else value:
+            drop(below, name)
