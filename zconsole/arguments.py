@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import sys
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -32,9 +35,23 @@ FASTEST = 0.1
 class Parser(argparse.ArgumentParser):
     """A parser that answers a command line it cannot read with one line, not with its usage."""
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # Each option asks for one; argparse would load shutil and all compression for the width.
+        return self.formatter_class(prog=self.prog, width=_columns() - 2)  # type: ignore[call-arg]
+
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
         raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def _columns() -> int:
+    """Columns of the terminal: ``COLUMNS``, else as it says itself, else 80."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

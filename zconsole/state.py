@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -103,6 +102,8 @@ def write_private(path: Path, data: bytes) -> None:
 
     Raises StateError when it cannot be written.
     """
+    import tempfile  # only here: most who load this module write nothing
+
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:

@@ -27,7 +27,7 @@ def first_paint(command: Sequence[str], sign: bytes = SIGN) -> float:
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
-        environ = os.environ | {
+        environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
             "TERM": "xterm-256color",
             "COLORTERM": "truecolor",
             "LANG": "C.UTF-8",

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.sources.source_fakes import TEXT
+
 PACKAGE = Path(__file__).parents[2] / "zconsole"
 RICH_ALLOWED = ("ui/", "report/text.py")
 
@@ -97,3 +99,32 @@ def test_headless_commands_never_load_textual(words):
         [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+HEAVY = {"asyncio", "dataclasses", "inspect", "shutil", "socket", "statistics", "tempfile"}
+"""Each is five to fifteen milliseconds of a start."""
+
+
+def loaded_at_once(module: str) -> set[str]:
+    body = ast.parse((PACKAGE / module).read_text()).body
+    plain = [node for node in body if isinstance(node, ast.Import)]
+    named = [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
+    return {*named, *(alias.name for node in plain for alias in node.names)}
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--exit-status"]])
+def test_a_report_of_saved_output_loads_nothing_heavy_of_its_own_accord(words, tmp_path):
+    saved = tmp_path / "status.txt"
+    saved.write_text(TEXT)
+    code = (
+        "import sys, zconsole.cli\n"
+        "zconsole.cli.main(sys.argv[1:])\n"
+        "ours = [m for n, m in sys.modules.items() if n.startswith('zconsole')]\n"
+        "print('\\n'.join(m.__file__ for m in ours), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "status", "--from", str(saved), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    files = [Path(line) for line in done.stderr.splitlines()]
+    assert len(files) > 30
+    heavy = {str(f): HEAVY & loaded_at_once(str(f.relative_to(PACKAGE))) for f in files}
+    assert {file: names for file, names in heavy.items() if names} == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from collections.abc import Callable
 from datetime import tzinfo
@@ -37,7 +36,7 @@ def open_console(
     from zconsole.ui.feed import ConsoleOptions, no_past
 
     options = ConsoleOptions(
-        host=socket.gethostname() if host is None else host,
+        host=os.uname().nodename if host is None else host,
         theme=args.theme,
         ascii=args.ascii,
         mouse=not args.no_mouse,

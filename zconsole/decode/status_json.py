@@ -7,9 +7,8 @@ counters left out by zpool are 0; names are made those that text prints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 from zconsole.decode.json_scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
@@ -40,8 +39,7 @@ _PROGRESS_STATES = {
 _Node = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(NamedTuple):
     """What every vdev of one pool shares."""
 
     names: Mapping[str, str]
@@ -52,8 +50,7 @@ class _Context:
     """Top-level vdevs with an active sequential rebuild."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where in the tree a vdev stands."""
 
     vclass: str
@@ -256,13 +253,13 @@ def _state(node: _Node, spare: bool) -> str:
 
 
 def _below(place: _Place, kind: str) -> _Place:
-    return replace(place, top=False, written=place.written or kind.startswith("draid"))
+    return place._replace(top=False, written=place.written or kind.startswith("draid"))
 
 
 def _children(nodes: _Node, place: _Place, group: bool, context: _Context) -> tuple[Vdev, ...]:
     """The vdevs below one; in a replacing or spare group the last device is the new one."""
     last = len(nodes) - 1
-    places = (replace(place, written=i == last) if group else place for i in range(len(nodes)))
+    places = (place._replace(written=i == last) if group else place for i in range(len(nodes)))
     return tuple(
         _vdev(key, mapping(node, key), each, context)
         for (key, node), each in zip(nodes.items(), places, strict=True)

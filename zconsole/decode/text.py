@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from typing import NamedTuple
 
 from zconsole.decode.formulas import in_order
 from zconsole.decode.text_activity import activity_of
@@ -41,8 +41,7 @@ _DETAILS = "device details"
 _SCANS = (_UNTAGGED, "scan", "scrub")
 
 
-@dataclass
-class _Section:
+class _Section(NamedTuple):
     """One tagged part of a pool's text: its tag, that line's rest and the lines below."""
 
     tag: str
@@ -50,11 +49,11 @@ class _Section:
     lines: list[str]
 
 
-@dataclass
 class _Block:
     """The sections of one pool, in file order."""
 
-    sections: list[_Section] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.sections: list[_Section] = []
 
     def first(self, tag: str) -> str | None:
         """The first section with this tag as one line, None when there is none."""

@@ -7,8 +7,8 @@ to one column, STATE, READ, WRITE, CKSUM and, when asked for, SLOW, POWER and DI
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import NamedTuple
 
 from zconsole.decode.names import draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.decode.text_notes import Note
@@ -38,15 +38,15 @@ _LEVEL = 2
 """Blanks a level."""
 
 
-@dataclass
 class _Node:
     """A row and the rows nested below it."""
 
-    row: Row
-    vclass: str
-    indent: int
-    """Where the row should stand: its own indentation, unless that was lost on the way here."""
-    children: list[_Node] = field(default_factory=list)
+    def __init__(self, row: Row, vclass: str, indent: int) -> None:
+        """``indent``: where the row should stand, its own unless that was lost on the way here."""
+        self.row = row
+        self.vclass = vclass
+        self.indent = indent
+        self.children: list[_Node] = []
 
     @property
     def holds_others(self) -> bool:
@@ -69,8 +69,7 @@ class _Node:
         return kind_of(row.name) in (None, "dspare", *GROUP_KINDS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(NamedTuple):
     running: str | None
     zone: tzinfo
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import tzinfo
+from typing import NamedTuple
 
 from zconsole.decode.values import parse_date
 from zconsole.model import Progress
@@ -18,8 +18,7 @@ _PROGRESS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """The facts in a note (print_status_config, print_status_initialize, print_status_trim)."""
 
     was: str | None = None

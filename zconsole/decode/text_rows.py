@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.units import parse_size
 
@@ -19,8 +19,7 @@ _COUNTERS = ("READ", "WRITE", "CKSUM", "SLOW")
 _EXTRA = frozenset({"POWER", "DIO"})
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """The heading of a config table: where NAME and STATE begin, and the columns after STATE."""
 
     indent: int
@@ -38,8 +37,7 @@ class Columns:
         return cls(flat.index("NAME"), flat.index("STATE"), counted)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A parsed row; ``state`` is None for a class heading."""
 
     indent: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zconsole.model import ErrorCounters, Event
@@ -21,17 +20,17 @@ AFTER = 120.0
 HERE = ("ONLINE", "DEGRADED")
 
 
-@dataclass(slots=True)
 class _Device:
     """What is remembered of one device; ``changes`` are new errors as (t, r, w, c, slow)."""
 
-    counters: ErrorCounters
-    state: str
-    changes: deque[tuple[float, int, int, int, int]] = field(
-        default_factory=lambda: deque(maxlen=KEPT)
-    )
-    left: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
-    back: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
+    __slots__ = ("back", "changes", "counters", "left", "state")
+
+    def __init__(self, counters: ErrorCounters, state: str) -> None:
+        self.counters = counters
+        self.state = state
+        self.changes: deque[tuple[float, int, int, int, int]] = deque(maxlen=KEPT)
+        self.left: deque[float] = deque(maxlen=KEPT)
+        self.back: deque[float] = deque(maxlen=KEPT)
 
 
 class ErrorBook:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import exp, log, sqrt
-from statistics import median
 from typing import NamedTuple
 
 from zconsole.eta.slopes import Slopes
+from zconsole.median import median
 
 WINDOWS = tuple(10.0 * 2**k for k in range(12))
 """Seconds, ten to about six hours; and all that was watched."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import inf
 
 from zconsole import units
@@ -35,19 +34,25 @@ def series_key(scan: Scan) -> str:
     return f"scan:{scan.function}:{scan.vdev or ''}"
 
 
-@dataclass(slots=True)
 class ScanTrack:
     """One scan (function, vdev, start) as far as it was watched."""
 
-    scan: Scan
-    course: Course = field(default_factory=Course)
-    restarts: int | None = None
-    notes: list[str] = field(default_factory=list)
-    """Newest first."""
-    filling: frozenset[str] = frozenset()
-    """Keys of the leaves that were being resilvered while it ran."""
-    told: Forecast = field(default_factory=lambda: Forecast(nothing("no estimate yet: 1 sample")))
-    scan_rate: float | None = None
+    def __init__(
+        self,
+        scan: Scan,
+        course: Course | None = None,
+        restarts: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.scan = scan
+        self.course = Course() if course is None else course
+        self.restarts = restarts
+        self.notes = list(notes)
+        """Newest first."""
+        self.filling: frozenset[str] = frozenset()
+        """Keys of the leaves that were being resilvered while it ran."""
+        self.told = Forecast(nothing("no estimate yet: 1 sample"))
+        self.scan_rate: float | None = None
 
     def add(self, sample: Sample, scan: Scan, when: str) -> None:
         """Take in one sample of this scan; ``when`` is its clock time in words."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zconsole.model import NOTHING
 
 CAUSES = (
     "new-disk",
@@ -22,15 +24,14 @@ CAUSES = (
 """Every cause a verdict can name; ``disks`` is a scan that keeps its disks streaming."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a running scan waits for, in one line, and what that rests on."""
 
     cause: str
     """One of CAUSES."""
     text: str
     """``the new disk sdx: 98% busy writing 12.2M/s in 30K pieces, the others 45%``."""
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = NOTHING
     """What it rests on: bytes/s, seconds and shares by name."""
     sure: float = 0.0
     """How sure it is, 0…1; 0 when not clear."""
@@ -41,8 +42,7 @@ class Verdict:
 TOO_LITTLE = Verdict("unclear", "not clear yet: too little was seen")
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(NamedTuple):
     """The fastest this scan could go on these disks."""
 
     rate: float

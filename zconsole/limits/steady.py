@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 
 from zconsole.limits.finding import Verdict
 
@@ -34,7 +33,7 @@ class Steady:
             return found
         if issuing or told.cause == "memory":
             return told
-        return replace(told, text=f"{told.text}, when it issues; now it walks metadata")
+        return told._replace(text=f"{told.text}, when it issues; now it walks metadata")
 
     def _longest(self) -> Verdict | None:
         """The newest verdict of the cause that was found for longest."""

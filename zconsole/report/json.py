@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from zconsole.frame import Balance, Frame, Row, ScanView
 from zconsole.model import Scan
 
 if TYPE_CHECKING:
-    from zconsole.errorwatch.trouble import Trouble
+    from zconsole.errorwatch.trouble import SmartCounts, Trouble
     from zconsole.limits.finding import Ceiling, Verdict
 
 VERSION = 1
@@ -82,9 +81,15 @@ def _trouble(found: Trouble) -> dict[str, Any]:
         "restarts": found.restarts,
         "cause": found.cause,
         "text": found.text,
-        "smart": asdict(found.signs.smart) if found.signs and found.signs.smart else None,
+        "smart": _smart(found.signs.smart) if found.signs and found.signs.smart else None,
         "kernel": list(found.signs.kernel) if found.signs else None,
     }
+
+
+def _smart(found: SmartCounts) -> dict[str, Any]:
+    from dataclasses import asdict  # only here: most pools are never in trouble
+
+    return asdict(found)
 
 
 def _ceiling(found: Ceiling | None) -> dict[str, Any] | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from zconsole.model import NOTHING
 from zconsole.raw import Raw
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What a source can do; the console greys what it cannot, with the reason."""
 
     name: str
@@ -25,7 +24,7 @@ class Capabilities:
     version: str | None = None
     flags: tuple[str, ...] = ()
     """Words for the header: REPLAY, DEMO."""
-    details: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = NOTHING
 
 
 class Source(Protocol):
