@@ -22,8 +22,8 @@ BUDGET = 400.0
 SIGN = b"tank"
 
 
-def first_paint(command: Sequence[str], sign: bytes = SIGN) -> float:
-    """Milliseconds until ``sign`` has been written."""
+def first_paint(command: Sequence[str], sign: bytes = SIGN) -> tuple[float, float]:
+    """Milliseconds until ``sign`` has been written, and those of CPU time in them."""
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
@@ -39,11 +39,12 @@ def first_paint(command: Sequence[str], sign: bytes = SIGN) -> float:
     try:
         while sign not in seen and select.select([terminal], [], [], 10)[0]:
             seen += os.read(terminal, 65536)
-        return (time.perf_counter() - began) * 1000
+        taken = (time.perf_counter() - began) * 1000
     finally:
         os.kill(pid, signal.SIGKILL)
         os.close(terminal)
-        os.waitpid(pid, 0)
+        used = os.wait4(pid, 0)[2]
+    return taken, (used.ru_utime + used.ru_stime) * 1000
 
 
 def main() -> int:
@@ -54,9 +55,13 @@ def main() -> int:
     args = parser.parse_args()
     command = args.command or [sys.executable, "-m", "zconsole", "demo"]
     first_paint(command)
-    times = sorted(first_paint(command) for _ in range(args.runs))
-    middle = statistics.median(times)
-    print(f"first paint: best {times[0]:.0f} ms, median {middle:.0f} ms, budget {BUDGET:.0f} ms")
+    found = [first_paint(command) for _ in range(args.runs)]
+    best, middle = min(wall for wall, _ in found), statistics.median(wall for wall, _ in found)
+    cpu = min(cpu for _, cpu in found)
+    print(
+        f"first paint: best {best:.0f} ms (CPU {cpu:.0f}), median {middle:.0f} ms,"
+        f" budget {BUDGET:.0f} ms"
+    )
     return int(middle > BUDGET)
 
 
