@@ -87,6 +87,64 @@ async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
     await gone(lambda: process.alive)
 
 
+class Ears:
+    """What a process in bytes says."""
+
+    def __init__(self) -> None:
+        self.said = bytearray()
+        self.ended = asyncio.Event()
+
+    def hear(self, data: memoryview) -> None:
+        self.said += data
+        if not data:
+            self.ended.set()
+
+    async def until(self, count: int) -> bytes:
+        async with asyncio.timeout(30):
+            while len(self.said) < count:
+                await asyncio.sleep(0)
+        return bytes(self.said)
+
+
+ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
+
+
+async def test_a_long_lived_process_talks_in_bytes_until_it_is_abandoned():
+    ears = Ears()
+    process = await ProcessRunner().connect((sys.executable, "-c", ECHO), ears.hear)
+    process.write(b"one\0")
+    process.write(b"two")
+    assert await ears.until(7) == b"one\0two"
+    process.abandon()
+    process.write(b"lost")
+    process.abandon()
+    await gone(lambda: process.alive)
+    assert not ears.ended.is_set()
+
+
+async def test_all_that_a_process_says_before_it_ends_is_heard():
+    ears = Ears()
+    code = "import os, sys\nprint('why', file=sys.stderr)\nos.write(1, bytes(300_000))"
+    process = await ProcessRunner().connect((sys.executable, "-c", code), ears.hear)
+    async with asyncio.timeout(30):
+        await ears.ended.wait()
+    assert ears.said == bytes(300_000)
+    async with asyncio.timeout(30):
+        while process.alive or not process.stderr:
+            await asyncio.sleep(0)
+    assert process.stderr == "why\n"
+    process.write(b"lost")
+    process.abandon()
+    await settle()
+
+
+async def test_a_process_that_cannot_be_started_leaves_no_pipe_open():
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    with pytest.raises(FileNotFoundError):
+        await ProcessRunner().connect(("no-such-command-anywhere",), lambda data: None)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
 async def test_the_last_words_of_a_process_are_kept():
     code = "import sys; print('why', file=sys.stderr)"
     process = await ProcessRunner().spawn((sys.executable, "-c", code))
