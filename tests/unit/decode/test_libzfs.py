@@ -100,6 +100,10 @@ class TestTree:
         assert pool.root.errors[:3] == (6, 7, 8)
         assert pool.root.io == (5.0, 1, 2, 3, 4)
 
+    def test_where_a_disk_hangs(self) -> None:
+        found = read(config(disk(phys_path="pci-0:1", devid="ata-X", ashift=12))).root.children[0]
+        assert (found.phys_path, found.devid, found.ashift) == ("pci-0:1", "ata-X", 12)
+
     def test_classes_in_the_order_zpool_prints(self) -> None:
         found = config(
             top(),
@@ -295,6 +299,10 @@ class TestScan:
         scans = read(config(top(), scan_stats=scan_stats(22, _1=2, _3=START + 90, **more))).scans
         assert [s.function for s in scans] == ["errorscrub", "resilver"]
         assert (scans[0].state, scans[0].percent) == ("running", 75.0)
+        assert (scans[0].start, scans[0].paused_since) == (START + 95.0, None)
+        more |= {"_21": START + 97}
+        paused = read(config(top(), scan_stats=scan_stats(22, **more))).scans[0]
+        assert (paused.state, paused.paused_since) == ("paused", START + 97.0)
 
     def test_markers_of_the_leaves(self) -> None:
         leaves = [
@@ -328,6 +336,8 @@ class TestRebuild:
         assert found.zpool_scan_rate == 30 * MIB
         assert found.zpool_eta == 23.0
         assert found.skipped_bytes is None
+        assert (found.total_bytes, found.scanned_bytes) == (1000 * MIB - 1, 300 * MIB)
+        assert (found.issued_bytes, found.processed_bytes) == (200 * MIB, 190 * MIB)
         assert self.rebuild([*RUNNING_REBUILD, 5]).skipped_bytes == 5
 
     def test_percent_never_passes_a_hundred(self) -> None:

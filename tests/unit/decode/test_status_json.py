@@ -225,6 +225,13 @@ class TestVdev:
         assert (disk.trim.state, disk.trim.share, disk.trim.time) == ("active", 0.25, 5.0)
         assert disk.initialize is None
         assert disk.note == "(trimming)"
+        canceled = one(self.DISK, init_state="CANCELED", initialized=1, to_initialize=3).initialize
+        assert canceled is not None
+        assert (canceled.state, canceled.share) == ("canceled", 0.25)
+
+    def test_where_a_disk_hangs(self) -> None:
+        disk = one(self.DISK, phys_path="pci-0:1", devid="ata-X")
+        assert (disk.phys_path, disk.devid) == ("pci-0:1", "ata-X")
 
     def test_a_spare_that_another_pool_uses(self) -> None:
         found = document("2.4.4/every-class")
@@ -275,6 +282,9 @@ class TestPool:
         scan, scrub = read(found).pool.scans
         assert (scan.function, scan.state, scan.percent) == ("errorscrub", "running", 25.0)
         assert scrub.function == "scrub"
+        found["pools"]["tank"]["scan_stats"]["err_scrub_pause"] = 1795170000
+        paused = read(found).pool.scan
+        assert (paused.state, paused.paused_since) == ("paused", 1795170000.0)
 
     @pytest.mark.parametrize(
         "found",

@@ -24,13 +24,13 @@ class TestSections:
     def test_messages_come_on_one_line(self) -> None:
         text = (
             "  pool: tank\n state: DEGRADED\nstatus: One or more devices\n\tcould not be used.\n"
-            "action: Replace it.\n   see: https://x/ZFS-8000-4J\nconfig:\n\n"
+            "action: Replace it.\n   see: https://x/ZFS-8000-4J\ncomment: rack 4\nconfig:\n\n"
             f"{TABLE}\ttank        DEGRADED     0     0     0\n"
         )
         found = pool(text)
         assert found.message == "One or more devices could not be used."
         assert (found.action, found.see) == ("Replace it.", "https://x/ZFS-8000-4J")
-        assert (found.error_count, found.errors) == (None, None)
+        assert (found.error_count, found.errors, found.comment) == (None, None, "rack 4")
 
     def test_several_scans_the_running_one_first(self) -> None:
         text = (
