@@ -141,7 +141,7 @@ zpool sync
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["copy", "rewrite"])
+@pytest.mark.parametrize("engine", ["rewrite", "copy"])
 def test_a_full_pool_reaches_its_target_as_predicted(vm: Machine, engine: str) -> None:
     if engine not in SAFE.get(vm.image.release, ("copy", "rewrite")):
         pytest.skip("no rewrite before 2.3.4")

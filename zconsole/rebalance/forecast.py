@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SPECIAL_FULL = 0.75
 """Fill of the special vdevs from which on small blocks of data go to the normal ones
 (zfs_special_class_metadata_reserve_pct is 25 %, module/zfs/spa_misc.c)."""
+SAMPLED_BYTES = 8 << 30
+"""Of the files whose blocks are listed: zdb has a line for every block."""
 
 
 def source(
@@ -42,8 +44,9 @@ def _sampled(
     blocks: list[tuple[int, str, int]] = []
     files = 0
     for plan in plans if os.geteuid() == 0 else ():
-        if plan.place.dataset and plan.found.inodes:
-            name, inodes = plan.place.dataset.name, plan.found.inodes
+        inodes = plan.found.sample.inodes(SAMPLED_BYTES)
+        if plan.place.dataset and inodes:
+            name = plan.place.dataset.name
             blocks += zdb.block_addresses(reader.run, name, inodes) or []
             files += len(inodes)
     names = [space.name for space in pool.spaces]

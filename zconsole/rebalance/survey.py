@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 from zconsole.rebalance import metadata
 from zconsole.rebalance.metadata import Abilities
+from zconsole.rebalance.reservoir import Reservoir
 from zconsole.rebalance.syscalls import SOURCE, Sys
 from zconsole.rebalance.walk import Portion, Walk
 
 SAMPLES = 300
 """Files a plan opens to see what lstat does not show."""
-SAMPLED_BYTES = 8 << 30
-"""Of the files whose blocks are listed: zdb has a line for every block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +59,15 @@ class Survey:
     """Allocated bytes of files that belong on special vdevs."""
     skipped: Counter[str] = field(default_factory=Counter)
     sampled: Counter[str] = field(default_factory=Counter)
-    inodes: list[int] = field(default_factory=list)
-    """Inode numbers of sampled files, of up to SAMPLED_BYTES and one more."""
-    sampled_bytes: int = 0
+    sample: Reservoir = field(default_factory=lambda: Reservoir(SAMPLES))
+    """Files whose blocks stand for those of all."""
 
     def add(self, portion: Portion) -> None:
         """Take in some files; links of one inode count once each until ``settle_links``."""
         self.device = portion.directory.dev
         for _, status in portion.files:
             self._add(status)
+        self.sample.offer(portion.files)
         for _, reason in portion.skipped:
             self.skipped[reason] += 1
 
@@ -189,10 +188,7 @@ def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
     """Open one file of a portion, to see flags and writers."""
     if not portion.files or found.sampled["opened"] >= SAMPLES:
         return
-    name, status = portion.files[len(portion.files) // 2]
-    if found.sampled_bytes < SAMPLED_BYTES:
-        found.inodes.append(status.st_ino)
-        found.sampled_bytes += status.st_size
+    name, _ = portion.files[len(portion.files) // 2]
     try:
         fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
     except OSError as error:
