@@ -13,6 +13,7 @@ WINDOW = 3600.0
 CHECKPOINT = 7200.0
 """Seconds between checkpoints (zfs_scan_checkpoint_intval), for which queues are emptied whatever
 memory there is; the first is due so long after the scan began or the pool was imported."""
+WALKED = 0.99
 MINUTE = 60.0
 TURNS = 3
 """Changes from one to the other within the window that only a limit explains."""
@@ -65,7 +66,7 @@ class TurnsPast:
     def add(self, t: float, clock: float, scan: Scan) -> None:
         """Take in one sample with exact counters, at epoch ``t``."""
         last, self._last = self._last, (clock, scan)
-        if scan.stage != "scanning" or not scan.two_stage:
+        if scan.stage != "scanning" or not scan.two_stage or _nearly_walked(scan):
             self.stage = None
             self._steps.clear()
             return
@@ -107,6 +108,11 @@ class TurnsPast:
             self._steps.pop()
             step = _Step(step.clock, last.seconds + step.seconds, last.changes, step.issuing)
         self._steps.append(step)
+
+
+def _nearly_walked(scan: Scan) -> bool:
+    """Whether the walk is over, or as good as: it often ends a little short of the total."""
+    return (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
 
 
 def _follows(old: Scan, new: Scan) -> bool:

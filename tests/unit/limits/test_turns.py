@@ -100,6 +100,13 @@ def test_an_hour_of_samples_is_little_to_remember():
     assert past.turns() == Turns(0, False, False, 0.0)
 
 
+def test_a_walk_that_ends_a_little_short_of_the_total_is_over():
+    whole = TOTAL // MIB
+    points = [(whole - 400 + n * 10, 0) for n in range(3)] + [(whole - 380, n) for n in range(9)]
+    turns, stage = turns_of(points, pass_start=T)
+    assert (turns.limited, stage) == (False, None)
+
+
 def test_an_import_is_no_turn():
     past = TurnsPast()
     past.add(T, 0.0, counters(900, 0, pass_start=T - 60))
