@@ -109,11 +109,23 @@ def test_every_source_tells_how_busy_a_disk_is(pool: PoolFactory) -> None:
     small = f"echo {MIB // 8} >{PARAMETERS}/zfs_vdev_aggregation_limit"
     pool.machine.run(small)  # so that some I/O ends within every second
     scrub_running(pool)
-    for source, entry in taken(pool, "tank", "5").items():
-        leaves = {n["name"]: n for n in nodes(entry["sample"]["topology"]) if not n["children"]}
-        assert all(leaf["read_rate"] is not None for leaf in leaves.values()), (source, leaves)
-        slow = leaves["virtio-LABDISK1"]
-        assert all(slow[figure] is not None for figure in FIGURES), (source, slow)
-        assert SLOW_BPS / 10 < slow["read_rate"] < SLOW_BPS * 10, (source, slow)
-        assert 0.01 < slow["latency_seconds"] < 10, (source, slow)
-        assert 0.3 < slow["busy"] <= 1, (source, slow)
+    for attempt in range(ATTEMPTS):
+        found = taken(pool, "tank", "5")
+        try:
+            for source, entry in found.items():
+                assert_busy(entry["sample"]["topology"], source)
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
+        else:
+            break
+
+
+def assert_busy(topology: dict[str, Any], source: str) -> None:
+    leaves = {n["name"]: n for n in nodes(topology) if not n["children"]}
+    assert all(leaf["read_rate"] is not None for leaf in leaves.values()), (source, leaves)
+    slow = leaves["virtio-LABDISK1"]
+    assert all(slow[figure] is not None for figure in FIGURES), (source, slow)
+    assert SLOW_BPS / 10 < slow["read_rate"] < SLOW_BPS * 10, (source, slow)
+    assert 0.01 < slow["latency_seconds"] < 10, (source, slow)
+    assert 0.3 < slow["busy"] <= 1, (source, slow)
