@@ -138,13 +138,14 @@ def disks_of(
     """The leaves that work for a scan: sources and, unless it is a scrub, those being filled.
 
     A resilver reads only the top-level vdevs of the devices it fills; the others are left out.
+    A distributed spare lies on every disk of its dRAID: each is a source, none is new.
     """
     filling = view.scan.function in ("resilver", "rebuild")
     leaves = [p for p in tree.values() if _at_work(p)]
     at_work = {p.top for p in leaves if p.vdev.resilvering} if filling else set()
     chosen = [p for p in leaves if not at_work or p.top in at_work]
     return tuple(
-        Disk(p.vdev.name, p.top or "", filling and p.vdev.resilvering, rates[p.key], past[p.key])
+        Disk(p.vdev.name, p.top or "", filling and _is_filled(p, tree), rates[p.key], past[p.key])
         for p in chosen
         if p.key in rates and p.key in past
     )
@@ -153,7 +154,15 @@ def disks_of(
 def _at_work(place: Placed) -> bool:
     vdev = place.vdev
     online = vdev.state in ("ONLINE", "DEGRADED") and not vdev.awaiting_resilver
-    return not vdev.children and vdev.vclass in DATA and place.depth > 0 and online
+    device = not vdev.children and vdev.kind != "dspare" and place.depth > 0
+    return device and vdev.vclass in DATA and online
+
+
+def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
+    """zpool marks all disks of a dRAID that rebuilds; only those of a replacing vdev are new."""
+    member = place.parent == place.top and place.top in tree
+    distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
+    return place.vdev.resilvering and not distributed
 
 
 def evidence_of(

@@ -48,6 +48,12 @@ def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     assert all("\n" not in verdict.text for verdict in right)
 
 
+def test_no_disk_of_a_draid_is_new_that_rebuilds_to_its_distributed_spare():
+    found = [watched("draid", seed) for seed in (1, 2, 3)]
+    assert all(frame.limit is not None and "new" not in frame.limit.text for frame in found)
+    assert all(frame.ceiling is None or "new" not in frame.ceiling.text for frame in found)
+
+
 @pytest.mark.parametrize("scenario", ["paused", "healthy", "removal", "damaged"])
 def test_a_pool_without_a_running_scan_has_no_limit(scenario):
     frame = watched(scenario, 1, 10.0)
