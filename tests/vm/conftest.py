@@ -12,8 +12,6 @@ from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, clear
 from tests.vm.releases import RELEASES
 
-pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
-
 DISKS = 10
 DISK_SIZE = 1 << 30
 
