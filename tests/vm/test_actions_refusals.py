@@ -102,10 +102,11 @@ def test_refusals_beside_a_replace_a_rebuild_and_other_work(pool, vm):
     pool.fill(40)
     disks = [pool.device(f"d{n}") for n in range(9)]
     assert "lacks" in met(vm, "zpool resilver tank")
-    pool.slow(4, bps=1 << 19)
+    vm.run(f"echo 1 >{FREEZE}")
     pool.zpool("replace", "-s", "tank", "d0", "d4")
     assert "sequential rebuild runs" in met(vm, f"zpool replace tank {disks[1]} {disks[5]}")
     pool.zpool("detach", "tank", "d4")
+    vm.run(f"echo 0 >{FREEZE}")
     pool.zpool("trim", "-r", "1M", "tank", "d1")
     assert "trimmed already" in met(vm, f"zpool trim tank {disks[1]}")
     pool.zpool("trim", "-c", "tank", "d1")

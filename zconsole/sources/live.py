@@ -84,6 +84,8 @@ class LiveSource:
         self._watches: dict[str, PoolWatch] = {}
         self._probe: PoolWatch | None = None
         self._states: Mapping[str, str] = {}
+        self._listed = False
+        """Whether it was ever told which pools are imported."""
         self._unlisted: Sequence[str] = ()
         self._version: str | None = None
         self._boot: str | None = None
@@ -191,18 +193,27 @@ class LiveSource:
         return names
 
     async def _imported(self) -> Mapping[str, str]:
-        """Imported pools and their state words, empty where the system has no kstat of them."""
-        root = self._system.root
-        if (root / "proc/spl").exists():
-            try:
-                return await self._files.run(lambda: pool_states(root), FILES_DEADLINE)
-            except DeadlineError:
-                return self._states
-        commands = Commands(self._system.runner, self._system.deadline)
+        """Imported pools and their state words, empty where the system has no kstat of them.
+
+        The last answer where there is none in time. Raises UnavailableError where there never
+        was: that no pool is imported must not be guessed.
+        """
         try:
-            text = await commands.output("zpool", "list", "-H", "-o", "name")
-        except (DeadlineError, ReadFailedError, PoolGoneError, ReaderUnusableError):
+            states = await self._told()
+        except (DeadlineError, ReadFailedError, PoolGoneError, ReaderUnusableError) as error:
+            if not self._listed:
+                raise UnavailableError(f"cannot tell which pools are imported: {error}") from None
             return self._states
+        self._listed = True
+        return states
+
+    async def _told(self) -> Mapping[str, str]:
+        root, patience = self._system.root, self._system.deadline
+        if (root / "proc/spl").exists():
+            seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
+            return await self._files.run(lambda: pool_states(root), seconds)
+        commands = Commands(self._system.runner, patience)
+        text = await commands.output("zpool", "list", "-H", "-o", "name")
         return dict.fromkeys(text.split(), "")
 
     def _watch(self, name: str, chain: ReaderChain) -> PoolWatch:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 
 import pytest
@@ -120,6 +121,17 @@ async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
     first, second = await made.sample(), await made.sample()
     assert "cpu" not in first[0]["host"]
     assert 0 <= second[0]["host"]["cpu"] <= 1
+    await made.aclose()
+
+
+async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(tmp_path):
+    made = source(tmp_path)
+    state = tmp_path / "proc/spl/kstat/zfs/tank/state"
+    state.unlink()
+    os.mkfifo(state)
+    with pytest.raises(UnavailableError, match="cannot tell which pools are imported"):
+        await made.sample()
+    os.close(os.open(state, os.O_RDWR | os.O_NONBLOCK))
     await made.aclose()
 
 
