@@ -111,7 +111,8 @@ def test_a_pool_is_seen_over_ssh_as_it_is_there(
     (found,) = samples(zconsole("status", "--host", "one", "--json"))
     assert found["pool"] == "tank"
     assert found["problem"] is None
-    assert found["guid"] == vm.run("zpool get -H -o value guid tank").stdout.strip()
+    guid = vm.run("zpool get -H -o value guid tank").stdout.strip()
+    assert found["guid"] == (guid if vm.image.zfs_version >= (2, 3) else None)  # text has none
     assert found["scan"]["function"] == "scrub"
     assert found["topology"]["children"][0]["name"] == "raidz1-0"
     assert [leaf["state"] for leaf in leaves(found["topology"])] == ["ONLINE"] * 3

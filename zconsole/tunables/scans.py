@@ -52,6 +52,9 @@ SCAN_TIME = (
     ),
 )
 
+_LARGER_LIMITS = (2, 1, 11)
+"""2.1.12 brought them (openzfs/zfs#14781), and Debian to its 2.1.11 already."""
+
 SCAN = (
     Tunable(
         "zfs_scan_vdev_limit",
@@ -59,7 +62,7 @@ SCAN = (
         "bytes",
         MIB // 16,
         1024 * MIB,
-        (((0, 8), 4 * MIB), ((2, 1, 12), 16 * MIB)),
+        (((0, 8), 4 * MIB), (_LARGER_LIMITS, 16 * MIB)),
         "scans",
         note="all together at most a quarter of the largest ARC",
     ),
@@ -236,7 +239,7 @@ REBUILD = (
         "bytes",
         MIB,
         1024 * MIB,
-        (((2, 1), 32 * MIB), ((2, 1, 12), 64 * MIB)),
+        (((2, 1), 32 * MIB), (_LARGER_LIMITS, 64 * MIB)),
         "rebuild",
     ),
     Tunable(

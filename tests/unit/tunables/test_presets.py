@@ -57,8 +57,8 @@ def test_every_preset_value_and_default_is_in_range():
 @pytest.mark.parametrize(
     ("name", "version", "default"),
     [
-        ("zfs_scan_vdev_limit", (2, 1, 11), 4 << 20),
-        ("zfs_scan_vdev_limit", (2, 1, 12), 16 << 20),
+        ("zfs_scan_vdev_limit", (2, 1, 10), 4 << 20),
+        ("zfs_scan_vdev_limit", (2, 1, 11), 16 << 20),
         ("zfs_resilver_min_time_ms", (2, 4, 0), 3000),
         ("zfs_resilver_min_time_ms", (2, 4, 1), 1500),
         ("zfs_vdev_scrub_max_active", (0, 8, 6), 2),
