@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zconsole.arguments import positive
 from zconsole.errors import ExitCode, UsageError, ZconsoleError
-from zconsole.units import clean, parse_size, size
+from zconsole.rebalance.limitwords import share, size_above_0, window
+from zconsole.units import clean, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.jobs import Status
@@ -82,12 +84,12 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit-rate", type=_size, metavar="BYTES/S")
-    parser.add_argument("--max-latency", type=_positive, metavar="SECONDS")
-    parser.add_argument("--max-bytes", type=_size, metavar="N")
-    parser.add_argument("--until-spread", type=_share, metavar="F", help="0 to 1")
-    parser.add_argument("--min-free", type=_share, metavar="F", help="share to keep free, 0 to 1")
-    parser.add_argument("--window", type=_window, metavar="HH:MM-HH:MM")
+    parser.add_argument("--limit-rate", type=size_above_0, metavar="BYTES/S")
+    parser.add_argument("--max-latency", type=positive, metavar="SECONDS")
+    parser.add_argument("--max-bytes", type=size_above_0, metavar="N")
+    parser.add_argument("--until-spread", type=share, metavar="F", help="0 to 1")
+    parser.add_argument("--min-free", type=share, metavar="F", help="share to keep free, 0 to 1")
+    parser.add_argument("--window", type=window, metavar="HH:MM-HH:MM")
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -95,34 +97,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument("--during-scan", action="store_true", help="do not wait for scans to end")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="resumes the job if it exists")
-
-
-def _size(word: str) -> int:
-    value = parse_size(word.upper())
-    if not value:
-        raise ValueError(word)
-    return value
-
-
-def _positive(word: str) -> float:
-    value = float(word)
-    if not 0 < value < float("inf"):
-        raise ValueError(word)
-    return value
-
-
-def _share(word: str) -> float:
-    value = float(word)
-    if not 0 <= value <= 1:
-        raise ValueError(word)
-    return value
-
-
-def _window(word: str) -> str:
-    from zconsole.rebalance.pacing import window_gate
-
-    window_gate(word, lambda: 0)
-    return word
 
 
 def run(args: argparse.Namespace) -> int:
