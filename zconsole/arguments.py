@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from zconsole import __version__
+from zconsole.argumenttypes import positive
 from zconsole.errors import UsageError
 
 COMMANDS = {
@@ -88,17 +89,6 @@ def _common(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--read-only", action="store_true", help="watch only, change nothing")
     common.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     common.add_argument("--version", action="version", version=f"zconsole {__version__}")
-
-
-def positive(word: str) -> float:
-    """A number above 0, for argparse."""
-    try:
-        value = float(word)
-    except ValueError:
-        value = 0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{word!r} is no number above 0")
-    return value
 
 
 def seconds(word: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -11,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.arguments import positive
+from zconsole.argumenttypes import check, positive, share, size_above_0
 from zconsole.errors import ExitCode, UsageError, ZconsoleError
-from zconsole.rebalance.limitwords import share, size_above_0, window
 from zconsole.units import clean, size
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-bytes", type=size_above_0, metavar="N")
     parser.add_argument("--until-spread", type=share, metavar="F", help="0 to 1")
     parser.add_argument("--min-free", type=share, metavar="F", help="share to keep free, 0 to 1")
-    parser.add_argument("--window", type=window, metavar="HH:MM-HH:MM")
+    parser.add_argument("--window", type=_window, metavar="HH:MM-HH:MM")
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +97,16 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument("--during-scan", action="store_true", help="do not wait for scans to end")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="resumes the job if it exists")
+
+
+def _window(word: str) -> str:
+    from zconsole.rebalance.pacing import window_gate
+
+    fits = False
+    with contextlib.suppress(ValueError):
+        fits = bool(window_gate(word, lambda: 0))
+    check(word, "window, as 22:00-06:00", fits)
+    return word
 
 
 def run(args: argparse.Namespace) -> int:
