@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.vm.machine import Machine
+from tests.vm.states import PARAMETERS
 from zconsole.actions.refusals import explain
 
-FREEZE = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
+FREEZE = f"{PARAMETERS}/zfs_scan_suspend_progress"
 
 REFUSED = (
     ("zpool replace ff /root/f1 /root/small", "smaller"),
@@ -109,6 +110,8 @@ def test_refusals_beside_a_replace_a_rebuild_and_other_work(pool, vm):
     assert "sequential rebuild runs" in met(vm, f"zpool replace tank {disks[1]} {disks[5]}")
     pool.zpool("detach", "tank", "d4")
     vm.run(f"echo 0 >{FREEZE}")
+    # The rate is kept between two extents of a metaslab, which else is all one.
+    vm.run(f"echo {4 << 20} >{PARAMETERS}/zfs_trim_extent_bytes_max")
     pool.zpool("trim", "-r", "1M", "tank", "d1")
     assert "trimmed already" in met(vm, f"zpool trim tank {disks[1]}")
     pool.zpool("trim", "-c", "tank", "d1")
