@@ -27,11 +27,12 @@ from zconsole import cli
 from zconsole.decode import decode
 from zconsole.history.rates import RateWindow
 from zconsole.session import Session
+from zconsole.sources.blocking import zfs_environment
 from zconsole.sources.host import steady_clock
 from zconsole.sources.libzfs.client import LibzfsReader
 from zconsole.sources.libzfs.library import LibzfsPool, load_library
 from zconsole.sources.live import LiveSource
-from zconsole.sources.runner import ProcessRunner, zfs_environment
+from zconsole.sources.runner import ProcessRunner
 from zconsole.topology import placed
 
 PAUSE = 0.05

@@ -74,9 +74,11 @@ def test_sources_know_nothing_of_what_is_made_of_their_samples(package):
 
 
 SPAWNERS = ("subprocess", "os.system", "os.popen", "pty", "multiprocessing")
+SEAM = ("sources/blocking.py", "sources/runner.py")
+"""Without an event loop, and with one."""
 
 
-@pytest.mark.parametrize("module", [m for m in modules() if m != "sources/runner.py"])
+@pytest.mark.parametrize("module", [m for m in modules() if m not in SEAM])
 def test_one_seam_spawns_processes(module):
     tree = ast.parse((PACKAGE / module).read_text())
     calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
@@ -110,6 +112,11 @@ def loaded_at_once(module: str) -> set[str]:
     plain = [node for node in body if isinstance(node, ast.Import)]
     named = [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
     return {*named, *(alias.name for node in plain for alias in node.names)}
+
+
+def test_a_job_has_no_event_loop_to_load():
+    code = "import sys, zconsole.rebalance.run; sys.exit('asyncio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("words", [[], ["--json"], ["--exit-status"]])

@@ -13,7 +13,8 @@ from zconsole.actions.audit import evidence
 from zconsole.actions.plan import Outcome, Plan, Situation, Step, failing
 from zconsole.actions.refusals import explain
 from zconsole.errors import ZconsoleError
-from zconsole.sources.runner import Completed, DeadlineError, Runner
+from zconsole.sources.blocking import Completed, DeadlineError
+from zconsole.sources.runner import Runner
 
 DEADLINE = 600.0
 """Seconds a command may take: a replace waits for the pool to write its configuration."""

@@ -15,7 +15,8 @@ from zconsole.actions.plan import Facts, version_of
 from zconsole.actions.target import key_of
 from zconsole.beside import beside
 from zconsole.model import Pool
-from zconsole.sources.runner import DeadlineError, Runner
+from zconsole.sources.blocking import DeadlineError
+from zconsole.sources.runner import Runner
 
 ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""

@@ -13,8 +13,9 @@ from zconsole.beside import beside
 from zconsole.errorwatch.smart import smart_counts
 from zconsole.errorwatch.trouble import Signs, SmartCounts
 from zconsole.sources.blockdev import node_name, slaves
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.kstat import ROOT
-from zconsole.sources.runner import DeadlineError, Runner
+from zconsole.sources.runner import Runner
 
 DEADLINE = 3.0
 LINES = 5

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.rebalance.syscalls import Sys
@@ -32,7 +33,13 @@ _PROBE = 64 << 10
 
 Maker = Callable[[bytes], "_Hash"]
 """What begins a hash; told again from the length of its digest."""
-MAKERS: dict[int, Maker] = {32: hashlib.sha256, 64: hashlib.sha512}
+MAKERS: dict[int, Maker] = {
+    32: hashlib.sha256,
+    64: hashlib.sha512,
+    16: partial(hashlib.md5, usedforsecurity=False),
+}
+"""They tell what disks, memory or we ourselves spoiled. Nobody gains by forging one: who can write
+to a file needs no second file of the same digest to do so."""
 Tick = Callable[[int], None]
 """Called with the bytes just handled; may wait, or raise to give the file up."""
 
@@ -42,7 +49,7 @@ class ChangedError(Exception):
 
 
 def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
-    """SHA-256 where the processor has instructions for it, else mostly SHA-512: what is faster."""
+    """What this processor computes fastest: SHA-256 where it has instructions for that."""
 
     def seconds(make: Maker) -> float:
         began = clock()

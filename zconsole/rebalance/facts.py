@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.predict import Space
-from zconsole.sources.runner import Completed, DeadlineError, run_blocking
+from zconsole.sources.blocking import Completed, DeadlineError, run_blocking
 
 DEADLINE = 20.0
 """Seconds to wait for zfs or zpool; a pool that is suspended never answers."""

@@ -28,7 +28,7 @@ from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
 from zconsole.rebalance.syscalls import Sys
-from zconsole.sources.runner import start_detached
+from zconsole.sources.blocking import start_detached
 
 RUNNING = ("running", "paused", "waiting")
 START_SECONDS = 20.0

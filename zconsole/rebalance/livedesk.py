@@ -31,14 +31,9 @@ from zconsole.rebalance.desk import (
     quoted,
     run_words,
 )
+from zconsole.sources.blocking import DeadlineError, start_detached
 from zconsole.sources.host import FileThread
-from zconsole.sources.runner import (
-    DeadlineError,
-    Process,
-    ProcessRunner,
-    Spawner,
-    start_detached,
-)
+from zconsole.sources.runner import Process, ProcessRunner, Spawner
 
 if TYPE_CHECKING:
     from zconsole.rebalance.jobreader import JobReader

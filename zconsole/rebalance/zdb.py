@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from zconsole.rebalance.facts import Run
-from zconsole.sources.runner import DeadlineError
+from zconsole.sources.blocking import DeadlineError
 
 _DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
 _INDIRECT_LINE = re.compile(r"^\s*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)

@@ -8,7 +8,7 @@ from zconsole.sim import commands, jobs
 from zconsole.sim.commands import DONE, Outcome
 from zconsole.sim.pool import PoolState
 from zconsole.sim.source import World
-from zconsole.sources.runner import Completed
+from zconsole.sources.blocking import Completed
 
 Command = Callable[[PoolState, frozenset[str], Sequence[str]], Outcome]
 

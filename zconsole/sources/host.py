@@ -13,8 +13,8 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from zconsole.beside import outcome, post
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.kstat import ROOT, arc_bytes
-from zconsole.sources.runner import DeadlineError
 
 _T = TypeVar("_T")
 

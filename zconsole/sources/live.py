@@ -13,6 +13,7 @@ from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.raw import Raw
 from zconsole.sources.base import Capabilities
 from zconsole.sources.blockdev import diskstats_rows
+from zconsole.sources.blocking import DeadlineError, find_command
 from zconsole.sources.chain import Candidate, ReaderChain
 from zconsole.sources.commands import Commands, has_json, zpool_version
 from zconsole.sources.events import EventFollower
@@ -23,13 +24,7 @@ from zconsole.sources.lzc import PoolCore, load_lzc
 from zconsole.sources.message import MessageKeeper
 from zconsole.sources.parameters import ScanParameters
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import (
-    DeadlineError,
-    Keeper,
-    ProcessRunner,
-    Runner,
-    find_command,
-)
+from zconsole.sources.runner import Keeper, ProcessRunner, Runner
 from zconsole.sources.watch import GONE, PoolWatch, Reading
 from zconsole.sources.zpool import JsonReader, TextReader
 

@@ -11,8 +11,9 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.host import FileThread
-from zconsole.sources.runner import DeadlineError, Runner
+from zconsole.sources.runner import Runner
 
 
 def load_lzc() -> ModuleType | None:

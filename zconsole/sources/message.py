@@ -16,9 +16,10 @@ from zconsole.decode import decode
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Sample
 from zconsole.raw import Raw, numbers
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.commands import Commands, has_json
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import DeadlineError, Runner
+from zconsole.sources.runner import Runner
 
 AT_MOST_EVERY = 10.0
 """Seconds between two commands, however fast a failing disk's counters move."""

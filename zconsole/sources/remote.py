@@ -19,20 +19,14 @@ from typing import Any, cast
 from zconsole.errors import UsageError
 from zconsole.raw import Raw
 from zconsole.sources.base import Capabilities
+from zconsole.sources.blocking import Completed, DeadlineError
 from zconsole.sources.chain import Candidate, ReaderChain
 from zconsole.sources.commands import Commands, has_json, zpool_version
 from zconsole.sources.host import Clocks, steady_clock
 from zconsole.sources.kstat import HANGING_STATES
 from zconsole.sources.message import MessageKeeper
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import (
-    Completed,
-    DeadlineError,
-    Process,
-    ProcessRunner,
-    Runner,
-    Spawner,
-)
+from zconsole.sources.runner import Process, ProcessRunner, Runner, Spawner
 from zconsole.sources.watch import PoolWatch, Reading
 from zconsole.sources.zpool import JsonReader, TextReader
 

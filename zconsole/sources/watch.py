@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.sources.blockdev import diskstats_names
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.chain import ReaderChain
 from zconsole.sources.host import Clocks
 from zconsole.sources.message import MessageKeeper
 from zconsole.sources.reader import PoolGoneError, Reader, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import DeadlineError
 
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again; links can move."""

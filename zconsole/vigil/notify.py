@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from zconsole.errors import UsageError
-from zconsole.sources.runner import DeadlineError, Teller
+from zconsole.sources.blocking import DeadlineError
+from zconsole.sources.runner import Teller
 from zconsole.units import clean
 from zconsole.vigil.alerts import Alert
 

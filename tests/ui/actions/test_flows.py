@@ -9,7 +9,7 @@ import pytest
 
 from tests.ui.actions.acting import acting
 from zconsole.sources.base import Capabilities
-from zconsole.sources.runner import Completed
+from zconsole.sources.blocking import Completed
 from zconsole.ui.actions.confirm import ConfirmScreen
 from zconsole.ui.actions.keys import ACTIONS
 

@@ -30,7 +30,7 @@ from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.upkeep import plan_clear, plan_locate
 from zconsole.errors import UnavailableError
 from zconsole.model import ErrorCounters
-from zconsole.sources.runner import Completed, DeadlineError
+from zconsole.sources.blocking import Completed, DeadlineError
 
 NO_DISKS = replace(MODERN, devices=())
 

@@ -7,7 +7,7 @@ import pytest
 from zconsole.errorwatch.gather import kernel_messages, messages_about, smart_of
 from zconsole.errorwatch.smart import smart_counts
 from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, judge
-from zconsole.sources.runner import Completed, DeadlineError
+from zconsole.sources.blocking import Completed, DeadlineError
 
 LOG = """\
 2026-11-20T10:00:00,0 ata3: hard resetting link

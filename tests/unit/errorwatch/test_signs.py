@@ -9,7 +9,7 @@ from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, judge
 from zconsole.session import Session
 from zconsole.sim.signs import signs_of as simulated
 from zconsole.sim.source import World
-from zconsole.sources.runner import Completed
+from zconsole.sources.blocking import Completed
 
 CRC = SmartCounts(True, 0, 0, 0, 12)
 

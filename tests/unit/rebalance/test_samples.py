@@ -13,7 +13,7 @@ from zconsole.rebalance.item import Outcome
 from zconsole.rebalance.journal import FileRow
 from zconsole.rebalance.plan import Place
 from zconsole.rebalance.samples import FILES, SMALLEST, Samples
-from zconsole.sources.runner import Completed
+from zconsole.sources.blocking import Completed
 
 OBJECT = """\
     Object  lvl   iblk   dblk  dsize  dnsize  lsize   %full  type

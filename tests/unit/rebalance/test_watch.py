@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tests.unit.rebalance.test_pacing import Clock
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.watch import POOL_INTERVAL, SNAPSHOT_INTERVAL, Looks, PoolGate, SnapshotGate
-from zconsole.sources.runner import Completed
+from zconsole.sources.blocking import Completed
 
 ONLINE = "  pool: tank\n state: ONLINE\n  scan: none requested\n"
 SCRUB = "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Sat Nov 21 10:00:00 2026\n"

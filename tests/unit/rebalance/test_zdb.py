@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from zconsole.rebalance import zdb
-from zconsole.sources.runner import Completed
+from zconsole.sources.blocking import Completed
 
 FILE = """\
     Object  lvl   iblk   dblk  dsize  dnsize  lsize   %full  type

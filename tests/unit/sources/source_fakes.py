@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zconsole.sources.blocking import Completed, DeadlineError
 from zconsole.sources.host import Clocks
 from zconsole.sources.libzfs.wire import packed, requested
 from zconsole.sources.live import System
-from zconsole.sources.runner import Completed, DeadlineError
 
 HANG = "hang"
 DISKSTATS = """\

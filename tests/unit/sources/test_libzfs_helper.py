@@ -9,13 +9,14 @@ import time
 import pytest
 
 from tests.unit.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.libzfs.client import COMMAND, CRASHES_ALLOWED, LibzfsReader
 from zconsole.sources.libzfs.helper import Helper
 from zconsole.sources.libzfs.library import LibraryUnusableError
 from zconsole.sources.libzfs.nvlist import NvlistError
 from zconsole.sources.libzfs.wire import Answers, packed, request, requested
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import DeadlineError, ProcessRunner
+from zconsole.sources.runner import ProcessRunner
 
 READY = packed({"ready": "x"})
 

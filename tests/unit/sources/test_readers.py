@@ -17,12 +17,12 @@ from tests.unit.sources.source_fakes import (
     settle,
 )
 from zconsole.sources import message
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.commands import has_json, zpool_version
 from zconsole.sources.follower import Follower
 from zconsole.sources.host import Clocks, FileThread
 from zconsole.sources.lzc import PoolCore
 from zconsole.sources.message import MessageKeeper, condition
-from zconsole.sources.runner import DeadlineError
 from zconsole.sources.watch import leaf_paths
 from zconsole.sources.zpool import JsonReader, TextReader, config_names
 

@@ -7,14 +7,8 @@ import sys
 import pytest
 
 from tests.unit.sources.source_fakes import gone, settle
-from zconsole.sources.runner import (
-    DeadlineError,
-    LastingRunner,
-    ProcessRunner,
-    find_command,
-    run_blocking,
-    zfs_environment,
-)
+from zconsole.sources.blocking import DeadlineError, find_command, run_blocking, zfs_environment
+from zconsole.sources.runner import LastingRunner, ProcessRunner
 
 
 async def test_a_command_gives_its_output_and_status():

@@ -8,7 +8,8 @@ import pytest
 from tests.factory import frame, mirror_pool
 from zconsole.errors import UsageError
 from zconsole.sources.base import Capabilities
-from zconsole.sources.runner import Completed, DeadlineError, ProcessRunner
+from zconsole.sources.blocking import Completed, DeadlineError
+from zconsole.sources.runner import ProcessRunner
 from zconsole.ui.feed import Update
 from zconsole.vigil.alerts import Alert, Rules
 from zconsole.vigil.feed import WakefulFeed

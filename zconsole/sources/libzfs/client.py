@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.libzfs.wire import Answers, request
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import Channel, Connector, DeadlineError
+from zconsole.sources.runner import Channel, Connector
 
 COMMAND = (sys.executable, "-m", "zconsole.sources.libzfs.helper")
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
