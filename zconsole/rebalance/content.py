@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from zconsole.rebalance.syscalls import Sys
@@ -29,6 +30,8 @@ BESIDE = 8 << 20
 """From here on a thread is worth its start."""
 _ZEROS = bytes(WINDOW)
 _FIRST = bytes(8)
+_GLANCE = 64
+"""Bytes that show of most windows that they are not all zero."""
 _PROBE = 64 << 10
 
 Maker = Callable[[bytes], "_Hash"]
@@ -59,6 +62,22 @@ def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
     return min(MAKERS.values(), key=lambda make: min(seconds(make) for _ in range(3)))
 
 
+class Buffers:
+    """Two windows of page-aligned memory, by turns: one is filled while the other is digested."""
+
+    def __init__(self) -> None:
+        self._turns = cycle((mmap.mmap(-1, WINDOW), mmap.mmap(-1, WINDOW)))
+
+    def read(self, sys: Sys, fd: int, offset: int, length: int) -> memoryview:
+        """That part of a file; good until the next but one. Raises OSError, ChangedError."""
+        buffer = next(self._turns)
+        count = min(sys.read_into(fd, buffer, offset), length)
+        window = memoryview(buffer)[:length]
+        if count < length:
+            window[count:] = _read(sys, fd, offset + count, length - count)
+        return window
+
+
 class Digest:
     """A hash over the windows of a file that are not all zero.
 
@@ -72,8 +91,8 @@ class Digest:
         self._thread: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
 
-    def update(self, offset: int, window: bytes) -> None:
-        """Take in one aligned window."""
+    def update(self, offset: int, window: memoryview) -> None:
+        """Take in one aligned window, which must not change before the next is taken in."""
         if offset == 0 or not self._beside:
             self._take(offset, window)
             return
@@ -89,8 +108,8 @@ class Digest:
             self._thread.shutdown()
         return self._hash.digest()
 
-    def _take(self, offset: int, window: bytes) -> None:
-        if window != (_ZEROS if len(window) == WINDOW else bytes(len(window))):
+    def _take(self, offset: int, window: memoryview) -> None:
+        if not _blank(window):
             self._hash.update(offset.to_bytes(8, "big"))
             self._hash.update(window)
 
@@ -98,6 +117,13 @@ class Digest:
         if self._pending is not None:
             self._pending.result()
             self._pending = None
+
+
+def _blank(window: memoryview) -> bool:
+    """Whether all of it is zero."""
+    if window[:_GLANCE].tobytes() != _ZEROS[: min(len(window), _GLANCE)]:
+        return False
+    return window.tobytes() == (_ZEROS if len(window) == WINDOW else bytes(len(window)))
 
 
 def whole(content: bytes, make: Maker) -> bytes:
@@ -110,7 +136,13 @@ def whole(content: bytes, make: Maker) -> bytes:
 
 
 def copy(
-    sys: Sys, source: int, target: int, status: os.stat_result, tick: Tick, make: Maker
+    sys: Sys,
+    source: int,
+    target: int,
+    status: os.stat_result,
+    tick: Tick,
+    make: Maker,
+    buffers: Buffers | None = None,
 ) -> bytes:
     """Write the content of ``source`` into the empty ``target``; returns the digest.
 
@@ -118,50 +150,52 @@ def copy(
     """
     size = status.st_size
     if status.st_blocks * 512 >= size and size <= SMALL:
-        window = _read(sys, source, 0, size)
-        _write(sys, target, window, 0)
+        content = _read(sys, source, 0, size)
+        _write(sys, target, content, 0)
         tick(size)
-        return whole(window, make)
-    digest = Digest(size, make)
+        return whole(content, make)
+    digest, buffers = Digest(size, make), buffers or Buffers()
     if size:
         sys.ftruncate(target, size)
-    for offset, length in windows(sys, source, size):
-        parts = list(segments(sys, source, offset, offset + length))
-        _copy_window(sys, source, target, digest, offset, length, parts)
+    for offset, length, parts in windows(sys, source, size):
+        window = buffers.read(sys, source, offset, length)
+        digest.update(offset, window)
+        for start, count in parts:
+            _write(sys, target, window[start - offset : start - offset + count], start)
         tick(length)
     return digest.value()
 
 
 def digest(
-    sys: Sys, fd: int, size: int, tick: Tick, make: Maker, buffer: mmap.mmap | None = None
+    sys: Sys, fd: int, size: int, tick: Tick, make: Maker, buffers: Buffers | None = None
 ) -> bytes:
-    """The digest of an open file; through ``buffer``, page-aligned, when it was opened O_DIRECT."""
-    if size <= SMALL and buffer is None:
-        window = _read(sys, fd, 0, size)
+    """The digest of an open file; ``buffers`` are wanted when it was opened O_DIRECT."""
+    if size <= SMALL and buffers is None:
+        content = _read(sys, fd, 0, size)
         tick(size)
-        return whole(window, make)
-    result = Digest(size, make)
-    for offset, length in windows(sys, fd, size):
-        if buffer is None:
-            window = _read(sys, fd, offset, length)
-        else:
-            window = _read_direct(sys, fd, offset, length, buffer)
-        result.update(offset, window)
+        return whole(content, make)
+    result, buffers = Digest(size, make), buffers or Buffers()
+    for offset, length, _ in windows(sys, fd, size) if size > SMALL else [(0, size, [])]:
+        result.update(offset, buffers.read(sys, fd, offset, length))
         tick(length)
     return result.value()
 
 
-def windows(sys: Sys, fd: int, size: int) -> Iterator[tuple[int, int]]:
-    """Offset and length of the aligned windows that have data; holes are passed over."""
-    offset = 0
-    while offset < size:
-        if size > SMALL:
-            data = _seek(sys, fd, offset, os.SEEK_DATA, size)
-            offset = max(offset, data - data % WINDOW)
-            if data >= size:
-                return
-        yield offset, min(WINDOW, size - offset)
-        offset += WINDOW
+def windows(sys: Sys, fd: int, size: int) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    """Offset and length of the aligned windows that have data, and the runs of data in them."""
+    at, parts = 0, list[tuple[int, int]]()
+    for start, count in segments(sys, fd, 0, size):
+        begin, end = start, start + count
+        while begin < end:
+            if parts and begin >= at + WINDOW:
+                yield at, min(WINDOW, size - at), parts
+                parts = []
+            at = begin - begin % WINDOW
+            stop = min(end, at + WINDOW)
+            parts.append((begin, stop - begin))
+            begin = stop
+    if parts:
+        yield at, min(WINDOW, size - at), parts
 
 
 def segments(sys: Sys, fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -187,25 +221,6 @@ def _seek(sys: Sys, fd: int, offset: int, whence: int, end: int) -> int:
         raise
 
 
-def _copy_window(
-    sys: Sys,
-    source: int,
-    target: int,
-    digest: Digest,
-    offset: int,
-    length: int,
-    parts: list[tuple[int, int]],
-) -> None:
-    window = _read(sys, source, offset, length)
-    digest.update(offset, window)
-    if parts == [(offset, length)]:
-        _write(sys, target, window, offset)
-        return
-    view = memoryview(window)
-    for start, count in parts:
-        _write(sys, target, view[start - offset : start - offset + count], start)
-
-
 def _read(sys: Sys, fd: int, offset: int, length: int) -> bytes:
     data = sys.pread(fd, length, offset)
     while len(data) < length:
@@ -214,13 +229,6 @@ def _read(sys: Sys, fd: int, offset: int, length: int) -> bytes:
             raise ChangedError("truncated while it was read")
         data += more
     return data
-
-
-def _read_direct(sys: Sys, fd: int, offset: int, length: int, buffer: mmap.mmap) -> bytes:
-    count = sys.read_direct(fd, buffer, offset)
-    if count < length:
-        return _read(sys, fd, offset, length)
-    return buffer[:length]
 
 
 def _write(sys: Sys, fd: int, data: bytes | memoryview, offset: int) -> None:

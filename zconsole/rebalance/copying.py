@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import mmap
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -72,7 +71,7 @@ class Engine:
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
-    _buffer: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, content.WINDOW))
+    _buffers: content.Buffers = field(default_factory=content.Buffers)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
@@ -145,7 +144,13 @@ class Engine:
         sys, abilities = self.sys, self._swapper(place).abilities
         marks = metadata.mark(sys, item.copy, item.meta, abilities)
         item.digest = content.copy(
-            sys, item.source, item.copy, item.status, lambda n: self._tick(item, n), self.make
+            sys,
+            item.source,
+            item.copy,
+            item.status,
+            lambda n: self._tick(item, n),
+            self.make,
+            self._buffers,
         )
         born = place.directory.born
         different: str | None = "anything"
@@ -264,7 +269,7 @@ class Engine:
             return content.digest(self.sys, item.copy, item.size, tick, self.make)
         fd = self.sys.reopen(item.copy, os.O_RDONLY | os.O_NOATIME | os.O_DIRECT)
         try:
-            return content.digest(self.sys, fd, item.size, tick, self.make, self._buffer)
+            return content.digest(self.sys, fd, item.size, tick, self.make, self._buffers)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise

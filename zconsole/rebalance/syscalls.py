@@ -79,8 +79,8 @@ class Sys:
         """A new open file description of the same inode, named or not."""
         return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
 
-    def read_direct(self, fd: int, buffer: mmap.mmap, offset: int) -> int:
-        """Read into a page-aligned buffer; returns the bytes read, 0 at the end."""
+    def read_into(self, fd: int, buffer: mmap.mmap, offset: int) -> int:
+        """Read into a buffer of whole pages, as O_DIRECT wants; returns the bytes read."""
         return os.preadv(fd, [buffer], offset)
 
     def open_unnamed(self, directory: int) -> int:
