@@ -229,6 +229,8 @@ class Runner:
             copied = [row for row in rows if row.directory in by_copy]
             rewritten = [row for row in rows if row.directory not in by_copy]
             began, handled = self.clocks.monotonic(), self.progress.handled
+            if self._limits.until_spread is not None:
+                self._engine.flush()  # originals that are still open count as allocated
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
