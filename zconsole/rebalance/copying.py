@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 
 from zconsole.rebalance import content, inuse, metadata
 from zconsole.rebalance.admission import Admission, Policy
@@ -31,6 +32,7 @@ from zconsole.rebalance.syscalls import Sys
 GRACE = 0.02
 """Seconds between the last replacement of a batch and the first removal: time for a process that
 had looked a name up before the replacement to show itself by breaking the lease."""
+READING = os.O_RDONLY | os.O_NOATIME
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
 
 
@@ -143,14 +145,9 @@ class Engine:
         self._create(item, place)
         sys, abilities = self.sys, self._swapper(place).abilities
         marks = metadata.mark(sys, item.copy, item.meta, abilities)
+        tick = partial(self._tick, item)
         item.digest = content.copy(
-            sys,
-            item.source,
-            item.copy,
-            item.status,
-            lambda n: self._tick(item, n),
-            self.make,
-            self._buffers,
+            sys, item.source, item.copy, item.status, tick, self.make, self._buffers
         )
         born = place.directory.born
         different: str | None = "anything"
@@ -245,13 +242,14 @@ class Engine:
             self._guarded(item, self._verify)
 
     def _reopen(self, item: Item) -> None:
-        """Close the copy for writing, drop it from the cache, and have it read ahead."""
-        flags = os.O_RDONLY | os.O_NOATIME
-        read_only = self.sys.reopen(item.copy, flags)
+        """Close the copy for writing, and have it read from the disk instead of the cache."""
+        direct = self.policy.direct
+        read_only = self.sys.reopen(item.copy, READING | (os.O_DIRECT if direct else 0))
         writable, item.copy = item.copy, read_only
         self.sys.close(writable)
-        self.sys.fadvise(read_only, 0, 0, os.POSIX_FADV_DONTNEED)
-        self.sys.fadvise(read_only, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
+        if not direct:
+            self.sys.fadvise(read_only, 0, 0, os.POSIX_FADV_DONTNEED)
+            self.sys.fadvise(read_only, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
         if item.leased:
             self.sys.lease(read_only, fcntl.F_RDLCK)
             item.copy_leased = True
@@ -265,15 +263,15 @@ class Engine:
         def tick(count: int) -> None:
             self._tick(item, 0)
 
-        if not self.policy.direct:
-            return content.digest(self.sys, item.copy, item.size, tick, self.make)
-        fd = self.sys.reopen(item.copy, os.O_RDONLY | os.O_NOATIME | os.O_DIRECT)
+        buffers = self._buffers if self.policy.direct else None
         try:
-            return content.digest(self.sys, fd, item.size, tick, self.make, self._buffers)
+            return content.digest(self.sys, item.copy, item.size, tick, self.make, buffers)
         except OSError as error:
-            if error.errno != errno.EINVAL:
+            if error.errno != errno.EINVAL or buffers is None:
                 raise
-            return content.digest(self.sys, item.copy, item.size, tick, self.make)
+        fd = self.sys.reopen(item.copy, READING)  # this file cannot be read past the cache
+        try:
+            return content.digest(self.sys, fd, item.size, tick, self.make)
         finally:
             self.sys.close(fd)
 
