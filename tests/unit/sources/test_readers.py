@@ -104,6 +104,13 @@ async def test_text_pairs_paths_with_names_and_asks_again_when_rows_change():
     assert [argv[2] for argv in runner.asked].count("-P") == 2
 
 
+@pytest.mark.parametrize(("version", "flags"), [("0.7.9", ()), ("0.8.0", ("-s", "-p"))])
+async def test_text_counts_exactly_and_tells_slow_requests_where_it_can(version, flags):
+    runner = CannedRunner({("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")})
+    await TextReader(runner, FakeSpawner({}), 1.0, version, clocks([0.0])).read("tank", 5)
+    assert [each for each in runner.asked[0] if each in ("-s", "-p")] == list(flags)
+
+
 @pytest.mark.parametrize(("version", "expected"), [("2.1.11", "\t9"), ("2.3.9", None)])
 async def test_remaining_bytes_are_followed_where_only_text_exists(version, expected):
     running = TEXT.replace("config:", "  scan: scrub in progress since Fri Nov 20 11:53:42 2026\n")
@@ -297,7 +304,12 @@ class TestFileThread:
 
 @pytest.mark.parametrize(
     ("output", "version"),
-    [("zfs-2.1.11-1\nzfs-kmod-2.1.9-1\n", "2.1.9"), ("zfs-2.2.2\n", "2.2.2"), ("junk", None)],
+    [
+        ("zfs-2.1.11-1\nzfs-kmod-2.1.9-1\n", "2.1.9"),
+        ("zfs-2.2.2\n", "2.2.2"),
+        ("zfs-0.8.3-1\nzfs-kmod-v2.0.0-rc1\n", "2.0.0"),
+        ("junk", None),
+    ],
 )
 async def test_the_version_is_the_kernels(output, version):
     assert await zpool_version(CannedRunner({("zpool",): printed(output)}), 5) == version
