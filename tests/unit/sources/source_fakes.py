@@ -192,9 +192,11 @@ class FakeSpawner:
     def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         self._makers = makers
         self.started: list[Any] = []
+        self.asked: list[tuple[str, ...]] = []
         self.settled = False
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Any:
+        self.asked.append(tuple(argv))
         for word, make in self._makers.items():
             if any(word in each for each in argv):
                 self.started.append(make())

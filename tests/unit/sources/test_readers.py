@@ -104,6 +104,18 @@ async def test_text_pairs_paths_with_names_and_asks_again_when_rows_change():
     assert [argv[2] for argv in runner.asked].count("-P") == 2
 
 
+async def test_every_leafs_wait_and_queues_are_followed():
+    """Without the interval since boot (-y), exactly (-p), and in JSON's case by path (-P)."""
+    spawner = FakeSpawner({"iostat": FakeProcess})
+    await JsonReader(json_runner(), spawner, 2.0).read("tank", 5)
+    runner = CannedRunner({("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")})
+    for version in ("2.3.9", "0.7.9"):
+        await TextReader(runner, spawner, 2.0, version, clocks([0.0])).read("tank", 5)
+    every = ("-T", "u", "tank", "2")
+    flags = ("-HpPvlqy", "-Hpvlqy", "-v")
+    assert spawner.asked == [("zpool", "iostat", each, *every) for each in flags]
+
+
 @pytest.mark.parametrize(("version", "flags"), [("0.7.9", ()), ("0.8.0", ("-s", "-p"))])
 async def test_text_counts_exactly_and_tells_slow_requests_where_it_can(version, flags):
     runner = CannedRunner({("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")})
