@@ -10,7 +10,7 @@ import pytest
 
 from tests.vm.machine import TREE_IN_GUEST, Machine
 from tests.vm.pools import PoolFactory
-from tests.vm.states import suspend
+from tests.vm.stuck import suspend
 from zconsole.actions.refusals import explain
 
 

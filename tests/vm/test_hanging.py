@@ -8,7 +8,7 @@ import pytest
 
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory
-from tests.vm.states import hold_lock, suspend, suspended
+from tests.vm.stuck import hold_lock, suspend, suspended
 from tests.vm.terminal import ZCONSOLE, Terminal, samples
 
 pytestmark = pytest.mark.slow

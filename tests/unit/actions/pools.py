@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.records import replace
 from zconsole.actions.device import Device
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.plan import Facts, Plan, Situation
+from zconsole.actions.replace import Swap, plan_replace
 from zconsole.model import Activity, Pool, Scan, Vdev
 
 GIB = 1 << 30
@@ -157,3 +158,24 @@ def situations(draw):
 def keys(s: Situation) -> list[str]:
     """The GUIDs of everything in the pool but the root."""
     return [v.guid for v in s.pool.root.walk() if v.guid and v is not s.pool.root]
+
+
+FACTS = replace(MODERN, devices=(new_disk(),))
+OLD_FEATURES = replace(FACTS, features={**MODERN.features, "resilver_defer": "disabled"})
+V21 = replace(FACTS, version=(2, 1, 11), parameters={})
+
+
+def raidz2(*scans, facts=FACTS, changes=(), **fields) -> Situation:
+    return at(pool(top("raidz2", 0, 6, *changes), scans=scans, **fields), facts)
+
+
+def mirror(*scans, facts=FACTS, changes=(), **fields) -> Situation:
+    return at(pool(top("mirror", 0, 2, *changes), scans=scans, **fields), facts)
+
+
+def said(plan: Plan) -> str:
+    return "\n".join((*plan.consequences, *plan.not_undone, *plan.warnings, plan.refused or ""))
+
+
+def replaced(s: Situation, sequential: bool = False) -> Plan:
+    return plan_replace(s, Swap("1000", NEW), sequential)

@@ -7,23 +7,26 @@ import pytest
 from tests.records import replace
 from tests.unit.actions.pools import (
     CHECKPOINT,
-    GIB,
-    MODERN,
+    FACTS,
     NEW,
+    OLD_FEATURES,
     TIB,
+    V21,
     at,
     disk,
     group,
+    mirror,
     new_disk,
     pool,
+    raidz2,
+    replaced,
     running,
+    said,
     top,
 )
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.plan import Facts, Plan, Situation
-from zconsole.actions.replace import Swap, plan_replace, sequential_refusal
+from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -33,178 +36,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_locate, plan_trim
-from zconsole.model import Activity, ErrorCounters, Progress
-
-FACTS = replace(MODERN, devices=(new_disk(),))
-OLD_FEATURES = replace(FACTS, features={**MODERN.features, "resilver_defer": "disabled"})
-V21 = replace(FACTS, version=(2, 1, 11), parameters={})
-
-
-def raidz2(*scans, facts=FACTS, changes=(), **fields) -> Situation:
-    return at(pool(top("raidz2", 0, 6, *changes), scans=scans, **fields), facts)
-
-
-def mirror(*scans, facts=FACTS, changes=(), **fields) -> Situation:
-    return at(pool(top("mirror", 0, 2, *changes), scans=scans, **fields), facts)
-
-
-def said(plan: Plan) -> str:
-    return "\n".join((*plan.consequences, *plan.not_undone, *plan.warnings, plan.refused or ""))
-
-
-def replaced(s: Situation, sequential: bool = False) -> Plan:
-    return plan_replace(s, Swap("1000", NEW), sequential)
-
-
-def test_replace_names_the_old_by_guid_and_the_new_by_path():
-    plan = replaced(raidz2())
-    assert [s.argv for s in plan.steps] == [("zpool", "replace", "tank", "1000", NEW)]
-    assert plan.refused is None
-    assert "2 more devices may fail in raidz2-0" in said(plan)
-
-
-@pytest.mark.parametrize("state", ["running", "paused"])
-def test_any_replace_throws_a_scrub_away(state):
-    for sequential in (False, True):
-        plan = replaced(mirror(running("scrub", state=state)), sequential)
-        assert "thrown away at 38.2 %" in said(plan)
-
-
-@pytest.mark.parametrize(
-    ("facts", "percent", "text"),
-    [
-        (FACTS, 38.2, "waits (awaiting resilver)"),
-        (FACTS, 9.9, "restarts from 0 to include it: 9.9 % is lost"),
-        (V21, 2.0, "waits (awaiting resilver)"),
-        (OLD_FEATURES, 88.0, "restarts from 0 to include it: 88.0 % is lost"),
-        (
-            replace(
-                FACTS,
-                parameters={"zfs_resilver_defer_percent": 10, "zfs_resilver_disable_defer": 1},
-            ),
-            38.2,
-            "38.2 % is lost",
-        ),
-        (replace(FACTS, features={}), 38.2, "cannot be told"),
-    ],
-)
-def test_a_second_replace_is_deferred_or_restarts(facts, percent, text):
-    assert text in said(replaced(raidz2(running("resilver", percent), facts=facts)))
-
-
-def test_a_second_sequential_restarts_that_rebuild_and_no_other():
-    scan = running("rebuild", 71.0, vdev="mirror-0")
-    assert "the rebuild of mirror-0 restarts from 0 with both devices: 71.0 % is lost" in said(
-        replaced(mirror(scan), sequential=True)
-    )
-    elsewhere = replace(scan, vdev="mirror-1")
-    assert "lost" not in said(replaced(mirror(elsewhere), sequential=True)).replace(
-        "without losing", ""
-    )
-
-
-@pytest.mark.parametrize(
-    ("situation", "sequential", "text"),
-    [
-        (mirror(activities=(CHECKPOINT,)), False, "has a checkpoint"),
-        (mirror(activities=(Activity("checkpoint", "running"),)), False, "being discarded"),
-        (mirror(activities=(Activity("removal", "running"),)), False, "removal"),
-        (mirror(running("rebuild", vdev="mirror-0")), False, "rebuild of mirror-0"),
-        (mirror(running("resilver")), True, "resilver"),
-        (raidz2(), True, "only mirror and dRAID"),
-        (mirror(facts=replace(FACTS, features={"device_rebuild": "disabled"})), True, "feature"),
-        (mirror(facts=replace(FACTS, version=(0, 8, 6))), True, "2.0"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(size=GIB),))), False, "too small"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(logical=8192),))), False, "ashift 12"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(mounted=("/srv",)),))), False, "/srv"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(signatures=("ext4",)),))), False, "ext4"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(zfs_pool="old"),))), False, "pool old"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(holders=("dm-3",)),))), False, "dm-3"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(swap=True),))), False, "swap"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(path="/dev/sdy"),))), False, "not a device"),
-        (replace(mirror(), suspended=True), False, "suspended"),
-    ],
-)
-def test_replace_is_refused_in_words(situation, sequential, text):
-    plan = replaced(situation, sequential)
-    assert plan.refused is not None
-    assert text in plan.refused
-
-
-def test_a_device_of_this_pool_cannot_come_again():
-    s = raidz2(facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d01"),)))
-    plan = plan_replace(s, Swap("1000", "/dev/disk/by-id/d01"))
-    assert "in this pool already" in (plan.refused or "")
-
-
-def test_a_new_disk_in_the_old_ones_bay_has_its_path():
-    gone = disk("d00", 1000, "UNAVAIL", note="was /dev/disk/by-id/d00-part1")
-    s = raidz2(
-        facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d00"),)), changes=(gone,)
-    )
-    assert plan_replace(s, Swap("1000", "/dev/disk/by-id/d00")).refused is None
-
-
-def test_an_ashift_property_above_the_vdevs_is_answered():
-    s = raidz2(facts=replace(FACTS, properties={"ashift": "13"}))
-    assert replaced(s).steps[0].argv[2:4] == ("-o", "ashift=12")
-    assert (
-        "-o"
-        not in replaced(raidz2(facts=replace(FACTS, properties={"ashift": "12"}))).steps[0].argv
-    )
-
-
-def test_redundancy_left_names_the_untouchable():
-    s = mirror(changes=(disk("d00", 1000, "FAULTED"),))
-    assert "0 more devices may fail in mirror-0 without losing data; untouchable: d01" in said(
-        replaced(s)
-    )
-
-
-def test_sequential_is_offered_only_where_possible():
-    assert sequential_refusal(mirror(), "1000") is None
-    assert "raidz2" in (sequential_refusal(raidz2(), "1000") or "")
-    assert sequential_refusal(mirror(running("resilver")), "1000")
-
-
-def batch(s: Situation, *olds: str, **kw) -> Plan:
-    return plan_batch(s, tuple(Swap(o, f"/dev/disk/by-id/n{i}") for i, o in enumerate(olds)), **kw)
-
-
-NO_DISKS = replace(FACTS, devices=())
-
-
-def test_batch_issues_all_then_one_restart_if_needed():
-    s = raidz2(facts=NO_DISKS)
-    plan = batch(s, *(str(1000 + n) for n in range(6)))
-    assert plan.refused is None
-    assert [step.argv[1] for step in plan.steps] == ["replace"] * 6 + ["resilver"]
-    assert "order: d00, then d01" in said(plan)
-    assert "must stay plugged in" in said(plan)
-
-
-def test_batch_restart_only_when_a_device_waits_and_little_is_lost():
-    plan = batch(raidz2(facts=NO_DISKS), "1000", "1001")
-    skip = plan.steps[-1].skip
-    assert skip is not None
-    waiting = (disk("d00", 1000, awaiting_resilver=True),)
-    assert "no device waits" in (skip(raidz2(running("resilver", 1.0))) or "")
-    assert skip(raidz2(running("resilver", 1.0), changes=waiting)) is None
-    assert "38.2" in (skip(raidz2(running("resilver"), changes=waiting)) or "")
-
-
-def test_batch_with_more_absent_disks_than_parity_is_refused():
-    absent = tuple(disk(f"d0{n}", 1000 + n, "UNAVAIL") for n in range(3))
-    assert batch(raidz2(facts=NO_DISKS, changes=absent[:2]), "1000", "1001").refused is None
-    plan = batch(raidz2(facts=NO_DISKS, changes=absent), "1000", "1001", "1002")
-    assert "3 devices are absent" in (plan.refused or "")
-
-
-def test_batch_names_each_device_once():
-    s = raidz2(facts=NO_DISKS)
-    assert "twice" in (plan_batch(s, (Swap("1000", NEW), Swap("1001", NEW))).refused or "")
-    assert "twice" in (batch(s, "1000", "1000").refused or "")
-    assert batch(s, "1000", "9999").refused
+from zconsole.model import ErrorCounters, Progress
 
 
 def spared(failed: str = "FAULTED") -> Situation:
