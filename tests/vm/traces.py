@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.vm.errors import VmError
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, clear
+from tests.vm.states import MIB, PARAMETERS, SCAN_HOLD
 
-MIB = 1 << 20
 SCAN_SECONDS = 900.0
 RECORDING = "/root/trace.jsonl"
 COMMAND = ("timeout", str(int(SCAN_SECONDS)), "zconsole", "record", RECORDING, "tank")
@@ -34,9 +34,11 @@ class Trace:
 def record(machine: Machine, trace: Trace, directory: Path) -> Path:
     """Record a scan from its start to its end into DIRECTORY/NAME.jsonl; returns the path."""
     pool = PoolFactory(machine)
-    machine.run(["rm", "-f", RECORDING])
+    machine.run(f"rm -f {RECORDING}; echo 1 >{PARAMETERS}/{SCAN_HOLD}")
     trace.start(pool)
     recorder = _Recorder(machine)
+    pool.wait_until(f"test -s {RECORDING}")  # else a busy machine misses the beginning
+    machine.run(f"echo 0 >{PARAMETERS}/{SCAN_HOLD}")
     began = time.monotonic()
     for moment, act in trace.events:
         time.sleep(max(0.0, began + moment - time.monotonic()))
