@@ -10,6 +10,7 @@ import pytest
 
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory
+from tests.vm.traces import little_scan_memory
 from zconsole.units import parse_size
 
 PYTHON = "PYTHONPATH=/root/zconsole /opt/zc/bin/python -m zconsole"
@@ -17,12 +18,6 @@ PARAMETERS = "/sys/module/zfs/parameters"
 MEGABYTE = 1 << 20
 NOTHING = 512
 """Bytes/s of a disk that takes no request within the time of a test."""
-SORTING = {
-    "zfs_scan_strict_mem_lim": 1,
-    "zfs_vdev_aggregation_limit": 16384,
-    "zfs_scan_vdev_limit": MEGABYTE,
-}
-"""Walk no further than memory allows, and neither read nor have in flight much at once."""
 HOOK = "#!/bin/sh\ncat >>/root/alerts\n"
 
 
@@ -117,16 +112,7 @@ def test_a_frozen_scan_is_a_throttle(vm: Machine, mirror: PoolFactory) -> None:
 def test_a_scrub_that_may_sort_little_at_once_is_short_of_memory(
     vm: Machine, pool: PoolFactory
 ) -> None:
-    """Small blocks fill the memory for sorting; issuing them is slowed, so that turns are seen."""
-    pool.create("mirror d0 d1", options="-o ashift=9 -O recordsize=512 -O compression=off")
-    pool.fill(48)
-    for name, value in SORTING.items():
-        vm.run(f"echo {value} >{PARAMETERS}/{name}")
-    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")  # or it walks in memory
-    for disk in (0, 1):
-        vm.throttle(disk, iops=40)
-    pool.zpool("scrub", "tank")
-    pool.wait_status("scrub in progress")
+    little_scan_memory(pool)
     found = causes(vm, 24)
     turns = "grep -E 'scan (clearing|checkpoint)' /proc/spl/kstat/zfs/dbgmsg"
     print(vm.run(turns, check=False).stdout)

@@ -17,6 +17,12 @@ from tests.vm.states import MIB, PARAMETERS, SCAN_HOLD
 SCAN_SECONDS = 900.0
 RECORDING = "/root/trace.jsonl"
 COMMAND = ("timeout", str(int(SCAN_SECONDS)), "zconsole", "record", RECORDING, "tank")
+SORTING = {
+    "zfs_scan_strict_mem_lim": 1,
+    "zfs_vdev_aggregation_limit": 16384,
+    "zfs_scan_vdev_limit": MIB,
+}
+"""Walk no further than memory allows, and neither read nor have in flight much at once."""
 
 Act = Callable[[PoolFactory], object]
 
@@ -130,13 +136,16 @@ def slow_scrub(pool: PoolFactory) -> None:
 
 
 def little_scan_memory(pool: PoolFactory) -> None:
-    """Many small blocks and next to no memory to sort them: the stages take turns."""
-    pool.create("mirror d0 d1", options="-O recordsize=4k")
-    for name, value in (("lim_fact", 1 << 30), ("lim_min", 1 << 18)):
-        pool.machine.run(f"echo {value} >/sys/module/zfs/parameters/zfs_scan_mem_{name}")
-    pool.fill(150)
-    pool.slow(2, bps=3 * MIB)
-    pool.zpool("replace", "tank", "d1", "d2")
+    """A scrub whose small blocks fill the memory for sorting: the stages take turns."""
+    pool.create("mirror d0 d1", options="-o ashift=9 -O recordsize=512 -O compression=off")
+    pool.fill(48)
+    for name, value in SORTING.items():
+        pool.machine.run(f"echo {value} >{PARAMETERS}/{name}")
+    export_and_import(pool)  # or it walks in memory
+    for disk in (0, 1):
+        pool.machine.throttle(disk, iops=40)
+    pool.zpool("scrub", "tank")
+    pool.wait_status("scrub in progress")
 
 
 def load(pool: PoolFactory) -> None:
@@ -148,7 +157,7 @@ def load(pool: PoolFactory) -> None:
 
 def export_and_import(pool: PoolFactory) -> None:
     pool.zpool("export", "tank")
-    pool.zpool("import", "tank")
+    pool.zpool("import", "-d", "/dev/disk/by-id", "tank")
 
 
 TRACES = (
