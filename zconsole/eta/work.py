@@ -56,7 +56,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
     processed = _processed(scan, done)
     rebuild = scan.function == "rebuild"
     return Work(
-        total=_rebuild_total(scan, float(total)) if rebuild else float(total),
+        total=_rebuild_total(scan) if rebuild else float(total),
         issued=done[0],
         processed=processed,
         share=repaired_share(scan, root) if processed else None,
@@ -84,9 +84,10 @@ def _processed(scan: Scan, done: tuple[float, float]) -> float:
     return float(scan.processed_bytes) if in_issued <= max(PROCESSED_SLACK, done[1]) else 0.0
 
 
-def _rebuild_total(scan: Scan, total: float) -> float:
+def _rebuild_total(scan: Scan) -> float:
     """Bytes a rebuild has to issue: what it skips (dRAID groups without the device) counts as
-    scanned only, and 2.1 does not say how much that is."""
+    scanned only; what is still to be scanned is taken to be skipped as often."""
+    total = float(scan.total_bytes or 0)
     if not scan.scanned_bytes or scan.issued_bytes is None:
         return total
     ahead = total - scan.scanned_bytes
