@@ -23,7 +23,7 @@ from zconsole.rebalance.admission import Admission, Policy
 from zconsole.rebalance.closing import Closer
 from zconsole.rebalance.content import ChangedError
 from zconsole.rebalance.directories import Directories, MovedError
-from zconsole.rebalance.item import Item, Outcome, Place, SkipError
+from zconsole.rebalance.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities, Marks, Metadata
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
@@ -68,7 +68,9 @@ class Engine:
     """What closes originals whose last name is gone."""
     make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
-    """What the journal does not know yet; committed with the next batch, or by ``flush``."""
+    """What the journal does not know yet: told after the next sync, or by ``flush``."""
+    unsettled: bool = False
+    """Whether names were replaced since the last sync."""
     outcomes: list[Outcome] = field(default_factory=list)
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
@@ -107,9 +109,13 @@ class Engine:
             self._drop_all()
         return self.outcomes
 
-    def flush(self) -> None:
-        """Tell the journal what became of the last batch, and let its originals go."""
+    def release(self) -> None:
+        """Close the originals of the last batch: until then their blocks are not free."""
         self._closer.settle()
+
+    def flush(self) -> None:
+        """Tell the journal what became of the last batch, once nothing of it is ``unsettled``."""
+        self.release()
         if self.results:
             self.journal.record(self.results, directories={})
             self.results.clear()
@@ -136,7 +142,7 @@ class Engine:
             self._report(names, "skipped", str(error))
             return
         except OSError as error:
-            self._report(names, *_outcome_of(error))
+            self._report(names, *outcome_of(error))
             return
         self._items.append(item)
 
@@ -199,8 +205,7 @@ class Engine:
             Intent(item.places[0].row.number, State.CREATING, item.places[0].temp, item.old, 0, b"")
             for item in items
         ]
-        self.journal.record(self.results, creating, self._directory_intents(items))
-        self.results.clear()
+        self.journal.record((), creating, self._directory_intents(items), settled=False)
 
     def _tick(self, item: Item, count: int) -> None:
         self.tick(count)
@@ -217,11 +222,12 @@ class Engine:
         """Sync in a thread, because a writer may be waiting for us to let go of a file."""
         errors: list[BaseException] = []
         ended = threading.Event()
-        fd = self._live()[0].copy
+        copies = {item.status.st_dev: item.copy for item in self._live()}
 
         def work() -> None:
             try:
-                self.sync(fd)
+                for fd in copies.values():
+                    self.sync(fd)
             except BaseException as error:
                 errors.append(error)
             finally:
@@ -234,6 +240,7 @@ class Engine:
         worker.join()
         if errors:
             raise errors[0]
+        self.unsettled = False
 
     def _verify_all(self) -> None:
         for item in self._live():
@@ -297,6 +304,7 @@ class Engine:
         }
 
     def _replace_all(self) -> None:
+        self.unsettled = True
         for item in self._live():
             self.service()
             if not item.done:
@@ -343,7 +351,7 @@ class Engine:
         except (ChangedError, FileNotFoundError):
             self._retreat(item, "changed")
         except OSError as error:
-            outcome, reason = _outcome_of(error)
+            outcome, reason = outcome_of(error)
             self._retreat(item, reason, outcome)
 
     def _retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
@@ -390,9 +398,3 @@ class Engine:
             self.results.append(Result(row.number, STATES[outcome], reason))
             self.outcomes.append(Outcome(row, outcome, size, reason))
             size = 0
-
-
-def _outcome_of(error: OSError) -> tuple[str, str]:
-    if error.errno == errno.ETXTBSY:
-        return "skipped", "running executable"
-    return "failed", error.strerror or str(error)

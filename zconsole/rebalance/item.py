@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,3 +104,10 @@ class Item:
                 # Verified or thrown away: an error of close says nothing, and it has closed.
                 with contextlib.suppress(OSError):
                     sys.close(fd)
+
+
+def outcome_of(error: OSError) -> tuple[str, str]:
+    """The outcome and the reason of a file that a call failed on."""
+    if error.errno == errno.ETXTBSY:
+        return "skipped", "running executable"
+    return "failed", error.strerror or str(error)

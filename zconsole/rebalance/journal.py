@@ -284,11 +284,13 @@ class Journal:
         intents: Sequence[Intent] = (),
         directories: Mapping[int, tuple[int, float]] | None = None,
         progress: Mapping[str, Any] | None = None,
+        settled: bool = True,
     ) -> None:
         """Commit results and the next intents together, in one durable step.
 
         ``directories`` gives the modification time (ns) each is to have again, and when we began;
-        all others then have theirs. None leaves that as it is.
+        all others then have theirs, if everything done to them is ``settled`` on the disks. None
+        leaves that as it is.
         """
         self.begin()
         self._db.executemany(
@@ -299,7 +301,7 @@ class Journal:
             "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
             [(int(i.state), i.temp, i.old, i.new, i.digest, i.number) for i in intents],
         )
-        if directories is not None:
+        if directories is not None and settled:
             self.close_directories()
         self._db.executemany(
             "UPDATE dirs SET mtime = ?, intent = ? WHERE id = ?",

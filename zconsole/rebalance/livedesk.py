@@ -134,7 +134,8 @@ class LiveDesk:
                     yield Proposal.from_json(settings, data)
                     return
                 yield Counted(**data["progress"])
-            raise ZconsoleError(_last_line(process.stderr) or "no plan could be made")
+            last_words = await process.last_words(DEADLINE)
+            raise ZconsoleError(_last_line(last_words) or "no plan could be made")
         finally:
             process.abandon()
 

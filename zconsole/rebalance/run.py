@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance import effect, gating, leftout
 from zconsole.rebalance.admission import Policy
 from zconsole.rebalance.copying import Alarm, Engine
+from zconsole.rebalance.descriptors import OPEN_DIRECTORIES, batch_files
 from zconsole.rebalance.directories import Directories, open_path
 from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
@@ -29,11 +29,8 @@ from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
-BATCH_FILES = 4000
-DESCRIPTORS_A_FILE = 4
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
-OPEN_DIRECTORIES = 256
 PATHS = 1000
 """Directories whose path is kept at hand."""
 FULL = ("No space left on device", "Disk quota exceeded")
@@ -121,7 +118,7 @@ class Runner:
 
     def _left_over(self) -> bool:
         """Settle what a failure left halfway; whether that put files back into the queue."""
-        self._engine.flush()
+        self._flush()
         self._directories.close()
         self._recover()
         return State.PENDING in self.journal.counts()
@@ -230,7 +227,7 @@ class Runner:
             rewritten = [row for row in rows if row.directory not in by_copy]
             began, handled = self.clocks.monotonic(), self.progress.handled
             if self._limits.until_spread is not None:
-                self._engine.flush()  # originals that are still open count as allocated
+                self._engine.release()
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
@@ -239,7 +236,7 @@ class Runner:
 
     def _batches(self) -> Iterator[list[FileRow]]:
         """The queue in portions that are made durable together."""
-        cursor, files = (-1, -1, -1), _batch_files()
+        cursor, files = (-1, -1, -1), batch_files()
         moved = self.journal.moved_bytes()
         batch: list[FileRow] = []
         size = 0
@@ -280,7 +277,7 @@ class Runner:
             if len(self._directories) > OPEN_DIRECTORIES:
                 self._directories.close()
         if rows:
-            self._engine.flush()
+            self._flush()
         self._in_place = False
 
     def _tick(self, count: int) -> None:
@@ -296,6 +293,18 @@ class Runner:
             return
         if watching.reached(target, self.progress.handled):
             raise StopJobError("target spread reached")
+
+    def _flush(self) -> None:
+        """Tell the journal what became of files, once that is on the disks."""
+        if self._engine.unsettled:
+            for place in self.places:
+                fd = open_path(self.sys, place.root)
+                try:
+                    self._sync(fd)
+                finally:
+                    self.sys.close(fd)
+            self._engine.unsettled = False
+        self._engine.flush()
 
     def _sync(self, fd: int) -> None:
         if self._around.pool is None:
@@ -385,13 +394,3 @@ class Runner:
                 self._paths.clear()
             self._paths[row.directory] = os.fsdecode(self._directories.path(row.directory))
         return f"{self._paths[row.directory].rstrip('/')}/{os.fsdecode(row.name)}"
-
-
-def _batch_files() -> int:
-    """Files a batch may hold open; raises this process's own limit first."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = BATCH_FILES * DESCRIPTORS_A_FILE + 2 * OPEN_DIRECTORIES
-    if soft < wanted:
-        soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(BATCH_FILES, (soft - 2 * OPEN_DIRECTORIES) // DESCRIPTORS_A_FILE))

@@ -45,6 +45,9 @@ class Process(Protocol):
     def stderr(self) -> str:
         """The newest of what it wrote to stderr."""
 
+    async def last_words(self, patience: float) -> str:
+        """What it wrote to stderr last, once it has ended; waits ``patience`` seconds for that."""
+
     async def readline(self) -> str | None:
         """Its next line without the newline; None when it has closed its output."""
 

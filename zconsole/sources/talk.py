@@ -31,10 +31,17 @@ class Errors(asyncio.SubprocessProtocol):
 
     def __init__(self) -> None:
         self.errors = bytearray()
+        self.silent = asyncio.Event()
+        """Set once there will be no more."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """See asyncio.SubprocessProtocol."""
         self.errors = (self.errors + data)[-STDERR_KEPT:]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """See asyncio.SubprocessProtocol."""
+        if fd == 2:
+            self.silent.set()
 
 
 class Lines(Errors):
@@ -60,6 +67,7 @@ class Lines(Errors):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """See asyncio.SubprocessProtocol."""
+        super().pipe_connection_lost(fd, exc)
         if fd == 1:
             self.end()
 
@@ -86,6 +94,13 @@ class _Started:
     def stderr(self) -> str:
         """The newest of what it wrote to stderr."""
         return bytes(self._errors.errors).decode("utf-8", "surrogateescape")
+
+    async def last_words(self, patience: float) -> str:
+        """Its stderr once that has ended, at most ``patience`` seconds later."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._errors.silent.wait()
+        return self.stderr
 
 
 class LineProcess(_Started):

@@ -99,9 +99,7 @@ def test_the_share_of_a_rebuild_is_that_of_its_own_vdev():
 
 def test_what_a_rebuild_skips_it_need_not_issue():
     scan = Scan("rebuild", total_bytes=1000, scanned_bytes=500, issued_bytes=400)
-    told = Scan(
-        "rebuild", total_bytes=1000, scanned_bytes=500, issued_bytes=400, skipped_bytes=100
-    )
+    told = Scan("rebuild", total_bytes=1000, scanned_bytes=500, issued_bytes=400, skipped_bytes=100)
     assert scan_work(told, root()).total == 800  # 2.3 says what was skipped, 2.1 does not
     assert scan_work(scan, root()).total == 800
     begun = Scan("rebuild", total_bytes=1000, scanned_bytes=0, issued_bytes=0)

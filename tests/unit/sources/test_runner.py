@@ -139,6 +139,24 @@ async def test_a_process_that_cannot_be_started_leaves_no_pipe_open():
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
+LATE = "import os, time; os.close(1); time.sleep(0.3); os.write(2, b'why\\n')"
+
+
+async def test_last_words_that_come_after_the_output_ended_are_waited_for():
+    process = await ProcessRunner().spawn((sys.executable, "-c", LATE))
+    assert await process.readline() is None
+    assert await process.last_words(30) == "why\n"
+    process.abandon()
+    await settle()
+
+
+async def test_last_words_that_do_not_come_are_not_waited_for():
+    process = await ProcessRunner().spawn((sys.executable, "-c", "input()"))
+    assert await process.last_words(0.01) == ""
+    process.abandon()
+    await settle()
+
+
 async def test_the_last_words_of_a_process_are_kept():
     code = "import sys; print('why', file=sys.stderr)"
     process = await ProcessRunner().spawn((sys.executable, "-c", code))

@@ -1,0 +1,73 @@
+"""The journal is never ahead of the disks: a power cut takes back what no sync has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import create, run
+from zconsole.rebalance.item import Item
+from zconsole.rebalance.journal import Journal, Result, State
+from zconsole.rebalance.run import Runner
+from zconsole.rebalance.swapping import Swapper
+from zconsole.rebalance.syscalls import Sys
+
+
+class Disks:
+    """Which files were replaced, and which of them are on the disks."""
+
+    def __init__(self) -> None:
+        self.replaced: set[int] = set()
+        self.settled: set[int] = set()
+        self.told: set[int] = set()
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
+        finish, sync, record = Swapper.finish, Runner._sync, Journal.record
+        closing = Journal.close_directories
+
+        def finished(swapper: Swapper, item: Item) -> None:
+            finish(swapper, item)
+            self.replaced |= {place.row.number for place in item.places}
+
+        def synced(runner: Runner, fd: int) -> None:
+            sync(runner, fd)
+            self.settled |= self.replaced
+
+        def recorded(journal: Journal, results: Sequence[Result], *words: Any, **more: Any) -> None:
+            moved = {result.number for result in results if result.state is State.MOVED}
+            assert moved <= self.settled
+            self.told |= moved
+            record(journal, results, *words, **more)
+
+        def closed(journal: Journal) -> None:
+            assert self.replaced == self.settled
+            closing(journal)
+
+        monkeypatch.setattr(Swapper, "finish", finished)
+        monkeypatch.setattr(Runner, "_sync", synced)
+        monkeypatch.setattr(Journal, "record", recorded)
+        monkeypatch.setattr(Journal, "close_directories", closed)
+        if named:
+            monkeypatch.setattr(Sys, "open_unnamed", refused)
+
+
+def refused(sys: Sys, directory: int) -> int:
+    raise OSError(95, "no unnamed files")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_moved_is_told_once_it_is_on_the_disks(
+    area: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    root = area / "tree"
+    root.mkdir()
+    for number in range(6):
+        (root / f"file{number}").write_bytes(bytes([number + 1]) * (9 << 20))
+    create(root, area / "job.db")
+    disks = Disks()
+    disks.watch(monkeypatch, named)
+    run(area / "job.db")
+    assert len(disks.told) == 6
