@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.harness import create, run
+from tests.faults.harness import Killed, create, descriptors_closed, kill_after, run
 from zconsole.rebalance.item import Item
 from zconsole.rebalance.journal import Journal, Result, State
 from zconsole.rebalance.run import Runner
@@ -71,3 +73,39 @@ def test_what_moved_is_told_once_it_is_on_the_disks(
     disks.watch(monkeypatch, named)
     run(area / "job.db")
     assert len(disks.told) == 6
+
+
+def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a second power cut brings back a temporary file that the journal has forgotten."""
+    root = area / "tree"
+    root.mkdir()
+    for number in range(3):
+        (root / f"file{number}").write_bytes(b"content")
+    create(root, area / "job.db")
+    for number in count(40):
+        with descriptors_closed(), suppress(Killed):
+            run(area / "job.db", kill_after(number, named=True))
+        if list(root.glob(".zc-*")):
+            break
+    removed: list[str] = []
+    unlink, sync, record = Sys.unlink, Runner._sync, Journal.record
+
+    def unlinked(system: Sys, directory: int, name: bytes) -> None:
+        unlink(system, directory, name)
+        removed.append("since the last sync")
+
+    def synced(runner: Runner, fd: int) -> None:
+        sync(runner, fd)
+        removed.clear()
+
+    def recorded(journal: Journal, results: Sequence[Result], *words: Any, **more: Any) -> None:
+        assert not (results and removed)
+        record(journal, results, *words, **more)
+
+    monkeypatch.setattr(Sys, "unlink", unlinked)
+    monkeypatch.setattr(Runner, "_sync", synced)
+    monkeypatch.setattr(Journal, "record", recorded)
+    run(area / "job.db")
+    assert not list(root.glob(".zc-*"))

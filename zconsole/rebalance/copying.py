@@ -70,8 +70,10 @@ class Engine:
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet: told after the next sync, or by ``flush``."""
     unsettled: bool = False
-    """Whether names were replaced since the last sync."""
+    """Whether names were replaced or removed since the last sync."""
     outcomes: list[Outcome] = field(default_factory=list)
+    _settled: int = 0
+    """How many of the results are on the disks."""
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
@@ -223,6 +225,7 @@ class Engine:
         errors: list[BaseException] = []
         ended = threading.Event()
         copies = {item.status.st_dev: item.copy for item in self._live()}
+        self.unsettled, self._settled = False, len(self.results)
 
         def work() -> None:
             try:
@@ -239,8 +242,8 @@ class Engine:
             self.service()
         worker.join()
         if errors:
+            self.unsettled = True
             raise errors[0]
-        self.unsettled = False
 
     def _verify_all(self) -> None:
         for item in self._live():
@@ -292,8 +295,9 @@ class Engine:
             for item in self._live()
             for p in item.places
         ]
-        self.journal.record(self.results, intents, self._directory_intents(self._live()))
-        self.results.clear()
+        told = self.results[: self._settled]
+        self.journal.record(told, intents, self._directory_intents(self._live()))
+        del self.results[: self._settled]
 
     def _directory_intents(self, items: Sequence[Item]) -> dict[int, tuple[int, float]]:
         now = self.now()
@@ -359,6 +363,7 @@ class Engine:
         if item.done:
             return
         item.reason = reason
+        self.unsettled = True
         names = [place.row for place in item.places]
         try:
             self._swapper(item.places[0]).undo(item)

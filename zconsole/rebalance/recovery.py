@@ -47,6 +47,9 @@ class Recovery:
     tick: Callable[[int], None]
     now: Callable[[], float]
     """Epoch seconds."""
+    sync: Callable[[], None]
+    """Makes everything done so far durable: the next power cut must not bring back a name that
+    the journal has forgotten."""
     kept: list[tuple[FileRow, str]] = field(default_factory=list)
     """Files of which two versions remain, and under which name the other is."""
     _results: list[Result] = field(default_factory=list)
@@ -64,6 +67,8 @@ class Recovery:
         for number, mtime_ns in times.items():
             fd = self.directories.get(number).fd
             self.sys.set_times(fd, self.sys.fstat(fd).st_atime_ns, mtime_ns)
+        if rows:
+            self.sync()
         self.journal.record(self._results)
         self.directories.close()
         return len(rows)

@@ -201,7 +201,9 @@ class Runner:
         def tick(count: int) -> None:
             self.progress.work(0)
 
-        Recovery(self.sys, self.journal, self._directories, tick, self.clocks.epoch).run()
+        Recovery(
+            self.sys, self.journal, self._directories, tick, self.clocks.epoch, self._sync_all
+        ).run()
 
     def _count(self) -> None:
         counts = self.journal.counts()
@@ -297,14 +299,17 @@ class Runner:
     def _flush(self) -> None:
         """Tell the journal what became of files, once that is on the disks."""
         if self._engine.unsettled:
-            for place in self.places:
-                fd = open_path(self.sys, place.root)
-                try:
-                    self._sync(fd)
-                finally:
-                    self.sys.close(fd)
+            self._sync_all()
             self._engine.unsettled = False
         self._engine.flush()
+
+    def _sync_all(self) -> None:
+        for place in self.places:
+            fd = open_path(self.sys, place.root)
+            try:
+                self._sync(fd)
+            finally:
+                self.sys.close(fd)
 
     def _sync(self, fd: int) -> None:
         if self._around.pool is None:
