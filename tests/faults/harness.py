@@ -128,6 +128,15 @@ def descriptors_closed() -> Iterator[None]:
                 continue
 
 
+def tree_of(area: Path, files: int, size: int) -> Path:
+    """A directory of so many files of so many random bytes."""
+    root = area / "tree"
+    root.mkdir()
+    for number in range(files):
+        (root / f"file{number}").write_bytes(os.urandom(size))
+    return root
+
+
 def create(root: Path, journal: Path, **settings: Any) -> None:
     """Walk a tree into a new journal."""
     wanted = Settings((str(root),), allow_non_zfs=True, **settings)

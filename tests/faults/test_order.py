@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import Killed, create, descriptors_closed, kill_after, run
+from tests.faults.harness import Killed, create, descriptors_closed, kill_after, run, tree_of
 from zconsole.rebalance.item import Item
 from zconsole.rebalance.journal import Journal, Result, State
 from zconsole.rebalance.run import Runner
@@ -64,11 +64,7 @@ def refused(sys: Sys, directory: int) -> int:
 def test_what_moved_is_told_once_it_is_on_the_disks(
     area: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
-    root = area / "tree"
-    root.mkdir()
-    for number in range(6):
-        (root / f"file{number}").write_bytes(bytes([number + 1]) * (9 << 20))
-    create(root, area / "job.db")
+    create(tree_of(area, 6, 9 << 20), area / "job.db")
     disks = Disks()
     disks.watch(monkeypatch, named)
     run(area / "job.db")
@@ -79,10 +75,7 @@ def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a second power cut brings back a temporary file that the journal has forgotten."""
-    root = area / "tree"
-    root.mkdir()
-    for number in range(3):
-        (root / f"file{number}").write_bytes(b"content")
+    root = tree_of(area, 3, 7)
     create(root, area / "job.db")
     for number in count(40):
         with descriptors_closed(), suppress(Killed):

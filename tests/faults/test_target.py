@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.faults.harness import create, run
+from tests.faults.harness import create, run, tree_of
 from zconsole.rebalance.run import Runner
 from zconsole.rebalance.settings import Limits
-
-MIB = 1 << 20
 
 
 def originals_held(tree: Path) -> int:
@@ -29,10 +26,7 @@ def originals_held(tree: Path) -> int:
 def test_the_spread_is_looked_at_once_the_originals_are_gone(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = area / "tree"
-    root.mkdir()
-    for number in range(6):
-        (root / f"file{number}").write_bytes(os.urandom(9 * MIB))
+    root = tree_of(area, 6, 9 << 20)
     held: list[int] = []
     monkeypatch.setattr(Runner, "_check_target", lambda runner: held.append(originals_held(root)))
     create(root, area / "job.db", limits=Limits(until_spread=0.05))

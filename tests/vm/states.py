@@ -296,10 +296,9 @@ def damaged_files(pool: PoolFactory, paths: tuple[str, ...]) -> None:
     """Files of the dataset ``tank/odd`` whose only copy reads wrong, found by a scrub."""
     pool.create("d0")
     writes = [f"head -c 64K /dev/urandom >{shlex.quote(path)}" for path in paths]
-    # On one processor objects are numbered, and listed, in this order: in text the last name ends
-    # with its line, whatever follows.
-    first = ("taskset --cpu-list --pid 0 $$", "zfs create tank/odd")
-    pool.machine.run(" && ".join([*first, *writes, "zpool sync"]))
+    # One processor numbers, and zpool lists, them in this order: text ends the last with its line.
+    first = "taskset --cpu-list --pid 0 $$ && zfs create tank/odd"
+    pool.machine.run(" && ".join([first, *writes, "zpool sync"]))
     pool.damage("tank/odd", paths, 0)
     pool.zpool("scrub", "-w", "tank")
     pool.wait_status("^ +/tank/")

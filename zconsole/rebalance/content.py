@@ -175,7 +175,8 @@ def digest(
         tick(size)
         return whole(content, make)
     result, buffers = Digest(size, make), buffers or Buffers()
-    for offset, length, _ in windows(sys, fd, size) if size > SMALL else [(0, size, [])]:
+    found = windows(sys, fd, size) if size > SMALL else [(0, size, [])]
+    for offset, length, _ in found:
         result.update(offset, buffers.read(sys, fd, offset, length))
         tick(length)
     return result.value()

@@ -23,6 +23,7 @@ from zconsole.rebalance.admission import Admission, Policy
 from zconsole.rebalance.closing import Closer
 from zconsole.rebalance.content import ChangedError
 from zconsole.rebalance.directories import Directories, MovedError
+from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities, Marks, Metadata
@@ -34,17 +35,6 @@ GRACE = 0.02
 had looked a name up before the replacement to show itself by breaking the lease."""
 READING = os.O_RDONLY | os.O_NOATIME
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
-
-
-class Alarm:
-    """Raised by SIGIO: somebody wants to open a leased file for writing."""
-
-    def __init__(self) -> None:
-        self.raised = False
-
-    def __call__(self, *_: object) -> None:
-        """The signal handler."""
-        self.raised = True
 
 
 @dataclass(slots=True)
@@ -116,7 +106,8 @@ class Engine:
         self._closer.settle()
 
     def flush(self) -> None:
-        """Tell the journal what became of the last batch, once nothing of it is ``unsettled``."""
+        """Tell the journal what became of the last batch; the caller has synced ``unsettled``."""
+        self.unsettled = False
         self.release()
         if self.results:
             self.journal.record(self.results, directories={})

@@ -1,4 +1,4 @@
-"""Which inodes other processes hold locks on: their users rely on one inode staying the one."""
+"""What other processes use: inodes they hold locks on, rely on staying the one, or want to open."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def locked_inodes(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int
         (os.makedev(int(major, 16), int(minor, 16)), int(inode))
         for major, minor, inode in _LOCK.findall(text)
     )
+
+
+class Alarm:
+    """Raised by SIGIO: somebody wants to open a leased file for writing."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self, *_: object) -> None:
+        """The signal handler."""
+        self.raised = True

@@ -11,11 +11,12 @@ from typing import Any
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import effect, gating, leftout
 from zconsole.rebalance.admission import Policy
-from zconsole.rebalance.copying import Alarm, Engine
+from zconsole.rebalance.copying import Engine
 from zconsole.rebalance.descriptors import OPEN_DIRECTORIES, batch_files
 from zconsole.rebalance.directories import Directories, open_path
 from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Outcome, StopJobError, UnsupportedError
 from zconsole.rebalance.job import Clocks, Job
 from zconsole.rebalance.journal import FileRow, Journal, State
@@ -198,12 +199,10 @@ class Runner:
             self.journal.change_devices(changes)
 
     def _recover(self) -> None:
-        def tick(count: int) -> None:
-            self.progress.work(0)
-
         Recovery(
-            self.sys, self.journal, self._directories, tick, self.clocks.epoch, self._sync_all
-        ).run()
+            self.sys, self.journal, self._directories, lambda count: self.progress.work(0),
+            self.clocks.epoch, self._sync_all,
+        ).run()  # fmt: skip
 
     def _count(self) -> None:
         counts = self.journal.counts()
@@ -300,10 +299,10 @@ class Runner:
         """Tell the journal what became of files, once that is on the disks."""
         if self._engine.unsettled:
             self._sync_all()
-            self._engine.unsettled = False
         self._engine.flush()
 
     def _sync_all(self) -> None:
+        """Sync every filesystem of the job."""
         for place in self.places:
             fd = open_path(self.sys, place.root)
             try:

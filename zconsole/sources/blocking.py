@@ -1,4 +1,4 @@
-"""The seam that spawns processes, for what has no event loop: see ``zconsole.sources.runner``."""
+"""The half of the seam that spawns processes without an event loop, as a rebalance job does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The one seam that spawns processes: an argument vector, a deadline, never a shell."""
+"""The one seam that spawns processes: an argument vector, a deadline, never a shell.
+
+Here for an event loop; ``zconsole.sources.blocking`` has what runs without one.
+"""
 
 from __future__ import annotations
 
