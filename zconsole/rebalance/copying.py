@@ -12,9 +12,8 @@ import contextlib
 import errno
 import fcntl
 import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -31,8 +30,8 @@ from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
 
 GRACE = 0.02
-"""Seconds between the last replacement of a batch and the first removal: time for a process that
-had looked a name up before the replacement to show itself by breaking the lease."""
+"""Seconds between the replacement of a file and the removal of the original: time for a process
+that had looked the name up before to show itself by breaking the lease."""
 READING = os.O_RDONLY | os.O_NOATIME
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
 
@@ -51,6 +50,8 @@ class Engine:
     sleep: Callable[[float], None]
     now: Callable[[], float]
     """Epoch seconds."""
+    clock: Callable[[], float]
+    """Seconds that never jump."""
     unnamed: bool = field(init=False)
     _admission: Admission = field(init=False)
     alarm: Alarm = field(default_factory=Alarm)
@@ -212,48 +213,44 @@ class Engine:
         return [item for item in self._items if not item.done]
 
     def _make_durable(self) -> None:
-        """Sync in a thread, because a writer may be waiting for us to let go of a file."""
-        errors: list[BaseException] = []
-        ended = threading.Event()
-        copies = {item.status.st_dev: item.copy for item in self._live()}
+        """Sync in a thread: a writer may be waiting for us to let go of a file.
+
+        Meanwhile the copies are opened again, to be read from the disk instead of the cache.
+        """
+        places = {item.status.st_dev: item.places[0] for item in self._live()}
         self.unsettled, self._settled = False, len(self.results)
+        with ThreadPoolExecutor(1) as beside:
+            syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
+            for item in self._live():
+                self.service()
+                self._guarded(item, self._reopen)
+            while wait(syncs, 0.05).not_done:
+                self.service()
+        for sync in syncs:
+            if error := sync.exception():
+                self.unsettled = True
+                raise error
 
-        def work() -> None:
-            try:
-                for fd in copies.values():
-                    self.sync(fd)
-            except BaseException as error:
-                errors.append(error)
-            finally:
-                ended.set()
-
-        worker = threading.Thread(target=work, daemon=True)
-        worker.start()
-        while not ended.wait(0.05):
-            self.service()
-        worker.join()
-        if errors:
-            self.unsettled = True
-            raise errors[0]
+    def _reopen(self, item: Item) -> None:
+        """Close the copy for writing, and lease it as the original is."""
+        direct = os.O_DIRECT if self.policy.direct else 0
+        writable, item.copy = item.copy, self.sys.reopen(item.copy, READING | direct)
+        self.sys.close(writable)
+        if item.leased:
+            self.sys.lease(item.copy, fcntl.F_RDLCK)
+            item.copy_leased = True
 
     def _verify_all(self) -> None:
-        for item in self._live():
-            self._guarded(item, self._reopen)
+        if not self.policy.direct:
+            for item in self._live():
+                self._guarded(item, self._forget)
         for item in self._live():
             self._guarded(item, self._verify)
 
-    def _reopen(self, item: Item) -> None:
-        """Close the copy for writing, and have it read from the disk instead of the cache."""
-        direct = self.policy.direct
-        read_only = self.sys.reopen(item.copy, READING | (os.O_DIRECT if direct else 0))
-        writable, item.copy = item.copy, read_only
-        self.sys.close(writable)
-        if not direct:
-            self.sys.fadvise(read_only, 0, 0, os.POSIX_FADV_DONTNEED)
-            self.sys.fadvise(read_only, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
-        if item.leased:
-            self.sys.lease(read_only, fcntl.F_RDLCK)
-            item.copy_leased = True
+    def _forget(self, item: Item) -> None:
+        """Drop a copy from the cache, and begin to read it from the disk."""
+        self.sys.fadvise(item.copy, 0, 0, os.POSIX_FADV_DONTNEED)
+        self.sys.fadvise(item.copy, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
 
     def _verify(self, item: Item) -> None:
         found = self._read_back(item)
@@ -302,17 +299,19 @@ class Engine:
         self.unsettled = True
         for item in self._live():
             self.service()
-            if not item.done:
-                self._guarded(item, self._swapper(item.places[0]).replace)
+            self._guarded(item, self._replace)
+
+    def _replace(self, item: Item) -> None:
+        self._swapper(item.places[0]).replace(item)
+        item.replaced = self.clock()
 
     def _finish_all(self) -> None:
-        if not self._live():
-            return
         self._closer.settle()
-        if any(item.leased for item in self._live()):
-            self.sleep(GRACE)
-        self.service()
         for item in self._live():
+            left = item.replaced + GRACE - self.clock()
+            if item.leased and left > 0:
+                self.sleep(left)
+            self.service()
             self._guarded(item, self._finish)
 
     def _finish(self, item: Item) -> None:
@@ -337,6 +336,8 @@ class Engine:
 
     def _guarded(self, item: Item, step: Callable[[Item], None]) -> None:
         """Run one step of one item; what goes wrong with it ends that item only."""
+        if item.done:
+            return
         try:
             step(item)
         except ConflictError:

@@ -70,6 +70,8 @@ class Item:
     new: int = 0
     """Inode number of the copy."""
     swapped_ctime: int = 0
+    replaced: float = 0.0
+    """When every name had been replaced."""
     done: bool = False
     reason: str | None = None
     """Why it was given up, once it is."""
@@ -95,15 +97,19 @@ class Item:
         ``release`` closes an original that has lost its last name, which takes a while.
         """
         self.done = True
-        fds, self.copy, self.source = (self.copy, self.source), -1, -1
-        if release is not None and fds[1] >= 0:
-            release(fds[1])
-            fds = (fds[0], -1)
-        for fd in fds:
-            if fd >= 0:
-                # Verified or thrown away: an error of close says nothing, and it has closed.
-                with contextlib.suppress(OSError):
-                    sys.close(fd)
+        copy, source, self.copy, self.source = self.copy, self.source, -1, -1
+        if copy >= 0:
+            _close(sys, copy)
+        if source >= 0 and release is not None:
+            release(source)
+        elif source >= 0:
+            _close(sys, source)
+
+
+def _close(sys: Sys, fd: int) -> None:
+    """Close a file that was verified or thrown away: an error says nothing, and it has closed."""
+    with contextlib.suppress(OSError):
+        sys.close(fd)
 
 
 def outcome_of(error: OSError) -> tuple[str, str]:

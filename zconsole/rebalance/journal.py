@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.rebalance.directories import DirectoryRow
+from zconsole.rebalance.runs import runs
 
 FORMAT = 1
 _SCHEMA = """
@@ -294,8 +296,8 @@ class Journal:
         """
         self.begin()
         self._db.executemany(
-            "UPDATE files SET state = ?, reason = ?, temp = ? WHERE id = ?",
-            [(int(r.state), r.reason, r.temp, r.number) for r in results],
+            "UPDATE files SET state = ?, reason = ?, temp = ? WHERE id BETWEEN ? AND ?",
+            _grouped(results),
         )
         self._db.executemany(
             "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
@@ -381,6 +383,16 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _quoted(path: Path) -> str:
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _grouped(results: Sequence[Result]) -> Iterator[tuple[Any, ...]]:
+    """State, reason and temp with the first and last number of files that have it in common."""
+    alike = defaultdict[tuple[Any, ...], list[int]](list)
+    for number, state, *rest in results:
+        alike[int(state), *rest].append(number)
+    for what, numbers in alike.items():
+        for run in runs(numbers):
+            yield *what, *run
 
 
 def _file(row: Sequence[Any]) -> FileRow:

@@ -90,7 +90,7 @@ class Runner:
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
-            self.clocks.sleep, self.clocks.epoch, self.alarm, self.closers,
+            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.closers,
         )  # fmt: skip
         results = self._engine.results
         self._rewriter = Rewriter(

@@ -12,6 +12,7 @@ import fcntl
 import mmap
 import os
 import struct
+from collections.abc import Callable
 from typing import Final
 
 RENAME_EXCHANGE: Final = 2
@@ -50,6 +51,13 @@ class Sys:
     fchmod = staticmethod(os.fchmod)
     fadvise = staticmethod(os.posix_fadvise)
     fsync = staticmethod(os.fsync)
+    listxattr = staticmethod(os.listxattr)
+    ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore
+    """An ioctl on a structure; returns the structure as the kernel left it."""
+
+    def close_run(self, first: int, last: int) -> None:
+        """Close every descriptor from first to last; all of them are ours, errors say nothing."""
+        os.closerange(first, last + 1)
 
     def lstat(self, directory: int, name: bytes) -> os.stat_result:
         """The status of a name, links not followed."""
@@ -58,10 +66,6 @@ class Sys:
     def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
         """Access and modification time, in nanoseconds."""
         os.utime(fd, ns=(atime_ns, mtime_ns))
-
-    def listxattr(self, fd: int) -> list[str]:
-        """Names of the extended attributes, every namespace this process may see."""
-        return os.listxattr(fd)
 
     def getxattr(self, fd: int, name: str) -> bytes:
         """The value of one extended attribute."""
@@ -123,10 +127,6 @@ class Sys:
     def leased(self, fd: int) -> bool:
         """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
-
-    def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
-        """An ioctl on a structure; returns the structure as the kernel left it."""
-        return fcntl.ioctl(fd, request, argument)
 
     def rewrite(self, fd: int, offset: int, length: int) -> None:
         """Have ZFS write a range again in place; length 0 is to the end (zfs_rewrite, 2.3.4)."""

@@ -1,0 +1,13 @@
+"""Numbers that follow each other, told by their first and last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+
+def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last of every stretch of numbers without a gap, in order."""
+    ordered = sorted(numbers)
+    starts = [n for at, n in enumerate(ordered) if at == 0 or ordered[at - 1] != n - 1]
+    ends = [n for at, n in enumerate(ordered, 1) if at == len(ordered) or ordered[at] != n + 1]
+    return zip(starts, ends, strict=True)
