@@ -1,10 +1,10 @@
 """The engines against cp, a shell loop, dd and `zfs rewrite`, side by side on the same files.
 
 Run on the filesystem to be measured: ``python -m tests.bench.rebalance DIR [--rounds N]
-[--files N] [--large MIB] [--rewrite MIB] [--walk N]``. Prints medians; both sides end with one
-sync of the filesystem. Dropping caches for the large file needs root. Of large files and of the
-rewrite engine the job itself is timed, without the plan before it, which `dd` and `zfs rewrite`
-have not; for large files the whole command is told too.
+[--files N] [--loop N] [--large MIB] [--rewrite MIB] [--walk N]``. Prints medians; both sides end
+with one sync of the filesystem. Dropping caches for the large file needs root. Of large files and
+of the rewrite engine the job itself is timed, without the plan before it, which `dd` and
+`zfs rewrite` have not; for large files the whole command is told too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 LOOP = (
-    'for f in "$1"/*; do cp --reflink=never -p "$f" "$f.new" && cmp -s "$f" "$f.new"'
+    'for f; do cp --reflink=never -p "$f" "$f.new" && cmp -s "$f" "$f.new"'
     ' && mv "$f.new" "$f"; done'
 )
 
@@ -86,25 +86,21 @@ def fill(root: Path, files: int, size: int) -> None:
     command("sync", "-f", root)
 
 
-def small_files(area: Path, files: int, rounds: int) -> None:
-    """Files a second of the same files: cp -a, the copy engine, and a shell loop over them.
-
-    What cp -a made is removed at the end only: ext4 looks in turn at every inode deleted within
-    the last minute before it gives one out, which would be charged to what comes next.
-    """
+def small_files(area: Path, files: int, rounds: int, looped: int) -> None:
+    """Files a second: cp -a and the copy engine on all files, a shell loop on the first of them."""
     root = area / "small"
     fill(root, files, 4096)
+    names = [str(path) for path in sorted(root.iterdir())[:looped]]
     times: dict[str, list[float]] = {"cp -a": [], "rebalance": [], "shell loop": []}
     for number in range(rounds):
-        cp = ("cp", "-a", "--reflink=never", root, area / f"copy{number}")
-        journal = area / f"{number}.db"
-        works: dict[str, Callable[[], object]] = {
-            "cp -a": partial(command, *cp),
-            "rebalance": partial(rebalance, root, journal),
-            "shell loop": partial(command, "sh", "-c", LOOP, "sh", root),
-        }
-        for name, work in works.items():
-            times[name].append(files / timed(work, area))
+        copy, journal = area / "copy", area / f"{number}.db"
+        cp = partial(command, "cp", "-a", "--reflink=never", root, copy)
+        times["cp -a"].append(files / timed(cp, area))
+        shutil.rmtree(copy)
+        command("sync", "-f", area)
+        times["rebalance"].append(files / timed(partial(rebalance, root, journal), area))
+        loop = partial(command, "sh", "-c", LOOP, "sh", *names)
+        times["shell loop"].append(len(names) / timed(loop, area))
     show("small files", "files/s", times, {"cp -a": 0.25, "shell loop": 20})
 
 
@@ -201,6 +197,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--loop", type=int, default=20_000, metavar="FILES")
     parser.add_argument("--large", type=int, default=1024, metavar="MIB")
     parser.add_argument("--rewrite", type=int, default=0, metavar="MIB")
     parser.add_argument("--walk", type=int, default=0, metavar="FILES")
@@ -210,7 +207,7 @@ def main(words: Sequence[str] | None = None) -> int:
     os.environ["ZCONSOLE_STATE"] = str(area / "state")
     try:
         if args.files:
-            small_files(area, args.files, args.rounds)
+            small_files(area, args.files, args.rounds, args.loop)
         if args.large:
             large_file(area, args.large, args.rounds)
         if args.rewrite:
