@@ -61,6 +61,8 @@ class Work(NamedTuple):
     """Bytes repaired or rebuilt; 0 where the source has none, or none this exact."""
     share: float | None = None
     """Bytes repaired for each byte issued, where the topology tells."""
+    sure: bool = False
+    """Whether ``share`` holds however far the issuing runs ahead."""
     start: float | None = None
     """Epoch seconds."""
     walked: bool = False
@@ -96,7 +98,7 @@ def forecast(course: Course, work: Work) -> Forecast:
         return _by_average(work, _few(len(course.points)))
     done, queued = _meter(points, work)
     slopes = Slopes([p.x for p in points], done)
-    undone = _ahead(slopes, done[-1]) if queued is None else queued
+    undone = max(0.0, _ahead(slopes, done[-1])) if queued is None else queued
     left = work.total - work.issued + undone
     if left < -PAST_SHARE * work.total:
         return Forecast(nothing(PAST))
@@ -152,6 +154,8 @@ def _share(points: Sequence[Point], work: Work) -> float | None:
     best = max(seen)
     if work.share is None or best > 1.05 * work.share:
         return best
+    if work.sure:
+        return work.share
     if best < 0.5 * work.share:
         return None
     return work.share if best >= 0.85 * work.share else best

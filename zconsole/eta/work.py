@@ -60,6 +60,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         issued=done[0],
         processed=processed,
         share=repaired_share(scan, root) if processed else None,
+        sure=rebuild,
         start=scan.start,
         walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
         tail=REBUILD_TAIL if rebuild else TAIL,
@@ -110,7 +111,20 @@ def repaired_share(scan: Scan, root: Vdev) -> float | None:
     top, filling = tops[0]
     if top.kind.startswith("raidz"):
         return filling / len(top.children)
+    if top.kind.startswith("draid") and scan.function == "rebuild":
+        return _draid_share(top)
     return float(filling) if top.kind in ("mirror", "replacing", "spare") else None
+
+
+def _draid_share(top: Vdev) -> float | None:
+    """Of the groups a rebuild does not skip: those that have the device it replaces.
+
+    A distributed spare lies on the other devices, which are being written to as well.
+    """
+    filling = sum(x.resilvering for group in top.children if group.children for x in group.leaves())
+    if not filling or not top.data_disks or not top.nparity:
+        return None
+    return filling / (top.data_disks + top.nparity)
 
 
 def activity_reading(t: float, clock: float, activity: Activity) -> Reading | None:

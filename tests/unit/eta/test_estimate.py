@@ -85,6 +85,28 @@ def test_beyond_the_total_nobody_knows_what_remains():
     assert found.estimate.reason == "past 100 %: remaining unknown"
 
 
+def test_a_wait_between_bursts_leaves_as_much_to_do_as_there_is():
+    """Between two bursts the line through them is ahead of the bytes issued."""
+    burst = [100 * MIB, *[0.0] * 11]
+    made = course([*burst, *burst, *burst])
+    for _ in range(7):
+        made.add(Reading(made.last.t + 1, made.last.clock + 1, True, made.last.issued, 0.0))
+    found = told(made, 310 * MIB)
+    assert found.estimate.eta is not None
+    assert found.estimate.eta >= 10 * MIB / (100 * MIB / 12)
+
+
+def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
+    """Seen on a dRAID: everything issued within a second, and rebuilt in the half minute after."""
+    made = Course()
+    made.add(Reading(1000.0, 0.0, True, 0.0))
+    for n in range(1, 12):
+        made.add(Reading(1000.0 + n, n, True, 300 * MIB, 500 * MIB, n * 4 * MIB))
+    work = Work(360 * MIB, 300 * MIB, 44 * MIB, share=1 / 3, sure=True, start=1000.0)
+    left = 120 * MIB - 44 * MIB
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (4 * MIB), rel=0.2)
+
+
 def test_one_sample_has_only_zpools_average():
     single = course([])
     assert forecast(single, Work(100.0, 10.0)).estimate.reason == "no estimate yet: 1 sample"
