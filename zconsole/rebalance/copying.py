@@ -28,11 +28,11 @@ from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities, Marks, Metadata
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.verifying import Verifier
 
 GRACE = 0.02
 """Seconds between the replacement of a file and the removal of the original: time for a process
 that had looked the name up before to show itself by breaking the lease."""
-READING = os.O_RDONLY | os.O_NOATIME
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
 
 
@@ -69,10 +69,13 @@ class Engine:
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
     _buffers: content.Buffers = field(default_factory=content.Buffers)
+    _verifier: Verifier = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
         self._closer = Closer(self.sys, self.threads)
+        direct = self._buffers if self.policy.direct else None
+        self._verifier = Verifier(self.sys, self.make, direct, self.sleep)
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
@@ -223,7 +226,7 @@ class Engine:
             syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
             for item in self._live():
                 self.service()
-                self._guarded(item, self._reopen)
+                self._guarded(item, self._verifier.reopen)
             while wait(syncs, 0.05).not_done:
                 self.service()
         for sync in syncs:
@@ -231,47 +234,14 @@ class Engine:
                 self.unsettled = True
                 raise error
 
-    def _reopen(self, item: Item) -> None:
-        """Close the copy for writing, and lease it as the original is."""
-        direct = os.O_DIRECT if self.policy.direct else 0
-        writable, item.copy = item.copy, self.sys.reopen(item.copy, READING | direct)
-        self.sys.close(writable)
-        if item.leased:
-            self.sys.lease(item.copy, fcntl.F_RDLCK)
-            item.copy_leased = True
-
     def _verify_all(self) -> None:
-        if not self.policy.direct:
-            for item in self._live():
-                self._guarded(item, self._forget)
+        for item in self._live():
+            self._guarded(item, self._verifier.forget)
         for item in self._live():
             self._guarded(item, self._verify)
 
-    def _forget(self, item: Item) -> None:
-        """Drop a copy from the cache, and begin to read it from the disk."""
-        self.sys.fadvise(item.copy, 0, 0, os.POSIX_FADV_DONTNEED)
-        self.sys.fadvise(item.copy, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
-
     def _verify(self, item: Item) -> None:
-        found = self._read_back(item)
-        if found != item.digest:
-            raise OSError(errno.EIO, "the copy read back differs")
-
-    def _read_back(self, item: Item) -> bytes:
-        def tick(count: int) -> None:
-            self._tick(item, 0)
-
-        buffers = self._buffers if self.policy.direct else None
-        try:
-            return content.digest(self.sys, item.copy, item.size, tick, self.make, buffers)
-        except OSError as error:
-            if error.errno != errno.EINVAL or buffers is None:
-                raise
-        fd = self.sys.reopen(item.copy, READING)  # this file cannot be read past the cache
-        try:
-            return content.digest(self.sys, fd, item.size, tick, self.make)
-        finally:
-            self.sys.close(fd)
+        self._verifier.verify(item, lambda count: self._tick(item, 0))
 
     def _commit_intents(self) -> None:
         locked = inuse.locked_inodes()
