@@ -5,16 +5,27 @@ from __future__ import annotations
 import resource
 
 BATCH_FILES = 4000
-A_FILE = 4
-"""Descriptors a file of a batch may take."""
+A_FILE = 3
+"""Descriptors a file of a batch may take: original, copy, and an original of the batch before."""
 OPEN_DIRECTORIES = 256
+OTHERS = 2 * OPEN_DIRECTORIES
 
 
 def batch_files() -> int:
     """Files a batch may hold open; raises this process's own limit first."""
+    limit = _raised(BATCH_FILES * A_FILE + OTHERS)
+    return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE))
+
+
+def _raised(wanted: int) -> int:
+    """The limit on open files, as near to ``wanted`` as permitted; root's has no ceiling."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = BATCH_FILES * A_FILE + 2 * OPEN_DIRECTORIES
-    if soft < wanted:
-        soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(BATCH_FILES, (soft - 2 * OPEN_DIRECTORIES) // A_FILE))
+    if soft >= wanted or soft == resource.RLIM_INFINITY:
+        return wanted
+    unlimited = hard == resource.RLIM_INFINITY
+    try:
+        ceiling = hard if unlimited else max(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, ceiling))
+    except (ValueError, PermissionError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
