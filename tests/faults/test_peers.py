@@ -152,6 +152,30 @@ def test_no_copy_is_ever_open_to_others(area: Path) -> None:
     assert seen == [0o600]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
+def test_a_copy_is_never_open_to_more_than_its_original(area: Path) -> None:
+    modes = {"a": 0o644, "b": 0o644, "c": 0o640, "d": 0o666, "e": 0o4755, "f": 0o644}
+    root = tree(area, **dict.fromkeys(modes, b"secret"))
+    for name, mode in modes.items():
+        (root / name).chmod(mode)
+    os.chown(root / "f", 1000, 1000)
+    seen: dict[int, int] = {}
+
+    def after(number: int, name: str, result: object) -> None:
+        if name in ("open_unnamed", "open_new"):
+            status = os.fstat(int(str(result)))
+            seen[status.st_ino] = status.st_mode & 0o7777
+
+    create(root, area / "job.db")
+    ran(area, FaultySys(after=after))
+    names = {(root / name).stat().st_ino: name for name in modes}
+    (first, private), *others = [(names[inode], mode) for inode, mode in seen.items()]
+    wanted = {"a": 0o644, "b": 0o644, "c": 0o640, "d": 0o600, "e": 0o600, "f": 0o600}
+    assert private == 0o600
+    assert dict(others) == {name: mode for name, mode in wanted.items() if name != first}
+    assert {name: (root / name).stat().st_mode & 0o7777 for name in modes} == modes
+
+
 def test_other_filesystems_are_not_entered() -> None:
     reasons = [r for p in Walk(Sys(), [b"/dev"]) for _, r in p.skipped]
     assert "other dataset" in reasons
@@ -192,7 +216,7 @@ def test_without_exchange_it_is_refused_unless_races_are_accepted(area: Path) ->
 
 def test_named_temporaries_work_where_there_are_no_unnamed_ones(area: Path) -> None:
     class Named(Sys):
-        def open_unnamed(self, directory: int) -> int:
+        def open_unnamed(self, directory: int, mode: int) -> int:
             raise OSError(95, "Operation not supported")
 
     root = area / "tree"

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -145,16 +146,18 @@ class Engine:
 
     def _copy(self, item: Item) -> None:
         place = item.places[0]
-        self._create(item, place)
+        born = place.directory.born
+        mode = metadata.first_mode(item.meta, born)
+        self._create(item, place, mode)
         sys, abilities = self.sys, self._swapper(place).abilities
         marks = metadata.mark(sys, item.copy, item.meta, abilities)
         tick = partial(self._tick, item)
         item.digest = content.copy(
             sys, item.source, item.copy, item.status, tick, self.make, self._buffers
         )
-        born = place.directory.born
         different: str | None = "anything"
         if born is not None and not born.xattrs and marks is not None:
+            born = born._replace(mode=stat.S_IFREG | mode)
             different = self._dress(item, born, abilities, marks)
         if different:
             place.directory.born, _ = metadata.read(sys, item.copy, abilities)
@@ -170,17 +173,18 @@ class Engine:
         ``marks`` are its flags and project where they were read before and are not touched.
         """
         metadata.apply(self.sys, item.copy, item.meta, born, abilities)
-        if marks is None or abilities.dos:
+        if marks is None:
             copied, status = metadata.read(self.sys, item.copy, abilities)
         else:
-            copied, status = metadata.reread(self.sys, item.copy, *marks, 0)
+            dos = metadata.dos(self.sys, item.copy, abilities)
+            copied, status = metadata.reread(self.sys, item.copy, *marks, dos)
         item.new = status.st_ino
         return item.meta.difference(copied)
 
-    def _create(self, item: Item, place: Place) -> None:
+    def _create(self, item: Item, place: Place, mode: int) -> None:
         if self.unnamed:
             try:
-                item.copy = self.sys.open_unnamed(place.directory.fd)
+                item.copy = self.sys.open_unnamed(place.directory.fd, mode)
             except OSError as error:
                 if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
                     raise
@@ -191,7 +195,7 @@ class Engine:
         try:
             self.directories.touch(place.directory)
             place.linked = True
-            item.copy = self.sys.open_new(place.directory.fd, place.temp)
+            item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
         finally:
             self.directories.touched(place.directory)
 

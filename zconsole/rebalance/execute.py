@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,9 @@ STOPPING = {
 CLOSERS = 32
 """Threads that close originals; with ``discard`` they close twenty times as many as one."""
 
+UMASK = 0o022
+"""A stricter one of the operator's would be taken back from every copy."""
+
 Show = Callable[[Sequence[dict[str, Any]]], None]
 """Given what became of files, a batch at a time, and the summary last."""
 
@@ -47,6 +51,7 @@ def execute(record: Record, show: Show) -> tuple[int, bool]:
 
 
 def _run(journal: Journal, show: Show) -> tuple[int, bool]:
+    os.umask(UMASK)
     job, reader, system = read_job(journal), Reader(), Sys()
     places = plan.places(job.settings.dirs, reader, snapshots=False)
     locks = TreeLocks(system, [place.root for place in places])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ UNCOPYABLE = 0x0010_0000
 """FS_VERITY_FL: a copy cannot carry the signature."""
 KEPT_FLAGS = 0x0003_80FF | 0x0080_0000 | 0x0200_0000 | 0x2000_0000
 """What a user may set on a file (FS_FL_USER_MODIFIABLE), and NOCOW, DAX, PROJINHERIT."""
+PRIVATE = 0o600
+"""Permissions of a copy as long as it might show too much."""
 NONE: Mapping[str, bytes] = MappingProxyType({})
 Marks = tuple[int, int]
 """Inode flags and project id."""
@@ -76,7 +79,7 @@ class Metadata(NamedTuple):
 def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_result]:
     """The metadata and status of an open file. Raises OSError."""
     flags, project = _flags(sys, fd, abilities), _project(sys, fd, abilities)
-    return reread(sys, fd, flags, project, _dos(sys, fd, abilities))
+    return reread(sys, fd, flags, project, dos(sys, fd, abilities))
 
 
 def reread(
@@ -98,6 +101,18 @@ def reread(
         {name: sys.getxattr(fd, name) for name in names} if names else NONE,
     )
     return found, status
+
+
+def first_mode(wanted: Metadata, born: Metadata | None) -> int:
+    """Permissions to create a copy with, when files are ``born`` like that beside the original.
+
+    Its own at once where they let nobody do more than the original does, and only its owner
+    write; else private, until it has its owner and access lists.
+    """
+    mode = stat.S_IMODE(wanted.mode)
+    alike = born is not None and (born.uid, born.gid) == (wanted.uid, wanted.gid)
+    plain = alike and not wanted.xattrs and not (born and born.xattrs)
+    return mode if plain and mode & ~0o755 == 0 else PRIVATE
 
 
 def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> Marks | None:
@@ -134,7 +149,7 @@ def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abili
         sys.setxattr(fd, name, value)
     if fresh.mode != wanted.mode or wanted.xattrs or fresh.xattrs:
         sys.fchmod(fd, wanted.mode & 0o7777)
-    if abilities.dos and _dos(sys, fd, abilities) != wanted.dos:
+    if abilities.dos and fresh.dos != wanted.dos:
         sys.ioctl(fd, syscalls.ZFS_IOC_SETDOSFLAGS, struct.pack("=Q", wanted.dos))
     sys.set_times(fd, wanted.atime_ns, wanted.mtime_ns)
 
@@ -161,7 +176,8 @@ def _project(sys: Sys, fd: int, abilities: Abilities) -> int:
     return int(_FSX.unpack(raw)[3])
 
 
-def _dos(sys: Sys, fd: int, abilities: Abilities) -> int:
+def dos(sys: Sys, fd: int, abilities: Abilities) -> int:
+    """The DOS attributes of an open file; 0 where there are none. Raises OSError."""
     if not abilities.dos:
         return 0
     try:

@@ -87,14 +87,14 @@ class Sys:
         """Read into a buffer of whole pages, as O_DIRECT wants; returns the bytes read."""
         return os.preadv(fd, [buffer], offset)
 
-    def open_unnamed(self, directory: int) -> int:
-        """A file of no name in this directory, private until it is linked (O_TMPFILE)."""
-        return os.open(b".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    def open_unnamed(self, directory: int, mode: int) -> int:
+        """A file of no name in this directory, out of reach until it is linked (O_TMPFILE)."""
+        return os.open(b".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=directory)
 
-    def open_new(self, directory: int, name: bytes) -> int:
-        """A file that did not exist before, private to its owner."""
+    def open_new(self, directory: int, name: bytes, mode: int) -> int:
+        """A file that did not exist before."""
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(name, flags, 0o600, dir_fd=directory)
+        return os.open(name, flags, mode, dir_fd=directory)
 
     def link_fd(self, fd: int, directory: int, name: bytes) -> None:
         """Give the inode behind ``fd`` a name; fails with EEXIST where it is taken."""
