@@ -33,6 +33,7 @@ _FIRST = bytes(8)
 _GLANCE = 64
 """Bytes that show of most windows that they are not all zero."""
 _PROBE = 64 << 10
+_PAGE = mmap.PAGESIZE
 
 Maker = Callable[[bytes], "_Hash"]
 """What begins a hash; told again from the length of its digest."""
@@ -70,9 +71,10 @@ class Buffers:
 
     def read(self, sys: Sys, fd: int, offset: int, length: int) -> memoryview:
         """That part of a file; good until the next but one. Raises OSError, ChangedError."""
-        buffer = next(self._turns)
-        count = min(sys.read_into(fd, buffer, offset), length)
-        window = memoryview(buffer)[:length]
+        buffer = memoryview(next(self._turns))
+        # No more than whole pages of the file: the kernel pins every page it is given.
+        count = min(sys.read_into(fd, buffer[: -(-length // _PAGE) * _PAGE], offset), length)
+        window = buffer[:length]
         if count < length:
             window[count:] = _read(sys, fd, offset + count, length - count)
         return window

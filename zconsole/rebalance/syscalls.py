@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import mmap
 import os
 import struct
 from collections.abc import Callable
@@ -83,7 +82,7 @@ class Sys:
         """A new open file description of the same inode, named or not."""
         return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
 
-    def read_into(self, fd: int, buffer: mmap.mmap, offset: int) -> int:
+    def read_into(self, fd: int, buffer: memoryview, offset: int) -> int:
         """Read into a buffer of whole pages, as O_DIRECT wants; returns the bytes read."""
         return os.preadv(fd, [buffer], offset)
 
