@@ -51,7 +51,7 @@ class Sys:
     fadvise = staticmethod(os.posix_fadvise)
     fsync = staticmethod(os.fsync)
     listxattr = staticmethod(os.listxattr)
-    ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore
+    ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore[assignment]
     """An ioctl on a structure; returns the structure as the kernel left it."""
 
     def close_run(self, first: int, last: int) -> None:
