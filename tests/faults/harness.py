@@ -161,11 +161,11 @@ def run(
         runner = Runner(
             sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks()
         )
-        before = signal.signal(signal.SIGIO, runner.alarm)
+        signal.signal(signal.SIGIO, runner.alarm)
         try:
             summary = runner.run()
         finally:
-            signal.signal(signal.SIGIO, before)
+            signal.signal(signal.SIGIO, signal.SIG_IGN)  # one may be on its way yet
     finally:
         journal.close()
     return shown, summary

@@ -77,6 +77,8 @@ def _signals(runner: Runner) -> Iterator[None]:
     wanted: dict[signal.Signals, Any] = dict.fromkeys(STOPPING, stop)
     wanted[signal.SIGIO] = runner.alarm
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    # One may be on its way yet when the last lease is gone; unheard, it would end the process.
+    before[signal.SIGIO] = signal.SIG_IGN
     try:
         yield
     finally:
