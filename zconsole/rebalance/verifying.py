@@ -19,7 +19,7 @@ LEASE_TRIES, LEASE_PAUSE = 200, 0.005
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Reads copies back. Steps in order: ``reopen``, a sync, ``forget``, ``verify``."""
+    """Reads copies back: ``reopen``, once a sync has ended ``forget``, then ``verify``."""
 
     sys: Sys
     make: content.Maker
