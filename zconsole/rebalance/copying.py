@@ -101,9 +101,9 @@ class Engine:
                 self._commit_intents()
                 self._replace_all()
                 self._finish_all()
-            self.directories.restore_times()
         finally:
             self._drop_all()
+            self.directories.restore_times()
         return self.outcomes
 
     def release(self) -> None:
@@ -128,7 +128,7 @@ class Engine:
                 self._retreat(item, "open for writing")
             elif item.copy_leased and not self.sys.leased(item.copy):
                 self.sys.lease(item.copy, fcntl.F_UNLCK)
-                item.copy_leased = False
+                item.copy_leased, item.copy_opened = False, True
 
     # Copying.
 
@@ -349,8 +349,9 @@ class Engine:
         """Two processes write to two versions: neither is removed, and the operator is told."""
         item.close(self.sys)
         for place in item.places:
-            reason = f"written to during the move; the other version is {os.fsdecode(place.temp)}"
-            self.results.append(Result(place.row.number, State.FAILED, reason, place.temp))
+            kept = place.kept or place.temp
+            reason = f"written to during the move; the other version is {os.fsdecode(kept)}"
+            self.results.append(Result(place.row.number, State.FAILED, reason, kept))
             self.outcomes.append(Outcome(place.row, "failed", 0, reason))
 
     def _drop_all(self) -> None:

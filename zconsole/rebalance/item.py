@@ -66,6 +66,8 @@ class Item:
     leased: bool
     copy: int = -1
     copy_leased: bool = False
+    copy_opened: bool = False
+    """Whether another process was let in to write to the copy."""
     digest: bytes = b""
     new: int = 0
     """Inode number of the copy."""

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.rebalance import content, metadata
+from zconsole.rebalance import content, metadata, swapping
 from zconsole.rebalance.directories import Directories, MovedError
 from zconsole.rebalance.item import KEEP_SUFFIX
 from zconsole.rebalance.journal import FileRow, Journal, Result, State
@@ -53,25 +53,31 @@ class Recovery:
     kept: list[tuple[FileRow, str]] = field(default_factory=list)
     """Files of which two versions remain, and under which name the other is."""
     _results: list[Result] = field(default_factory=list)
-    _halfway: set[tuple[int, int]] = field(default_factory=set)
-    """Device and inode of originals that still have one of their several names."""
+    _rows: Sequence[FileRow] = ()
 
     def run(self) -> int:
         """Settle every unfinished file; returns how many there were. Raises OSError."""
-        rows = self.journal.unfinished()
+        rows = self._rows = self.journal.unfinished()
         times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
-        self._note_halfway(rows)
         for row in rows:
             self._settle(row)
         for number, mtime_ns in times.items():
-            fd = self.directories.get(number).fd
-            self.sys.set_times(fd, self.sys.fstat(fd).st_atime_ns, mtime_ns)
+            self._set_time(number, mtime_ns)
         if rows:
             self.sync()
         self.journal.record(self._results)
         self.directories.close()
         return len(rows)
+
+    def _set_time(self, number: int, mtime_ns: int) -> None:
+        fd = self.directories.get(number).fd
+        try:
+            self.sys.set_times(fd, self.sys.fstat(fd).st_atime_ns, mtime_ns)
+        except OSError as error:
+            # Somebody else's directory, or none that anything can be changed in.
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
+                raise
 
     def _settle(self, row: FileRow) -> None:
         try:
@@ -93,6 +99,8 @@ class Recovery:
             if at_temp not in (None, row.old):
                 self.sys.unlink(fd, temp)
             return self._again(row)
+        if at_temp not in (None, row.old, row.new):
+            return self._hand_back(fd, row, at_name)
         if at_name == row.old:
             self._discard(fd, temp, at_temp, row.new)
             self._discard(fd, keep, at_keep, row.old)
@@ -102,9 +110,27 @@ class Recovery:
         if original is None:
             return (State.MOVED, None) if at_name == row.new else (State.SKIPPED, "changed")
         if at_name != row.new:
-            self.sys.unlink(fd, original)
-            return State.SKIPPED, "changed"
+            return self._let_go(fd, row, original)
         return self._choose(fd, row, original)
+
+    def _hand_back(self, fd: int, row: FileRow, at_name: int | None) -> tuple[State, str | None]:
+        """A file of others, put at the name just before the exchange, is where ours was."""
+        temp = row.temp or b""
+        if at_name == row.new and swapping.put_back(self.sys, fd, temp, row.name, at_name):
+            return State.SKIPPED, "changed"
+        return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
+
+    def _let_go(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
+        """Our copy was replaced, removed or renamed: the original goes if it is what was copied."""
+        with self._version(fd, original, _maker(row)) as old:
+            if (
+                not self._has_other_names(old, row)
+                and old.digest == row.digest
+                and self._quiet(old)
+            ):
+                self.sys.unlink(fd, original)
+                return State.SKIPPED, "changed"
+        return State.FAILED, _other(original)
 
     def _again(self, row: FileRow) -> tuple[State, str | None]:
         """Back into the queue; a name that only follows another waits for that one."""
@@ -113,17 +139,22 @@ class Recovery:
 
     def _choose(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
         """Both versions exist and the copy has the name: keep the one that was written to."""
-        make = content.MAKERS[len(row.digest or bytes(32))]
+        make = _maker(row)
         with self._version(fd, original, make) as old, self._version(fd, row.name, make) as new:
-            halfway = row.nlink > 1 and (self._device(row), row.old) in self._halfway
+            if self.sys.fstat(new.fd).st_ino != row.new:
+                return State.FAILED, _other(original)
+            halfway = self._has_other_names(old, row)
             if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
                 self.sys.unlink(fd, original)
                 return State.MOVED, None
-            if _replaceable(new, old, row.digest) and self._quiet(new):
-                self.sys.rename(fd, original, row.name)
+            ours = row.new or 0
+            if (
+                _replaceable(new, old, row.digest)
+                and self._quiet(new)
+                and swapping.put_back(self.sys, fd, original, row.name, ours)
+            ):
                 return self._again(row)
-        name = os.fsdecode(original)
-        return State.FAILED, f"written to during the move; the other version is {name}"
+        return State.FAILED, _other(original)
 
     @contextlib.contextmanager
     def _version(self, fd: int, name: bytes, make: content.Maker) -> Iterator[Version]:
@@ -150,14 +181,24 @@ class Recovery:
             return False
         return self._lease(version.fd)
 
-    def _note_halfway(self, rows: Sequence[FileRow]) -> None:
-        for row in rows:
-            if row.nlink == 1 or row.state is not State.SWAPPING:
-                continue
-            with contextlib.suppress(MovedError, OSError):
-                fd = self.directories.get(row.directory).fd
-                if row.old is not None and self._inode(fd, row.name) == row.old:
-                    self._halfway.add((self._device(row), row.old))
+    def _has_other_names(self, original: Version, row: FileRow) -> bool:
+        """Whether an original has names besides those we keep it by: of those it had several of,
+        not all were replaced, or one had been renamed."""
+        links = self.sys.fstat(original.fd).st_nlink
+        return links > 1 and links > sum(map(self._keeps, self._alike(row)))
+
+    def _alike(self, row: FileRow) -> Iterator[FileRow]:
+        """The unfinished names of a file's inode."""
+        device = self._device(row)
+        return (r for r in self._rows if r.old == row.old and self._device(r) == device)
+
+    def _keeps(self, row: FileRow) -> bool:
+        """Whether one of our names beside this one holds the original."""
+        temp = row.temp or b""
+        with contextlib.suppress(MovedError, OSError):
+            fd = self.directories.get(row.directory).fd
+            return row.old in (self._inode(fd, temp), self._inode(fd, temp + KEEP_SUFFIX))
+        return False
 
     def _device(self, row: FileRow) -> int:
         return self.journal.directory(row.directory).dev
@@ -184,6 +225,14 @@ class Recovery:
             mtime_ns, since = noted.get(number, (now, 0.0))
             wanted[number] = mtime_ns if now / 1e9 <= since + FOREIGN else now
         return wanted
+
+
+def _maker(row: FileRow) -> content.Maker:
+    return content.MAKERS[len(row.digest or bytes(32))]
+
+
+def _other(name: bytes) -> str:
+    return f"written to during the move; the other version is {os.fsdecode(name)}"
 
 
 def _replaceable(version: Version, by: Version, digest: bytes | None) -> bool:

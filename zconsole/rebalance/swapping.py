@@ -8,6 +8,7 @@ second link. Leases on both inodes show every process that opens one of them for
 from __future__ import annotations
 
 import errno
+import fcntl
 from dataclasses import dataclass
 
 from zconsole.rebalance import metadata
@@ -16,6 +17,7 @@ from zconsole.rebalance.item import KEEP_SUFFIX, Item, Place, SkipError, Unsuppo
 from zconsole.rebalance.metadata import Abilities
 from zconsole.rebalance.syscalls import Sys
 
+NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 ROUNDS = 64
 """How often a name may be replaced under our hands before it is left to recovery."""
 
@@ -65,7 +67,11 @@ class Swapper:
         """
         status = self.sys.fstat(item.source)
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
-        if not untouched or not self._undisturbed(item):
+        if (
+            not untouched
+            or not self._undisturbed(item)
+            or not self._quiet(item.source, item.leased)
+        ):
             if not self._copy_pristine(item):
                 raise ConflictError
             raise SkipError("open for writing")
@@ -98,7 +104,7 @@ class Swapper:
         if place.linked:
             if item.new == 0 and item.copy >= 0:
                 item.new = self.sys.fstat(item.copy).st_ino
-            if item.copy_leased and not self.sys.leased(item.copy):
+            if not self._copy_untouched(item):
                 raise ConflictError
             self._remove(place, place.temp, item.new)
         place.swapped = place.linked = False
@@ -126,7 +132,7 @@ class Swapper:
         try:
             self.sys.exchange(fd, place.temp, name)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            if error.errno not in NO_EXCHANGE:
                 raise
             if not self.accept_races:
                 raise UnsupportedError("names cannot be exchanged on this filesystem") from error
@@ -139,10 +145,17 @@ class Swapper:
             raise SkipError("changed")
 
     def _give_back(self, place: Place, put: int, displaced: int) -> None:
-        """Put back what another process had just put at the name, until nobody intervenes."""
-        fd = place.directory.fd
+        """Put back what another process had just put at the name, until nobody intervenes.
+
+        Where that process has renamed what we put there, its own file gets the new name.
+        """
+        fd, name = place.directory.fd, place.row.name
         for _ in range(ROUNDS):
-            self.sys.exchange(fd, place.temp, place.row.name)
+            try:
+                self.sys.exchange(fd, place.temp, name)
+            except FileNotFoundError:
+                name = self._renamed(fd, put)
+                continue
             last, put = put, displaced
             displaced = self.sys.lstat(fd, place.temp).st_ino
             if displaced == last:
@@ -151,6 +164,13 @@ class Swapper:
                 place.linked = False
                 return
         raise OSError(errno.EBUSY, "the name keeps being replaced")
+
+    def _renamed(self, directory: int, inode: int) -> bytes:
+        """The name in this directory that an inode has now. Raises FileNotFoundError."""
+        name = self.sys.name_of(directory, inode)
+        if name is None:
+            raise FileNotFoundError(errno.ENOENT, "no longer in its directory")
+        return name
 
     def _rename_name(self, item: Item, place: Place) -> None:
         fd, name = place.directory.fd, place.row.name
@@ -170,8 +190,7 @@ class Swapper:
     def _restore_name(self, item: Item, place: Place) -> None:
         fd, name = place.directory.fd, place.row.name
         if self._inode(fd, name) != item.new:
-            self._remove(place, place.kept, item.old)
-            place.linked = False
+            self._give_up_name(item, place)
         elif place.kept == place.temp:
             self.sys.exchange(fd, place.temp, name)
             place.swapped = False
@@ -180,6 +199,17 @@ class Swapper:
                 self._give_back(place, item.old, displaced)
         else:
             self.sys.rename(fd, place.kept, name)
+
+    def _give_up_name(self, item: Item, place: Place) -> None:
+        """Another process has replaced, removed or renamed our copy: the original goes, unless the
+        copy lives on elsewhere, and no file of others. Raises ConflictError for those two."""
+        under = self._inode(place.directory.fd, place.kept)
+        if under == item.new:
+            return  # the copy came back to its temporary name
+        if under is not None and (under != item.old or self._has_other_names(item, place)):
+            raise ConflictError
+        self._remove(place, place.kept, item.old)
+        place.linked = False
 
     def _remove(self, place: Place, name: bytes, expected: int) -> None:
         """Remove one of our names, if it still is what we made it."""
@@ -195,8 +225,56 @@ class Swapper:
     def _undisturbed(self, item: Item) -> bool:
         return not item.leased or self.sys.leased(item.source)
 
+    def _quiet(self, fd: int, leased: bool) -> bool:
+        """Whether no open for writing is under way, as one may be that has not met the lease yet.
+
+        The kernel counts a writer before it breaks leases (do_dentry_open, fs/open.c), and to ask
+        for the lease again fails once one is counted (check_conflicting_open, fs/locks.c).
+        """
+        if not leased:
+            return True
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            if error.errno != errno.EAGAIN:
+                raise
+            return False
+        return True
+
+    def _has_other_names(self, item: Item, place: Place) -> bool:
+        """Whether the copy has a name that is not ours: another process renamed it."""
+        ours = sum(p is not place and (p.swapped or p.linked) for p in item.places)
+        return self.sys.fstat(item.copy).st_nlink > ours
+
+    def _copy_untouched(self, item: Item) -> bool:
+        """Whether nobody was let in to write to the copy, nor is on the way."""
+        if item.copy_opened or (item.copy_leased and not self.sys.leased(item.copy)):
+            return False
+        return self._quiet(item.copy, item.copy_leased)
+
     def _copy_pristine(self, item: Item) -> bool:
-        if item.copy_leased and not self.sys.leased(item.copy):
+        if not self._copy_untouched(item):
             return False
         meta, _ = metadata.read(self.sys, item.copy, self.abilities)
         return item.meta.same(meta)
+
+
+def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int) -> bool:
+    """Give the file at ``temp`` the name that our copy, inode ``ours``, has; the copy is removed.
+
+    False, with both names as they were, where something else had got the name. Raises OSError.
+    """
+    try:
+        sys.exchange(directory, temp, name)
+    except OSError as error:
+        if error.errno not in NO_EXCHANGE:
+            raise
+        if sys.lstat(directory, name).st_ino != ours:
+            return False
+        sys.rename(directory, temp, name)
+        return True
+    if sys.lstat(directory, temp).st_ino == ours:
+        sys.unlink(directory, temp)
+        return True
+    sys.exchange(directory, temp, name)
+    return False

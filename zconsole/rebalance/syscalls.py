@@ -127,6 +127,11 @@ class Sys:
         """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
+    def name_of(self, directory: int, inode: int) -> bytes | None:
+        """A name that an inode has in a directory, as far as its listing tells; None without."""
+        with os.scandir(directory) as entries:
+            return next((os.fsencode(e.name) for e in entries if e.inode() == inode), None)
+
     def rewrite(self, fd: int, offset: int, length: int) -> None:
         """Have ZFS write a range again in place; length 0 is to the end (zfs_rewrite, 2.3.4)."""
         fcntl.ioctl(fd, ZFS_IOC_REWRITE, struct.pack("=4Q", offset, length, 0, 0))

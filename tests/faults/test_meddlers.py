@@ -1,0 +1,264 @@
+"""Other processes that come at the one moment at which a write could be lost."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
+from zconsole.rebalance.syscalls import Sys
+
+WRITE = b"written meanwhile\n"
+BASE = b"as it was\n"
+
+
+def tree_of(area: Path, *names: str) -> Path:
+    root = area / "tree"
+    root.mkdir()
+    for name in names:
+        (root / name).write_bytes(BASE)
+    return root
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in root.iterdir()}
+
+
+class Meddler:
+    """Does something before or after the Nth call of a name; opens block in a thread."""
+
+    def __init__(self) -> None:
+        self.writers: list[threading.Thread] = []
+        self.files: list[int] = []
+
+    def sys(
+        self,
+        before: dict[tuple[str, int], Callable[[], Any]] | None = None,
+        after: dict[tuple[str, int], Callable[[], Any]] | None = None,
+    ) -> FaultySys:
+        begun: dict[str, int] = {}
+        ended: dict[str, int] = {}
+
+        def told(counts: dict[str, int], wanted: dict[tuple[str, int], Any], name: str) -> None:
+            counts[name] = counts.get(name, 0) + 1
+            wanted.get((name, counts[name]), lambda: None)()
+
+        return FaultySys(
+            lambda _, name: told(begun, before or {}, name),
+            lambda _, name, result: told(ended, after or {}, name),
+        )
+
+    def open(self, path: Path | str) -> None:
+        """Open for appending beside us, which waits for leases; long enough to break one."""
+        flags = os.O_WRONLY | os.O_APPEND
+        writer = threading.Thread(target=lambda: self.files.append(os.open(path, flags)))
+        writer.start()
+        self.writers.append(writer)
+        time.sleep(0.05)
+
+    def write(self) -> None:
+        for writer in self.writers:
+            writer.join()
+        for file in self.files:
+            os.write(file, WRITE)
+            os.close(file)
+
+
+def test_a_copy_that_somebody_was_let_in_to_is_not_thrown_away(area: Path) -> None:
+    root = tree_of(area, "a", "b")
+    originals = {name: (root / name).open("rb") for name in ("a", "b")}
+    create(root, area / "job.db")
+    meddler, first = Meddler(), list[str]()
+
+    def open_copy() -> None:
+        first.extend(n for n, f in originals.items() if not os.path.samestat(
+            (root / n).stat(), os.fstat(f.fileno())))  # fmt: skip
+        meddler.open(root / first[0])
+
+    after = {
+        ("exchange", 1): open_copy,
+        ("exchange", 2): lambda: os.fchmod(originals[first[0]].fileno(), 0o644),
+    }
+    shown, _ = run(area / "job.db", meddler.sys(after=after))
+    meddler.write()
+    for file in originals.values():
+        file.close()
+    assert (root / first[0]).read_bytes() == BASE + WRITE
+    kept = [line for line in shown if line["outcome"] == "failed"]
+    assert [line["path"] for line in kept] == [str(root / first[0])]
+    other = kept[0]["reason"].rpartition(" ")[2]
+    assert (root / other).read_bytes() == BASE
+
+
+class Counted(Sys):
+    """A writer of the original is counted by the kernel, but has not met the lease yet."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.removed: list[bytes] = []
+
+    def lease(self, fd: int, kind: int) -> None:
+        if kind == fcntl.F_RDLCK and fd in self.asked:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self.asked.append(fd)
+        super().lease(fd, kind)
+
+
+def test_a_writer_on_its_way_keeps_the_original(area: Path) -> None:
+    root = tree_of(area, "a")
+    inode = (root / "a").stat().st_ino
+    create(root, area / "job.db")
+    shown, _ = run(area / "job.db", Counted())
+    assert (root / "a").stat().st_ino == inode or shown[0]["outcome"] == "failed"
+    assert inode in [path.stat().st_ino for path in root.iterdir()]
+
+
+def test_an_original_written_to_is_kept_where_the_copy_was_renamed(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    meddler = Meddler()
+    original = (root / "a").open("rb")
+
+    def rename_and_open() -> None:
+        (root / "a").rename(root / "c")
+        meddler.open(f"/proc/self/fd/{original.fileno()}")
+
+    run(area / "job.db", meddler.sys(after={("exchange", 1): rename_and_open}))
+    meddler.write()
+    original.close()
+    assert BASE + WRITE in contents(root).values()
+
+
+def test_a_rotation_takes_the_new_file_along(area: Path) -> None:
+    """Saved by rename, then renamed away, around the moment of the exchange."""
+    root = tree_of(area, "log")
+    create(root, area / "job.db")
+
+    def save() -> None:
+        (root / "new").write_bytes(WRITE)
+        (root / "new").rename(root / "log")
+
+    before = {("exchange", 1): save}
+    after = {("exchange", 1): lambda: (root / "log").rename(root / "log.1")}
+    run(area / "job.db", Meddler().sys(before, after))
+    assert contents(root) == {"log.1": WRITE}
+
+
+def killed(journal: Path, name: str, before: Callable[[], Any] = lambda: None) -> None:
+    """A run that dies right after the first call of that name."""
+    sys = FaultySys(lambda _, called: before() if called == name else None)
+    sys.after = lambda _, called, result: sys.die() if called == name else None
+    with descriptors_closed(), pytest.raises(Killed):
+        run(journal, sys)
+
+
+def append(file: int) -> None:
+    with Path(f"/proc/self/fd/{file}").open("ab") as again:
+        again.write(WRITE)
+
+
+def test_recovery_keeps_what_was_written_to_the_original_of_a_renamed_copy(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed(area / "job.db", "exchange")
+        append(original.fileno())
+    (root / "a").rename(root / "c")
+    _, summary = run(area / "job.db")
+    assert sorted(contents(root).values()) == [BASE, BASE + WRITE]
+    assert summary["files_failed"] == 1
+
+
+def test_recovery_throws_away_an_original_nobody_touched(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    killed(area / "job.db", "exchange")
+    (root / "a").rename(root / "c")
+    run(area / "job.db")
+    assert contents(root) == {"c": BASE}
+
+
+def test_recovery_splits_no_links_one_of_which_was_renamed(area: Path) -> None:
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+    killed(area / "job.db", "exchange")
+    left = next(name for name in ("a", "b") if (root / name).stat().st_ino == original)
+    (root / left).rename(root / "c")
+    run(area / "job.db")
+    assert contents(root) == {"c": BASE, "a" if left == "b" else "b": BASE}
+    assert len({path.stat().st_ino for path in root.iterdir()}) == 1
+
+
+def test_recovery_removes_the_original_of_links_one_of_which_was_removed(area: Path) -> None:
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    calls = iter(range(10))
+    sys = FaultySys()
+    sys.after = lambda _, name, result: (
+        sys.die() if name == "exchange" and next(calls) == 1 else None
+    )
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys)
+    (root / "b").unlink()
+    run(area / "job.db")
+    assert contents(root) == {"a": BASE}
+
+
+def test_recovery_puts_no_original_over_a_file_saved_meanwhile(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed(area / "job.db", "exchange")
+        append(original.fileno())
+
+    def save() -> None:
+        (root / "new").write_bytes(b"saved\n")
+        (root / "new").rename(root / "a")
+
+    for moment in ("exchange", "rename"):
+        if (root / "a").read_bytes() != b"saved\n":
+            run(area / "job.db", Meddler().sys(before={(moment, 1): save}))
+    assert (root / "a").read_bytes() == b"saved\n"
+    assert BASE + WRITE in contents(root).values()
+
+
+def test_recovery_gives_back_a_file_saved_just_before_the_exchange(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+
+    def save() -> None:
+        (root / "new").write_bytes(b"saved\n")
+        (root / "new").rename(root / "a")
+
+    killed(area / "job.db", "exchange", save)
+    run(area / "job.db")
+    assert contents(root) == {"a": b"saved\n"}
+
+
+class Refused(Sys):
+    """Directories belong to somebody else: their times cannot be set."""
+
+    def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
+        if Path(f"/proc/self/fd/{fd}").is_dir():
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        super().set_times(fd, atime_ns, mtime_ns)
+
+
+def test_recovery_ends_in_directories_whose_times_cannot_be_set(area: Path) -> None:
+    root = tree_of(area, "a", "b")
+    create(root, area / "job.db")
+    killed(area / "job.db", "exchange")
+    _, summary = run(area / "job.db", Refused())
+    assert summary["files_moved"] == 2
+    assert contents(root) == {"a": BASE, "b": BASE}
