@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +16,9 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
+from zconsole.rebalance import syscalls
+from zconsole.rebalance.job import Clocks
+from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.syscalls import Sys
 
 WRITE = b"written meanwhile\n"
@@ -262,3 +267,54 @@ def test_recovery_ends_in_directories_whose_times_cannot_be_set(area: Path) -> N
     _, summary = run(area / "job.db", Refused())
     assert summary["files_moved"] == 2
     assert contents(root) == {"a": BASE, "b": BASE}
+
+
+class AppendOnly(Sys):
+    """The directory takes new names, and gives none back (``chattr +a``)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.stat()
+
+    def _fixed(self, fd: int) -> bool:
+        return os.path.samestat(os.fstat(fd), self.root)
+
+    def ioctl(self, fd: int, request: int, data: bytes) -> bytes:  # type: ignore[override]
+        if request == syscalls.FS_IOC_GETFLAGS and self._fixed(fd):
+            return struct.pack("l", 0x20)
+        return Sys.ioctl(fd, request, data)
+
+    def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    def unlink(self, directory: int, name: bytes) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_directories_that_only_take_names_are_left_alone(area: Path) -> None:
+    root = tree_of(area, "a", "b")
+    create(root, area / "job.db")
+    _, summary = run(area / "job.db", AppendOnly(root))
+    assert summary["skipped"] == {"immutable or append-only": 2}
+    assert contents(root) == {"a": BASE, "b": BASE}
+
+
+def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in the second batch, when there is something to be told of the first."""
+    monkeypatch.setattr("zconsole.rebalance.run.batch_files", lambda: 2)
+    root = tree_of(area, *"abcdef")
+    os.utime(root, ns=(1, 1))
+    create(root, area / "job.db")
+    now, written = [0.0], list[str]()
+
+    def called(number: int, name: str, result: Any) -> None:
+        now[0] += 0.1
+        written.extend([name] if name == "pwrite" else [])
+        if len(written) == 3:
+            with contextlib.closing(Journal.open(area / "job.db")) as journal:
+                journal.set("control", {"order": "stop"})
+
+    clocks = Clocks(monotonic=lambda: now[0], sleep=lambda seconds: None)
+    _, summary = run(area / "job.db", FaultySys(after=called, named=True), clocks)
+    assert summary["stopped_by"] == "stop"
+    assert root.stat().st_mtime_ns == 1
+    assert contents(root) == dict.fromkeys("abcdef", BASE)

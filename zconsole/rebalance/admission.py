@@ -102,7 +102,8 @@ class Admission:
             raise SkipError("replaced since the walk")
         if status.st_nlink != len(item.places):
             raise SkipError("hard links outside the set")
-        if item.meta.flags & metadata.IMMUTABLE:
+        fixed = any(place.directory.fixed for place in item.places)
+        if fixed or item.meta.flags & metadata.IMMUTABLE:
             raise SkipError("immutable or append-only")
         if item.meta.flags & metadata.UNCOPYABLE:
             raise SkipError("signed by fs-verity")

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zconsole.rebalance.metadata import Metadata
+from zconsole.rebalance import metadata
+from zconsole.rebalance.metadata import Abilities, Metadata
 from zconsole.rebalance.syscalls import DIRECTORY, Sys
 
 
@@ -36,6 +37,8 @@ class Directory:
     """What it has to be again when our work in it is done."""
     last_ns: int
     """When we last changed it; anything later is another process's doing."""
+    fixed: bool = False
+    """Immutable or append-only: names can be added at most, never replaced or removed."""
     touched: bool = False
     born: Metadata | None = None
     """What a file created in it begins with, as far as was seen."""
@@ -140,7 +143,13 @@ class Directories:
         if (status.st_dev, status.st_ino) != (row.dev, row.ino):
             self._sys.close(fd)
             raise MovedError("directory moved")
-        return Directory(fd, status.st_dev, status.st_mtime_ns, status.st_mtime_ns)
+        try:
+            flags = metadata.flags_of(self._sys, fd, Abilities())
+        except OSError:
+            self._sys.close(fd)
+            raise
+        fixed = bool(flags & metadata.IMMUTABLE)
+        return Directory(fd, status.st_dev, status.st_mtime_ns, status.st_mtime_ns, fixed)
 
     def _open_row(self, row: DirectoryRow) -> int:
         if row.parent is None:

@@ -78,7 +78,7 @@ class Metadata(NamedTuple):
 
 def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_result]:
     """The metadata and status of an open file. Raises OSError."""
-    flags, project = _flags(sys, fd, abilities), _project(sys, fd, abilities)
+    flags, project = flags_of(sys, fd, abilities), _project(sys, fd, abilities)
     return reread(sys, fd, flags, project, dos(sys, fd, abilities))
 
 
@@ -120,7 +120,7 @@ def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> Marks | N
 
     Returns those it has where they were right already; None where they had to be changed.
     """
-    flags, project = _flags(sys, fd, abilities), _project(sys, fd, abilities)
+    flags, project = flags_of(sys, fd, abilities), _project(sys, fd, abilities)
     changed = False
     if (flags ^ wanted.flags) & KEPT_FLAGS:
         raw = _LONG.unpack(sys.ioctl(fd, syscalls.FS_IOC_GETFLAGS, bytes(_LONG.size)))[0]
@@ -154,7 +154,8 @@ def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abili
     sys.set_times(fd, wanted.atime_ns, wanted.mtime_ns)
 
 
-def _flags(sys: Sys, fd: int, abilities: Abilities) -> int:
+def flags_of(sys: Sys, fd: int, abilities: Abilities) -> int:
+    """The inode flags that matter, of an open file or directory; 0 where there are none."""
     if not abilities.flags:
         return 0
     try:

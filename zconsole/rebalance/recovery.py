@@ -116,7 +116,8 @@ class Recovery:
     def _hand_back(self, fd: int, row: FileRow, at_name: int | None) -> tuple[State, str | None]:
         """A file of others, put at the name just before the exchange, is where ours was."""
         temp = row.temp or b""
-        if at_name == row.new and swapping.put_back(self.sys, fd, temp, row.name, at_name):
+        ours = at_name is not None and at_name == row.new
+        if ours and swapping.put_back(self.sys, fd, temp, row.name, at_name or 0):
             return State.SKIPPED, "changed"
         return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
 

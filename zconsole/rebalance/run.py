@@ -96,7 +96,7 @@ class Runner:
         self._rewriter = Rewriter(
             self.sys, self.journal, self._directories, self._tick, clock, results
         )
-        self._pacer.service = self._engine.service
+        self._pacer.service = self._serve
 
     def run(self) -> dict[str, Any]:
         """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
@@ -217,6 +217,7 @@ class Runner:
 
     def _move_all(self) -> None:
         self._tick(0)
+        self._size_batches(0, 0)
         engine_of = {
             row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
         }
@@ -255,13 +256,25 @@ class Runner:
         yield batch
 
     def _size_batches(self, seconds: float, size: int) -> None:
-        """Aim the next batch at BATCH_SECONDS, and at enough looks on the way to a target."""
+        """Aim the next batch at BATCH_SECONDS, and at enough looks on the way to a target.
+
+        No batch takes more than half of what is free: it has to end to make room again.
+        """
         if seconds > 0 and size:
             self._batch_bytes = round(size / seconds * BATCH_SECONDS)
         largest = BATCH_BYTES
         if self._limits.until_spread is not None and self._around.effect is not None:
             largest = min(largest, self._around.effect.step or largest)
         self._batch_bytes = max(SMALLEST_BATCH, min(self._batch_bytes, largest))
+        self._batch_bytes = max(1, min(self._batch_bytes, self._room_for_two() // 2))
+
+    def _room_for_two(self) -> int:
+        """Bytes that may be written, once the last batch's originals are gone if need be."""
+        room = self._around.space.room()
+        if room < 2 * self._batch_bytes:
+            self._flush()
+            room = self._around.space.room(fresh=True)
+        return room
 
     def _copy(self, rows: list[FileRow]) -> None:
         if rows:
@@ -286,6 +299,11 @@ class Runner:
         self._pacer.tick(count)
         if self._in_place:
             self._check_target()
+
+    def _serve(self) -> None:
+        """What must not wait while the job does: other writers, and originals that hold space."""
+        self._engine.service()
+        self._engine.release()
 
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""

@@ -67,11 +67,8 @@ class Swapper:
         """
         status = self.sys.fstat(item.source)
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
-        if (
-            not untouched
-            or not self._undisturbed(item)
-            or not self._quiet(item.source, item.leased)
-        ):
+        alone = self._undisturbed(item) and self._quiet(item.source, item.leased)
+        if not (untouched and alone):
             if not self._copy_pristine(item):
                 raise ConflictError
             raise SkipError("open for writing")

@@ -86,10 +86,10 @@ class SpaceGate:
     _looked: float | None = None
     _room: int = 0
 
-    def room(self) -> int:
-        """Bytes that may be written before the floor is reached."""
+    def room(self, fresh: bool = False) -> int:
+        """Bytes that may be written before the floor is reached, as of half a second ago."""
         now = self.clock()
-        if self._looked is None or now - self._looked >= SPACE_INTERVAL:
+        if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
             status = os.statvfs(self.root)
             self._room = status.f_bavail * status.f_frsize - self.reserve

@@ -1,0 +1,50 @@
+"""A job at its floor of free space."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import FaultySys, create, run, tree_of
+from zconsole.rebalance.job import Clocks
+
+
+class Disk:
+    """Free space that originals hold as long as they are open; every call takes a while."""
+
+    def __init__(self, files: int) -> None:
+        self.now = 0.0
+        self.room = files
+        self.held = 0
+        self.slept = 0
+
+    def called(self, number: int, name: str, result: Any) -> None:
+        self.now += 0.05
+        if name == "unlink":
+            self.held += 1
+        elif name == "close_run":
+            self.held = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept += 1
+        assert self.slept < 1000, "waits for space that the job itself holds"
+
+    def statvfs(self, path: object) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=0 if self.held >= self.room else 1 << 20, f_frsize=1 << 20)
+
+
+def test_no_job_waits_for_space_that_its_own_originals_hold(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree_of(area, 8, 10)
+    create(area / "tree", area / "job.db")
+    disk = Disk(2)
+    monkeypatch.setattr("zconsole.rebalance.run.batch_files", lambda: 2)
+    monkeypatch.setattr("zconsole.rebalance.watch.os.statvfs", disk.statvfs)
+    clocks = Clocks(monotonic=lambda: disk.now, sleep=disk.sleep)
+    _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)
+    assert summary["files_moved"] == 8
