@@ -6,23 +6,26 @@ from collections.abc import Iterator
 
 from zconsole.frame import Health
 from zconsole.model import Pool, Scan, Vdev
+from zconsole.redundancy import REPAIRS, is_complete
 from zconsole.topology import is_group
 from zconsole.units import duration, size
 
-REPAIRS = frozenset({"resilver", "rebuild"})
 SETTLE = 15.0
-"""Seconds after a repair's end in which the kernel still detaches what was replaced."""
+"""Seconds after a repair's end in which the kernel still detaches what was replaced, and after a
+replacement in which its repair begins."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
-def health(pool: Pool, now: float) -> Health:
+def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
-    The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (a repair
-    ended without restoring redundancy), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
+    The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
+    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
     source shows neither a state nor a device, as with the scan lines of saved output alone.
+    ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
+    begins some transaction groups later.
     """
-    unrestored = tuple(not_restored(pool, now))
+    unrestored = tuple(not_restored(pool, now, regrouped))
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
@@ -45,28 +48,47 @@ def unreachable(problem: str, kstat: str | None, age: float) -> Health:
     return Health(word, severity, (problem, f"last seen {duration(age)} ago"))
 
 
-def not_restored(pool: Pool, now: float) -> Iterator[str]:
-    """Why the newest finished repair left redundancy unrestored; nothing while one still runs.
+def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iterator[str]:
+    """Why redundancy is not restored though no repair runs; nothing while one still does.
 
     After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
-    scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9).
+    scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). What
+    stays tells that, as a later scrub's figures take the place of the repair's.
     """
-    newest = _newest_repair(pool.scans)
-    if newest is None or any(s.function in REPAIRS and s.active for s in pool.scans):
+    if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
-    settling = newest.end is not None and 0 <= now - newest.end < SETTLE
-    groups = [] if settling else [v.name for v in pool.root.walk() if is_group(v)]
-    if groups and newest.state == "canceled":
+    newest = _newest_repair(pool.scans)
+    ended = newest.end if newest is not None else None
+    settling = any(0 <= now - t < SETTLE for t in (ended, regrouped) if t is not None)
+    groups = [] if settling else list(_unfilled(pool))
+    if groups and newest is not None and newest.state == "canceled":
         yield "the last repair was canceled"
-    elif newest.errors:
+    elif newest is not None and newest.errors:
         yield f"the last repair ended with {newest.errors} errors"
     if groups:
-        yield f"{', '.join(groups)} still there after the {newest.function}"
-        if any(a.kind == "checkpoint" for a in pool.activities):
+        since = f"after the {newest.function}" if newest is not None else "and nothing fills it"
+        yield f"{', '.join(groups)} still there {since}"
+        if _checkpointed(pool):
             yield "a checkpoint keeps a resilver from completing; discard it, then resilver again"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not settling:
         yield f"{', '.join(waiting)} still waiting for a resilver"
+
+
+def _unfilled(pool: Pool) -> Iterator[str]:
+    """Replacing and spare vdevs that a good repair would have ended.
+
+    A whole spare in the place of a lost device stays for good: it has restored redundancy.
+    """
+    for vdev in filter(is_group, pool.root.walk()):
+        lost = vdev.children[0].state != "ONLINE"
+        stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
+        if not stands_in or _checkpointed(pool):
+            yield vdev.name
+
+
+def _checkpointed(pool: Pool) -> bool:
+    return any(a.kind == "checkpoint" for a in pool.activities)
 
 
 def left_behind(root: Vdev | None) -> bool:

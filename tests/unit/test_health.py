@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from zconsole.health import health, unreachable
 from zconsole.model import Activity, ErrorCounters, Pool, Scan, Vdev
@@ -64,6 +66,48 @@ def test_the_old_disk_may_take_some_seconds_to_leave():
     assert judged(seen, now=DONE.end + 5).word == "DEGRADED"
 
 
+SCRUBBED = Scan("scrub", "finished", start=300.0, end=400.0, errors=0)
+SCRUBBING = Scan("scrub", "running", start=300.0)
+KEPT = Activity("checkpoint", "exists")
+
+
+@pytest.mark.parametrize("scrub", [SCRUBBED, SCRUBBING])
+def test_a_scrub_that_hides_the_repair_makes_nothing_safe(scrub):
+    """The kernel keeps the figures of one scan: a scrub's take the place of the resilver's."""
+    found = judged(pool(REPLACING, disk("b"), scans=(scrub,)))
+    assert found.word == "NOT RESTORED"
+    assert found.reasons[0] == "replacing-0 still there and nothing fills it"
+    waiting = disk("w", awaiting_resilver=True)
+    found = judged(pool(waiting, disk("b"), scans=(scrub,)))
+    assert (found.word, found.reasons) == ("NOT RESTORED", ("w still waiting for a resilver",))
+
+
+def test_where_no_scan_is_known_nothing_is_said_about_one():
+    assert judged(pool(REPLACING, disk("b"), state="DEGRADED")).word == "DEGRADED"
+
+
+def test_a_replacement_just_made_has_some_seconds_to_begin():
+    seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(SCRUBBED,))
+    assert health(seen, LATER, regrouped=LATER - 5).word == "DEGRADED"
+    assert health(seen, LATER, regrouped=LATER - 60).word == "NOT RESTORED"
+
+
+SPARED = Vdev("spare-0", "spare", children=(disk("old", state="FAULTED"), disk("s")))
+
+
+@pytest.mark.parametrize("scan", [DONE, SCRUBBED])
+def test_a_spare_that_stands_in_has_restored_redundancy_and_the_pool_stays_degraded(scan):
+    found = judged(pool(SPARED, disk("b"), state="DEGRADED", scans=(scan,)))
+    assert (found.word, found.reasons) == ("DEGRADED", ("old FAULTED",))
+
+
+def test_a_spare_filled_beside_a_checkpoint_or_not_whole_has_restored_nothing():
+    found = judged(pool(SPARED, disk("b"), scans=(SCRUBBED,), activities=(KEPT,)))
+    assert found.word == "NOT RESTORED"
+    both = Vdev("spare-0", "spare", children=(disk("old"), disk("s")))
+    assert judged(pool(both, disk("b"), scans=(DONE,))).word == "NOT RESTORED"
+
+
 def test_a_running_resilver_is_not_called_unrestored():
     running = Scan("resilver", "running", start=300.0)
     seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(running, DONE))
@@ -72,8 +116,7 @@ def test_a_running_resilver_is_not_called_unrestored():
 
 def test_scan_errors_and_a_checkpoint_are_said():
     bad = replace(DONE, errors=7)
-    kept = Activity("checkpoint", "exists")
-    found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(kept,)))
+    found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(KEPT,)))
     assert found.word == "NOT RESTORED"
     assert "the last repair ended with 7 errors" in found.reasons
     assert any("checkpoint" in reason for reason in found.reasons)

@@ -87,8 +87,7 @@ class Ending:
             self._since.pop(frame.pool, None)
             return False
         since = self._since.setdefault(frame.pool, frame.t)
-        good = ending_code(frame) == ExitCode.OK and not left_behind(frame.root)
-        return good or frame.t - since >= SETTLE
+        return ending_code(frame) == ExitCode.OK or frame.t - since >= SETTLE
 
 
 def ending_code(frame: Frame) -> ExitCode:
@@ -96,7 +95,8 @@ def ending_code(frame: Frame) -> ExitCode:
     view = frame.scan
     if view is not None and view.scan.state == "canceled":
         return ExitCode.CANCELED
-    if frame.health.word != "OK" or (view is not None and view.scan.errors):
+    errors = view is not None and view.scan.errors
+    if frame.health.word != "OK" or errors or left_behind(frame.root):
         return ExitCode.DEGRADED
     return ExitCode.OK
 

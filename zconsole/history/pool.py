@@ -22,7 +22,7 @@ from zconsole.history.series import RateSeries
 from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
 from zconsole.redundancy import REPAIRS
-from zconsole.topology import Placed, placed
+from zconsole.topology import Placed, is_group, placed
 
 if TYPE_CHECKING:
     from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
@@ -46,6 +46,9 @@ class PoolHistory:
         self._tree: dict[str, Placed] = {}
         self._missing: dict[str, float] = {}
         self._returned: dict[str, float] = {}
+        self._unfilled: frozenset[str] = frozenset()
+        self.regrouped: float | None = None
+        """When a replacing or spare vdev, or a waiting device, was last seen to come."""
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._last: Sample | None = None
 
@@ -57,6 +60,7 @@ class PoolHistory:
         self._events.extend(sample.events)
         self._track_missing(sample.t, tree)
         self._track_returned(sample, tree)
+        self._track_regrouped(sample.t, tree)
         self._measure(sample.t, sample.clock, tree)
         self._events.extend(self.scans.push(sample, tree, self._events))
         self.activities.push(sample, tree)
@@ -151,6 +155,13 @@ class PoolHistory:
         self._returned = {
             name: t for name, t in self._returned.items() if name not in away and t > repaired
         }
+
+    def _track_regrouped(self, t: float, tree: dict[str, Placed]) -> None:
+        left = (key for key, p in tree.items() if is_group(p.vdev) or p.vdev.awaiting_resilver)
+        unfilled = frozenset(left)
+        if self._last is not None and unfilled - self._unfilled:
+            self.regrouped = t
+        self._unfilled = unfilled
 
     def _measure(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
         self.series.advance(t)

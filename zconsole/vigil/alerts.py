@@ -241,8 +241,8 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         return
     for key, (view, since) in list(seen.ended.items()):
         bad = frame.health.word != "OK" or bool(view.scan.errors) or view.scan.state == "canceled"
-        settled = not bad and not left_behind(frame.root)
-        if settled or frame.t - since >= SETTLE:
+        bad = bad or left_behind(frame.root)
+        if not bad or frame.t - since >= SETTLE:
             del seen.ended[key]
             yield _end(frame, view, bad)
 
@@ -252,7 +252,9 @@ def _end(frame: Frame, view: ScanView, bad: bool) -> Alert:
     if not bad:
         text = f"the {name} finished, the pool is safe"
         return _alert(frame, "finished", "notice", text, subject)
-    why = frame.health.reasons[0] if frame.health.reasons else frame.health.word
+    why = next(iter(frame.health.reasons), frame.health.word)
+    if frame.health.word == "OK":
+        why = "what it should have replaced is still there"
     if view.scan.state == "canceled":
         why = "it was canceled"
     elif view.scan.errors:

@@ -21,6 +21,9 @@ def unrestored():
     return replace(pool, root=root)
 
 
+SCRUBBED = Scan("scrub", "finished", start=1000.0, end=1100.0, errors=0)
+
+
 @pytest.mark.parametrize(
     ("pool", "code"),
     [
@@ -28,6 +31,8 @@ def unrestored():
         (mirror_pool(CANCELED), ExitCode.CANCELED),
         (mirror_pool(replace(FINISHED, errors=2)), ExitCode.DEGRADED),
         (unrestored(), ExitCode.DEGRADED),
+        (replace(unrestored(), state="ONLINE", scans=(SCRUBBED,)), ExitCode.DEGRADED),
+        (replace(unrestored(), state="ONLINE", scans=()), ExitCode.DEGRADED),
         (mirror_pool(), ExitCode.OK),
     ],
 )

@@ -49,6 +49,19 @@ def test_an_interior_vdev_is_the_sum_of_its_leaves():
     assert history.rates("nothing").read is None
 
 
+def test_when_a_replacement_or_a_waiting_device_came_is_known_once_it_was_seen_to():
+    pair = Vdev("replacing-0", "replacing", guid="pair", children=(disk("a"), disk("n")))
+    history = PoolHistory()
+    history.push(sample(0, pair, disk("b")))
+    assert history.regrouped is None
+    history.push(sample(1, disk("n"), disk("b")))
+    history.push(sample(2, pair, disk("b")))
+    history.push(sample(3, pair, disk("b")))
+    assert history.regrouped == T + 2
+    history.push(sample(4, pair, disk("b", awaiting_resilver=True)))
+    assert history.regrouped == T + 4
+
+
 def test_the_kernels_own_counters_of_an_interior_vdev_come_first():
     history = PoolHistory()
     for n in range(2):

@@ -70,6 +70,26 @@ def test_an_end_that_left_the_replaced_device_behind_is_not_called_safe_at_first
     assert kinds(vigil.look([frame(pool, 1001.0 + SETTLE)])) == ["not-restored"]
 
 
+def test_a_scrub_after_a_resilver_that_restored_nothing_does_not_make_it_safe():
+    scrub = Scan("scrub", "finished", start=1001.0, end=1100.0, errors=0)
+    vigil = Vigil(ENDS)
+    vigil.look([running(1000.0)])
+    vigil.look([frame(left_behind(mirror_pool(replace(scrub, state="running"))), 1001.0)])
+    vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0)])
+    alerts = vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0 + SETTLE)])
+    assert kinds(alerts) == ["not-restored"]
+    assert "replacing-0 still there and nothing fills it" in alerts[0].text
+
+
+def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
+    vigil, pool = Vigil(ENDS), left_behind(mirror_pool())
+    vigil.look([running(1000.0)])
+    vigil.look([frame(pool, 1001.0)])
+    (alert,) = vigil.look([frame(pool, 1001.0 + SETTLE)])
+    assert alert.kind == "not-restored"
+    assert alert.text.endswith("but: what it should have replaced is still there")
+
+
 def test_an_end_whose_replaced_device_goes_a_moment_later_is_good():
     pool = mirror_pool(replace(FINISHED, end=1000.5))
     vigil = Vigil(ENDS)
