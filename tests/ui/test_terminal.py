@@ -43,6 +43,11 @@ class Terminal:
             if select.select([self.master], [], [], left)[0]:
                 self.seen += os.read(self.master, 65536)
 
+    def read_for(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._drain()
+
     def wait(self, patience=PATIENCE):
         """The exit code, reading on meanwhile; fails when it takes too long."""
         end = time.monotonic() + patience
@@ -119,6 +124,20 @@ def test_a_new_size_is_drawn():
         terminal.size(120, 40)
         terminal.read_until(b"\x1b[40;1H")
         assert b"\x1b[40;1H" in terminal.seen
+
+
+def test_the_whole_screen_is_drawn_again_after_a_stop():
+    with demo() as terminal:
+        terminal.read_for(3.0)
+        terminal.press(b"\x1a")
+        _, status = os.waitpid(terminal.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        terminal.read_until(RESTORED)
+        terminal.seen = b""
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.read_until(b"quit", patience=5.0)
+        for y in range(1, 25):
+            assert b"\x1b[%d;1H" % y in terminal.seen
 
 
 def test_a_reader_that_stops_reading_does_not_stop_the_keys():

@@ -96,6 +96,7 @@ class Console(App[None]):
         """Dress, start listening to the feed and ticking."""
         self._dress()
         self.theme_changed_signal.subscribe(self, lambda _: self._dress())
+        self.app_resume_signal.subscribe(self, lambda _: self._redraw())
         self.board.waiting("waiting for the first sample")
         self.devices.focus()
         self.run_worker(self._poll(), exclusive=True, group="poll")
@@ -154,6 +155,10 @@ class Console(App[None]):
         scene = self.showing.scene(self._clock(), self.feed.interval)
         if scene is not None and self._writable():
             self.board.paint_header(scene)
+
+    def _redraw(self) -> None:
+        """Send every cell again: the shell has had the terminal."""
+        self.screen.refresh()
 
     # Moving about
 
