@@ -104,7 +104,7 @@ def test_control_c_leaves_with_130():
         assert RESTORED in terminal.seen
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_in_order(number):
     with demo() as terminal:
         os.kill(terminal.pid, number)

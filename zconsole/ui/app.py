@@ -76,7 +76,7 @@ def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, li
 
 def _catch_signals(console: ActingConsole) -> None:
     """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         get_running_loop().add_signal_handler(number, _end, console)
 
 
