@@ -84,7 +84,7 @@ def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:
         action=None,
         error_count=None,
         errors=None,
-        stale_seconds=0.0,
+        stale_seconds=None,
         problem=trouble.text,
         kstat=trouble.kstat,
         health=_never_seen(trouble),

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.frame import Frame
 from zconsole.pace import Pace
 from zconsole.session import Session
-from zconsole.sources.base import Capabilities, Source
+from zconsole.sources.base import Capabilities
+from zconsole.sources.remote import RemoteSource
 from zconsole.ui.feed import Update
 
 
 class Member:
     """One machine."""
 
-    def __init__(self, host: str, source: Source, session: Session, prefix: bool) -> None:
+    def __init__(self, host: str, source: RemoteSource, session: Session, prefix: bool) -> None:
         """With ``prefix`` its pools are shown as ``HOST:POOL``."""
         self.host = host
         self.source = source
@@ -48,6 +50,33 @@ class Fleet:
         """Every machine's frames, in their order; all are asked at the same time."""
         rounds = await asyncio.gather(*(member.frames() for member in self._members))
         return tuple(frame for frames in rounds for frame in frames)
+
+    async def pools(self) -> tuple[Frame, ...]:
+        """The same without the frames that stand for machines no pool was ever seen of."""
+        frames = await self.frames()
+        unseen = {member.host for member in self._members if not member.source.seen}
+        return tuple(frame for frame in frames if frame.pool not in unseen)
+
+    def failures(self) -> tuple[ZconsoleError, ...]:
+        """What the last round lacks: machines out of reach, then pools that no other one has."""
+        down = [m for m in self._members if m.source.failure]
+        up = [m for m in self._members if not m.source.failure]
+        lacking = [set(m.source.missing) for m in up]
+        missing = sorted(set.intersection(*lacking)) if lacking else []
+        found: list[ZconsoleError] = [
+            UnavailableError(f"{m.host}: {m.source.failure}") for m in down
+        ]
+        if missing:
+            hosts = ", ".join(m.host for m in up)
+            found.append(NotFoundError(f"{hosts}: no such pool: {', '.join(missing)}"))
+        return tuple(found)
+
+    def check(self) -> None:
+        """Raise the first failure where no pool was seen, or where no machine has one asked for."""
+        failures = self.failures()
+        seen = any(member.source.seen for member in self._members)
+        if failures and (not seen or isinstance(failures[0], NotFoundError)):
+            raise failures[0]
 
     @property
     def capabilities(self) -> Capabilities:

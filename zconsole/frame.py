@@ -132,7 +132,8 @@ class Frame(NamedTuple):
     action: str | None
     error_count: int | None
     errors: tuple[str, ...] | None
-    stale_seconds: float
+    stale_seconds: float | None
+    """Age of the newest good sample; None where there never was one."""
     problem: str | None
     kstat: str | None
     health: Health

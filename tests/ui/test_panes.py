@@ -58,6 +58,8 @@ class TestHeader:
     def test_a_late_sample_stands_out(self):
         late = header_lines(frames.resilver(), STATUS._replace(age=9.0), LOOK, 80)
         assert roles(late, "age") == {"warning"}
+        never = header_lines(frames.resilver(), STATUS._replace(age=None), LOOK, 80)
+        assert roles(never, "never seen") == {"warning"}
         assert roles(header_lines(frames.resilver(), STATUS, LOOK, 80), "age") == {"dim"}
 
     def test_the_age_is_the_last_to_go_when_narrow(self):

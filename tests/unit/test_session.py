@@ -54,6 +54,11 @@ def test_a_pool_that_stops_answering_keeps_its_tree_and_says_its_age():
     assert len(frame.rows) > 5
 
 
+def test_a_pool_that_never_answered_has_no_age():
+    (frame,) = Session().advance([{"t": 1.0, "pool": "tank", "problem": "it hangs"}])
+    assert (frame.stale_seconds, frame.problem) == (None, "it hangs")
+
+
 def test_a_pool_that_stops_answering_shows_what_diskstats_tells_of_its_disks():
     session = Session()
     first, second, third = (raws[0] for raws in rounds(3))

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from zconsole.commands import common, live
+from zconsole.errors import ZconsoleError
 from zconsole.fleet import Fleet, Member
 from zconsole.frame import Frame
 from zconsole.sources.live import LiveSource
@@ -33,16 +34,20 @@ def fleet_of(words: str, pools: Sequence[str], interval: float, sockets: Path) -
     )
 
 
-def sampled(args: argparse.Namespace) -> AsyncGenerator[list[Frame], None]:
-    """Rounds of the pools of this machine, or of those that ``--host`` names."""
+def sampled(args: argparse.Namespace, needed: bool = False) -> AsyncGenerator[list[Frame], None]:
+    """Rounds of the pools of this machine, or of those that ``--host`` names.
+
+    With ``needed`` the first round raises as this machine's does: NotFoundError for a pool that
+    no host has, UnavailableError where no host shows any.
+    """
     if args.host is not None:
         hosts_of(args.host)
-        return rounds(args.host, args.pools, args.interval)
+        return rounds(args.host, args.pools, args.interval, needed)
     return common.rounds(LiveSource(args.pools), live.session(), args.interval, live.signs())
 
 
 async def rounds(
-    words: str, pools: Sequence[str], interval: float
+    words: str, pools: Sequence[str], interval: float, needed: bool
 ) -> AsyncGenerator[list[Frame], None]:
     """Frames of all machines, ``interval`` seconds from start to start."""
     loop = asyncio.get_running_loop()
@@ -51,7 +56,23 @@ async def rounds(
         try:
             while True:
                 due = loop.time() + interval
-                yield list(await fleet.frames())
+                frames = await fleet.frames()
+                if needed:
+                    fleet.check()
+                    needed = False
+                yield list(frames)
                 await asyncio.sleep(max(0.0, due - loop.time()))
+        finally:
+            await fleet.aclose()
+
+
+async def once(
+    words: str, pools: Sequence[str]
+) -> tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]:
+    """One frame a pool of all machines, and what is not to be had."""
+    with socket_directory() as sockets:
+        fleet = fleet_of(words, pools, 1.0, sockets)
+        try:
+            return await fleet.pools(), fleet.failures()
         finally:
             await fleet.aclose()

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Sequence
 
 from zconsole.commands import printing
-from zconsole.errors import ExitCode, NotFoundError, UsageError
+from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.frame import Frame
 from zconsole.session import Session
 from zconsole.sources.saved import read_saved
+from zconsole.units import clean
 
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 FINE = frozenset({"OK", "UNKNOWN"})
+
+Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
+"""The pools, and what of other machines is not to be had."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; returns the exit code."""
     if args.saved and args.host is not None:
         raise UsageError("--from reads a file, --host another machine: not both")
-    frames = _saved(args) if args.saved else _live(args)
-    if not frames:
-        print("zconsole: no pools are imported", file=sys.stderr)
+    frames, failures = (_saved(args), ()) if args.saved else _live(args)
+    lacking = [str(failure) for failure in failures]
+    for text in lacking or ([] if frames else ["no pools are imported"]):
+        print(f"zconsole: {clean(text)}", file=sys.stderr)
     printing.report(frames, args.json)
-    return exit_status(frames) if args.exit_status else ExitCode.OK
+    code = exit_status(frames) if args.exit_status else ExitCode.OK
+    return code or next((failure.code for failure in failures), ExitCode.OK)
 
 
 def exit_status(frames: Sequence[Frame]) -> ExitCode:
@@ -55,24 +60,23 @@ def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...
     return tuple(frame for frame in frames if frame.pool in names)
 
 
-def _live(args: argparse.Namespace) -> tuple[Frame, ...]:
+def _live(args: argparse.Namespace) -> Found:
     # Only here: saved output is read without what it takes to sample a machine.
     from zconsole.commands import common
 
     return common.run(_sampled(args))
 
 
-async def _sampled(args: argparse.Namespace) -> tuple[Frame, ...]:
+async def _sampled(args: argparse.Namespace) -> Found:
     if args.host is not None:
         from zconsole.commands import remote
 
-        async with contextlib.aclosing(remote.rounds(args.host, args.pools, 1.0)) as rounds:
-            return tuple(await anext(rounds))
+        return await remote.once(args.host, args.pools)
     from zconsole.commands import live
     from zconsole.sources.live import LiveSource
 
     source = LiveSource(args.pools)
     try:
-        return live.session(keep=False).advance(await source.sample() or ())
+        return live.session(keep=False).advance(await source.sample() or ()), ()
     finally:
         await source.aclose()

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 async def _follow(args: argparse.Namespace) -> int:
     wake = wake_of(args, _say)
     try:
-        return await _rounds(args, remote.sampled(args), wake)
+        return await _rounds(args, remote.sampled(args, needed=True), wake)
     finally:
         if wake is not None:
             await wake.aclose()

@@ -42,7 +42,8 @@ def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     """One line a pool and sample: time, pool, health, the scan and what is left."""
     words = [_clock(frame.t, zone), frame.pool, frame.health.word]
     if frame.problem:
-        words.append(f"{frame.problem} ({duration(frame.stale_seconds)} old)")
+        age = frame.stale_seconds
+        words.append(frame.problem if age is None else f"{frame.problem} ({duration(age)} old)")
     elif frame.scan is not None:
         words.extend(_scan_words(frame.scan))
     else:

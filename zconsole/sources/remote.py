@@ -149,6 +149,10 @@ class RemoteSource:
         self._names: tuple[str, ...] = ()
         self._watches: dict[str, PoolWatch] = {}
         self._patience = PATIENCE
+        self.failure = ""
+        """Why the newest sample could not tell which pools there are; empty when it could."""
+        self.missing: tuple[str, ...] = ()
+        """Pools asked for that the host never had."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -164,15 +168,24 @@ class RemoteSource:
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample; a host that was never reached is one problem under its own name."""
         first = not self._watches
-        trouble = await self._look()
+        self.failure = await self._look()
         if not self._names or self._chain is None:
-            return (self._trouble(self.host, trouble or "no pools are imported"),)
+            return (self._trouble(self.host, self._nothing()),)
         watches = [self._watch(name, self._chain) for name in self._names]
         states = await self._states()
         tasks = [task for w in watches if (task := _begin(w, states.get(w.name))) is not None]
         if tasks:
             await self._wait(tasks, FIRST_PATIENCE if first else self._patience)
         return tuple(self._raw(watch) for watch in watches)
+
+    @property
+    def seen(self) -> bool:
+        """Whether it has ever shown a pool."""
+        return bool(self._names)
+
+    def _nothing(self) -> str:
+        absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
+        return self.failure or absent or "no pools are imported"
 
     async def _wait(self, tasks: Sequence[asyncio.Task[Any]], patience: float) -> None:
         _, late = await asyncio.wait(tasks, timeout=patience)
@@ -201,12 +214,12 @@ class RemoteSource:
             return str(error)
         found = tuple(text.splitlines())
         wanted = self._asked_for or found
-        missing = [name for name in wanted if name not in found and name not in self._names]
         kept = (*self._names, *(name for name in wanted if name in found))
         self._names = tuple(dict.fromkeys(kept))
+        self.missing = tuple(name for name in wanted if name not in self._names)
         if self._chain is None and self._names:
             self._chain = await self._open()
-        return f"no such pool: {', '.join(missing)}" if missing else ""
+        return ""
 
     async def _open(self) -> ReaderChain:
         self._version = await zpool_version(self._ssh, DEADLINE)

@@ -21,8 +21,8 @@ class Status(NamedTuple):
     flags: tuple[str, ...] = ()
     interval: float = 1.0
     """Seconds between samples; 0 when the source has its own pace."""
-    age: float = 0.0
-    """Seconds since the last good sample."""
+    age: float | None = 0.0
+    """Seconds since the last good sample; None where there never was one."""
     now: float = 0.0
     """Epoch seconds, as the source counts them."""
 
@@ -64,12 +64,18 @@ def _first(frame: Frame, status: Status, look: Look, width: int) -> Line:
 
 
 def _right(status: Status, look: Look) -> list[Span]:
-    late = status.age >= max(3 * status.interval, _FRESH)
-    age = "age <2s" if status.age < _FRESH else f"age {_whole(status.age)}"
-    facts = [Span(age, "warning" if late else "dim")]
+    facts = [_age(status)]
     if status.interval:
         facts.append(Span(f"every {status.interval:g}s", "dim"))
     return [*facts, Span(look.clock(status.now), "")]
+
+
+def _age(status: Status) -> Span:
+    if status.age is None:
+        return Span("never seen", "warning")
+    late = status.age >= max(3 * status.interval, _FRESH)
+    age = "age <2s" if status.age < _FRESH else f"age {_whole(status.age)}"
+    return Span(age, "warning" if late else "dim")
 
 
 def _row(facts: Sequence[Span]) -> Line:

@@ -309,7 +309,7 @@ def _paragraph(label: str, text: str, ink: _Ink) -> list[Line]:
 
 def _notes(view: ScanView, ink: _Ink) -> list[Line]:
     lines: list[Line] = []
-    if ink.frame.problem and view.scan.active:
+    if ink.frame.problem and ink.frame.stale_seconds is not None and view.scan.active:
         ago = units.duration(ink.frame.stale_seconds)
         lines.append((Span(f" this is how it was {ago} ago", "warning"),))
     if view.stalled is not None:

@@ -67,7 +67,7 @@ class Showing:
             host=self.options.host,
             flags=self._flags(self.latest),
             interval=interval,
-            age=frame.stale_seconds + passed,
+            age=None if frame.stale_seconds is None else frame.stale_seconds + passed,
             now=frame.t + passed,
         )
         return Scene(self.frames, self.index, self._body(frame), status, self.look, self.offers)

@@ -50,6 +50,12 @@ def test_a_pool_that_does_not_answer_is_down_and_tells_nothing_else(resilver):
     assert values(found, "scan_eta_seconds") == {}
 
 
+def test_a_pool_never_seen_has_no_age(resilver):
+    found = families([replace(resilver, problem="no answer", stale_seconds=None)])
+    assert values(found, "pool_up") == {("tank",): 0.0}
+    assert values(found, "pool_stale_seconds") == {}
+
+
 def test_names_follow_the_custom_and_labels_are_declared():
     for name, text, labels in FAMILIES:
         assert re.fullmatch(r"zconsole_[a-z_]+", name)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from zconsole.cli import main
-from zconsole.errors import UsageError
+from zconsole.errors import ExitCode, UsageError
 from zconsole.sources.remote import RemoteSource, hosts_of, remote_words
 
+REFUSED = "ssh: connect to host b port 22: Connection refused"
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
 
 SSH = """#!{python}
@@ -135,12 +136,64 @@ def test_before_json_the_text_is_read(host, capsys):
 
 
 def test_several_hosts_side_by_side_carry_their_names(host, capsys):
-    remote = host()
-    remote.cut("b")
+    host()
     assert main(["status", "--host", "a,b", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["pool"] for each in found] == ["a:tank", "b"]
-    assert "Connection refused" in found[1]["problem"]
+    assert [each["pool"] for each in found] == ["a:tank", "b:tank"]
+
+
+def test_a_host_that_cannot_be_reached_is_no_pool_and_the_others_are_shown(host, capsys):
+    remote = host()
+    remote.cut("b")
+    assert main(["status", "--host", "a,b", "--json"]) == ExitCode.UNAVAILABLE
+    told = capsys.readouterr()
+    assert [json.loads(line)["pool"] for line in told.out.splitlines()] == ["a:tank"]
+    assert told.err == f"zconsole: b: zpool list: {REFUSED}\n"
+
+
+@pytest.mark.parametrize("words", [["status"], ["watch", "--count", "1"]])
+def test_a_pool_that_no_host_has_is_not_found(host, capsys, words):
+    host()
+    assert main([*words, "nosuch", "--host", "root@box"]) == ExitCode.NOT_FOUND
+    assert capsys.readouterr() == ("", "zconsole: root@box: no such pool: nosuch\n")
+    assert main([*words, "nosuch", "--host", "a,b"]) == ExitCode.NOT_FOUND
+    assert capsys.readouterr().err == "zconsole: a, b: no such pool: nosuch\n"
+
+
+@pytest.mark.parametrize("words", [["status"], ["watch", "--count", "1"]])
+def test_a_host_without_zpool_or_out_of_reach_is_unavailable(host, capsys, tmp_path, words):
+    remote = host()
+    (tmp_path / "tools" / "zpool").write_text("#!/bin/sh\necho zpool: not found >&2; exit 127\n")
+    assert main([*words, "--host", "root@box"]) == ExitCode.UNAVAILABLE
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert "root@box: zpool list: zpool: not found" in told.err
+    remote.cut()
+    assert main([*words, "--host", "root@box"]) == ExitCode.UNAVAILABLE
+    assert "Connection refused" in capsys.readouterr().err
+
+
+def test_a_host_without_pools_has_nothing_to_report(host, capsys, tmp_path):
+    host()
+    (tmp_path / "tools" / "zpool").write_text("#!/bin/sh\n")
+    assert main(["status", "--host", "root@box"]) == ExitCode.OK
+    assert capsys.readouterr() == ("", "zconsole: no pools are imported\n")
+
+
+def test_with_exit_status_the_pools_shown_come_before_the_host_that_is_away(host):
+    remote = host(capture="unavail-leaf")
+    remote.cut("b")
+    assert main(["status", "--host", "a,b", "--exit-status"]) == ExitCode.DEGRADED
+
+
+def test_a_host_never_seen_has_no_age(host, capsys):
+    remote = host()
+    remote.cut("b")
+    assert main(["watch", "--host", "a,b", "--json", "--count", "1"]) == ExitCode.OK
+    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["pool"], each["stale_seconds"]) for each in seen] == [("a:tank", 0), ("b", None)]
+    assert main(["watch", "--host", "a,b", "--count", "1"]) == ExitCode.OK
+    assert " old)" not in capsys.readouterr().out
 
 
 async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):

@@ -107,7 +107,7 @@ class Watch:
             frame = self._frames.get(followed.plan.pool)
             if frame is None or followed.plan.follow is None or frame.root is None:
                 continue
-            if frame.t - frame.stale_seconds <= followed.t:
+            if frame.t - (frame.stale_seconds or 0.0) <= followed.t:
                 continue
             outcome = followed.plan.follow(situation_of(frame, followed.facts))
             if outcome is not None:
