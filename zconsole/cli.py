@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from zconsole import stdout
 from zconsole.arguments import COMMANDS, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.units import clean
@@ -35,10 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        _swallow_stdout()
+        stdout.swallow()
         return ExitCode.OK
     except OSError as error:
-        _swallow_stdout()
+        stdout.swallow()
         print(f"zconsole: {clean(_reason(error))}", file=sys.stderr)
         return ExitCode.FAILED
 
@@ -105,9 +106,3 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
-
-
-def _swallow_stdout() -> None:
-    """Point stdout nowhere, so that the interpreter's own last flush cannot complain."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -189,6 +189,20 @@ def test_a_closed_pipe_is_quiet():
     assert done.returncode in (0, 141)
 
 
+@pytest.mark.parametrize("how", [(), ("--json",)])
+@pytest.mark.parametrize(("state", "code"), [("ONLINE", 0), ("DEGRADED", 10), ("FAULTED", 11)])
+def test_the_exit_status_of_a_pool_does_not_hang_on_who_reads(tmp_path, how, state, code):
+    path = tmp_path / "status.txt"
+    path.write_text(STATUS.replace("state: DEGRADED", f"state: {state}"))
+    read, write = os.pipe()
+    os.close(read)
+    words = ["status", "--from", str(path), "--exit-status", *how]
+    command = [sys.executable, "-m", "zconsole", *words]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 def test_a_message_with_standard_error_closed_stays_out_of_the_data():
     command = f"{sys.executable} -m zconsole status --from /nonexistent 2>&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)

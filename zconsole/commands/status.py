@@ -11,6 +11,7 @@ from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.frame import Frame
 from zconsole.session import Session
 from zconsole.sources.saved import read_saved
+from zconsole.stdout import for_who_reads
 from zconsole.units import clean
 
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
@@ -28,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames else ["no pools are imported"]):
         print(f"zconsole: {clean(text)}", file=sys.stderr)
-    printing.report(frames, args.json)
+    with for_who_reads():
+        printing.report(frames, args.json)
     code = exit_status(frames) if args.exit_status else ExitCode.OK
     return code or next((failure.code for failure in failures), ExitCode.OK)
 
