@@ -7,7 +7,7 @@ rings and windows bound the memory.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 from math import inf
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from zconsole.history.changes import device_changes, pool_change
 from zconsole.history.rates import NONE, RateWindow
 from zconsole.history.scanbook import ScanBook
 from zconsole.history.series import RateSeries
+from zconsole.history.told import told_once
 from zconsole.limits.book import LimitBook
 from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
 from zconsole.redundancy import REPAIRS
@@ -57,12 +58,13 @@ class PoolHistory:
         tree = {p.key: p for p in placed(sample.pool.root)}
         if self._last is not None:
             self._notice(sample, tree)
-        self._events.extend(sample.events)
+        gap = sample.t - self._last.t if self._last is not None else 0.0
+        self._tell(sample.events, gap)
         self._track_missing(sample.t, tree)
         self._track_returned(sample, tree)
         self._track_regrouped(sample.t, tree)
         self._measure(sample.t, sample.clock, tree)
-        self._events.extend(self.scans.push(sample, tree, self._events))
+        self._tell(self.scans.push(sample, tree, self._events), gap)
         self.activities.push(sample, tree)
         views = self.scans.views(sample)
         self.errors.push(sample.t, tree)
@@ -120,6 +122,10 @@ class PoolHistory:
     def troubles(self, t: float) -> tuple[DeviceTrouble, ...]:
         """Devices with new errors, or that came and went, in the hour before ``t``."""
         return self.errors.troubles(t, self._tree, self.events)
+
+    def _tell(self, events: Sequence[Event], gap: float) -> None:
+        if events:
+            self._events = deque(told_once(self._events, events, gap), MAX_EVENTS)
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool

@@ -10,6 +10,7 @@ from zconsole.history import PoolHistory
 from zconsole.model import (
     Activity,
     BlockCounters,
+    Event,
     IoCounters,
     Pool,
     Progress,
@@ -60,6 +61,19 @@ def test_when_a_replacement_or_a_waiting_device_came_is_known_once_it_was_seen_t
     assert history.regrouped == T + 2
     history.push(sample(4, pair, disk("b", awaiting_resilver=True)))
     assert history.regrouped == T + 4
+
+
+def test_the_start_of_a_scan_is_told_once_also_where_the_kernels_event_comes_late():
+    scrub = Scan("scrub", "running", start=T + 60)
+    start = Event(T + 60.2, "scrub_start", "scrub start")
+    at_once, late = PoolHistory(), PoolHistory()
+    at_once.push(sample(0))
+    at_once.push(sample(60)._replace(events=(start,)))
+    at_once.push(sample(120, scans=(scrub,)))
+    late.push(sample(0))
+    late.push(sample(60.5, scans=(scrub,)))
+    late.push(sample(61, scans=(scrub,))._replace(events=(start,)))
+    assert at_once.events == late.events == (start,)
 
 
 def test_the_kernels_own_counters_of_an_interior_vdev_come_first():
