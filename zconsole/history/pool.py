@@ -7,7 +7,7 @@ rings and windows bound the memory.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from math import inf
 from typing import TYPE_CHECKING
@@ -178,8 +178,8 @@ class PoolHistory:
                 window = self._windows[key] = RateWindow()
             window.add(clock, place.vdev)
             self._rates[key], latest[key] = window.windowed, window.latest
-        fill_in(tree, self._rates)
-        fill_in(tree, latest)
+        fill_in(tree, self._rates, {key: window.span for key, window in self._windows.items()})
+        fill_in(tree, latest, {})
         for key, rates in latest.items():
             self.series.put_device(key, rates)
         self._forget(self._windows.keys() - tree.keys())
@@ -190,16 +190,23 @@ class PoolHistory:
         self.series.forget(gone)
 
 
-def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates]) -> None:
-    """Give every interior vdev what it lacks, from its children, bottom up."""
-    below: dict[str, list[IoRates]] = {}
+def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[str, float]) -> None:
+    """Give every interior vdev what it lacks, from its children, bottom up.
+
+    It lacks all that its own counters tell over a shorter time (seconds in ``spans``) than its
+    children's: they fell when a device left, and began anew.
+    """
+    below: dict[str, list[str]] = {}
+    covered = dict(spans)
     for key in reversed(tree):
         place = tree[key]
-        children = below.pop(key, None)
-        if children is not None:
-            rates[key] = _merged(rates[key], children)
+        if (children := below.pop(key, None)) is not None:
+            longest = max(covered.get(child, 0.0) for child in children)
+            own = rates[key] if covered.get(key, 0.0) >= longest else NONE
+            covered[key] = max(covered.get(key, 0.0), longest)
+            rates[key] = _merged(own, [rates[child] for child in children])
         if place.parent is not None and (place.depth > 1 or place.vdev.vclass not in NO_DATA):
-            below.setdefault(place.parent, []).append(rates[key])
+            below.setdefault(place.parent, []).append(key)
 
 
 def _merged(own: IoRates, below: list[IoRates]) -> IoRates:

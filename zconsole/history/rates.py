@@ -59,6 +59,11 @@ class RateWindow:
         self.latest = NONE
         """Over the last interval alone, for a sparkline."""
 
+    @property
+    def span(self) -> float:
+        """Seconds that ``windowed`` covers."""
+        return self._kept[-1].clock - self._kept[0].clock if self._kept else 0.0
+
     def add(self, clock: float, vdev: Vdev) -> None:
         """Take a sample in; ``clock`` in seconds that never jump."""
         new = Snapshot(clock, vdev)

@@ -63,6 +63,25 @@ def test_when_a_replacement_or_a_waiting_device_came_is_known_once_it_was_seen_t
     assert history.regrouped == T + 4
 
 
+def test_a_group_whose_counters_fell_agrees_with_its_leaves():
+    """A device that leaves takes its counters out of the kernel's sum for the group."""
+    history = PoolHistory()
+    for n in range(12):
+        replaced = 3 * MIB if n < 4 else 0
+        own = IoCounters(float(n), n, 0, min(n, 5) * 2 * MIB + replaced, 0)
+        leaves = [disk(name, n)._replace(io=_until(n, 5)) for name in "ab"]
+        history.push(sample(n, *leaves, top=own))
+        if n > 0:
+            sums = sum(history.rates(name).read for name in "ab")
+            assert history.rates("top").read == pytest.approx(sums)
+            assert history.rates("root").read == pytest.approx(sums)
+
+
+def _until(second: int, end: int) -> IoCounters:
+    moved = min(second, end)
+    return IoCounters(float(second), moved, 0, moved * MIB, 0)
+
+
 def test_the_start_of_a_scan_is_told_once_also_where_the_kernels_event_comes_late():
     scrub = Scan("scrub", "running", start=T + 60)
     start = Event(T + 60.2, "scrub_start", "scrub start")
