@@ -38,6 +38,21 @@ def clean_lines(lines: Iterable[str]) -> Iterator[str]:
     return (clean(text).rstrip() for text in lines)
 
 
+def padded(text: str, width: int) -> str:
+    """Clean text with blanks up to ``width`` cells of a terminal."""
+    return text + " " * (width - cells(text))
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal clean text takes."""
+    if text.isascii():
+        return len(text)
+    # Only here: most names are plain, and loading it takes ten milliseconds.
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     """One line a pool and sample: time, pool, health, the scan and what is left."""
     words = [_clock(frame.t, zone), frame.pool, frame.health.word]
@@ -173,7 +188,7 @@ def _scan_words(view: ScanView) -> Iterator[str]:
 
 
 def _table(rows: tuple[Row, ...]) -> Iterator[str]:
-    width = max(NAME_WIDTH, *(len(clean(row.vdev.name)) + 2 * row.depth for row in rows))
+    width = max(NAME_WIDTH, *(cells(clean(row.vdev.name)) + 2 * row.depth for row in rows))
     yield f"{'NAME':<{width}}  {'STATE':<9} {'READ/s':>7} {'WRITE/s':>7} {'WAIT':>6} {'ERRORS':>11}"
     vclass = "normal"
     for row in rows:
@@ -186,14 +201,14 @@ def _table(rows: tuple[Row, ...]) -> Iterator[str]:
 
 def _table_row(row: Row, width: int) -> str:
     vdev, rates = row.vdev, row.rates
-    name = f"{'  ' * row.depth}{clean(vdev.name)}"
+    name = padded(f"{'  ' * row.depth}{clean(vdev.name)}", width)
     counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
     errors = "" if None in counters else " ".join(size(c) for c in counters)
     notes = [vdev.note] if vdev.note else []
     if row.slow_sibling:
         notes.append(f"slow: {row.slow_sibling}")
     return (
-        f"{name:<{width}}  {vdev.state:<9} {size(rates.read, ''):>7} {size(rates.write, ''):>7} "
+        f"{name}  {vdev.state:<9} {size(rates.read, ''):>7} {size(rates.write, ''):>7} "
         f"{latency(rates.latency):>6} {errors:>11}  {', '.join(notes)}"
     )
 
@@ -202,14 +217,14 @@ def balance_lines(found: Balance) -> Iterator[str]:
     """Spread and bytes to even out, then name, bar, fill, free and share of new writes a vdev."""
     spread = "-" if found.spread is None else f"{100 * found.spread:.1f}%"
     yield f"balance: spread {spread}, to even out {size(found.imbalance_bytes)}"
-    width = max((len(clean(v.name)) for v in found.vdevs), default=0)
+    width = max((cells(clean(v.name)) for v in found.vdevs), default=0)
     yield from (_balance_line(vdev, width) for vdev in found.vdevs)
 
 
 def _balance_line(vdev: VdevBalance, width: int) -> str:
     filled = "" if vdev.fill is None else "#" * round(min(1.0, max(0.0, vdev.fill)) * BAR_WIDTH)
     words = [
-        f"  {clean(vdev.name):<{width}}  {filled:.<{BAR_WIDTH}}",
+        f"  {padded(clean(vdev.name), width)}  {filled:.<{BAR_WIDTH}}",
         "    -" if vdev.fill is None else f"{100 * vdev.fill:5.1f}%",
         f"{size(vdev.free_bytes):>5} free",
     ]

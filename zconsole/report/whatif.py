@@ -8,6 +8,7 @@ from typing import Any
 
 from zconsole.frame import VdevBalance
 from zconsole.report.json import balance_object
+from zconsole.report.text import cells, padded
 from zconsole.resilvertime import Duration
 from zconsole.units import clean, size
 from zconsole.whatif import Outlook
@@ -15,7 +16,7 @@ from zconsole.whatif import Outlook
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
     """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
-    width = max((len(clean(v.name)) for v in look.after.vdevs), default=4)
+    width = max((cells(clean(v.name)) for v in look.after.vdevs), default=4)
     yield f"{'VDEV':<{width}}  {'SIZE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
     # In order, not by name: old listings call two vdevs the same.
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
@@ -35,14 +36,14 @@ def cost_words(look: Outlook) -> str:
 
 
 def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
-    cells = (
+    pairs = (
         (size(was.size_bytes) if was else "", size(now.size_bytes)),
         (size(was.free_bytes) if was else "", size(now.free_bytes)),
         (_percent(was.fill) if was else "", _percent(now.fill)),
         (_percent(was.new_write_share) if was else "", _percent(now.new_write_share)),
     )
-    shown = (f"{f'{a} -> {b}' if a and a != b else b:>15}" for a, b in cells)
-    return f"{clean(now.name):<{width}}  {' '.join(shown)}"
+    shown = (f"{f'{a} -> {b}' if a and a != b else b:>15}" for a, b in pairs)
+    return f"{padded(clean(now.name), width)}  {' '.join(shown)}"
 
 
 def _percent(share: float | None) -> str:

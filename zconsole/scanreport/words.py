@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
+from zconsole.report.text import cells, padded
 from zconsole.scanreport.figures import (
     Difference,
     Promise,
@@ -274,11 +275,11 @@ def _notes(report: ScanReport) -> Iterator[str]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """A Markdown table whose columns line up; a ``|`` inside a cell is escaped."""
-    cells = [[clean(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    for number, row in enumerate(cells):
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"| {' | '.join(padded)} |"
+    lines = [[clean(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
+    widths = [max(cells(row[i]) for row in lines) for i in range(len(head))]
+    for number, row in enumerate(lines):
+        shown = (padded(cell, width) for cell, width in zip(row, widths, strict=True))
+        yield f"| {' | '.join(shown)} |"
         if number == 0:
             yield f"|{'|'.join('-' * (width + 2) for width in widths)}|"
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC
 
+from rich.cells import cell_len
+
 from zconsole.balance import balance
 from zconsole.model import Vdev
 from zconsole.report.text import balance_report, status_report
@@ -29,6 +31,23 @@ def report(text: str) -> str:
 
 def test_an_estimate_beyond_all_calendars_is_printed():
     assert " 9892 " in report(STUCK)
+
+
+def test_columns_line_up_by_the_cells_of_a_terminal():
+    wide = STUCK.replace("  sda  ", "  備份硬碟一號機櫃  ")
+    lines = [line for line in report(wide).splitlines() if " ONLINE " in line or "NAME" in line]
+    starts = [
+        cell_len(line.partition("STATE" if "NAME" in line else "ONLINE")[0]) for line in lines
+    ]
+    assert len(starts) == 3
+    assert len(set(starts)) == 1
+
+
+def test_the_balance_lines_up_by_the_cells_of_a_terminal():
+    tops = tuple(Vdev(name, "disk", size_bytes=10, alloc_bytes=5) for name in ("sda", "備份硬碟"))
+    found = balance(Vdev("tank", "root", children=tops), None)
+    _, _, *lines = balance_report("tank", found).splitlines()
+    assert len({cell_len(line.partition("#")[0]) for line in lines}) == 1
 
 
 def test_a_scan_of_another_year_has_the_year():
