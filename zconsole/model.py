@@ -291,6 +291,8 @@ class Sample(NamedTuple):
     events: tuple[Event, ...] = ()
     tunables: Mapping[str, int] = NOTHING
     """Module parameters of scans, where the source could read them."""
+    dated: bool = True
+    """Whether it was taken at ``t``: of saved output that says no time, nobody knows when."""
 
 
 class Trouble(NamedTuple):

@@ -21,6 +21,9 @@ class Raw(TypedDict, total=False):
 
     t: Required[float]
     """Epoch seconds when the sample was complete."""
+    undated: bool
+    """``t`` is only when saved output was read or its file written: nothing is worked out from
+    it."""
     clock: float
     """Seconds of CLOCK_BOOTTIME on the sampled machine, for differences."""
     boot: str

@@ -13,6 +13,7 @@ from zconsole import __version__
 from zconsole.arguments import COMMANDS
 from zconsole.cli import command_of, main
 
+CAPTURES = Path(__file__).parents[1] / "fixtures" / "captures"
 STATUS = """\
   pool: tank
  state: DEGRADED
@@ -91,6 +92,17 @@ def test_status_of_saved_output_as_json(saved, capsys):
 def test_exit_status_follows_the_pool_only_when_asked(saved, capsys):
     assert main(["status", "--from", saved]) == 0
     assert main(["status", "--from", saved, "--exit-status"]) == 10
+
+
+def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text((CAPTURES / "2.3.9" / "two-replaces-deferred" / "status.json").read_text())
+    assert main(["status", "--from", str(path), "--json"]) == 0
+    scan = json.loads(capsys.readouterr().out)["scan"]
+    assert scan["state"] == "running"
+    figures = ("scan_rate", "issue_rate", "eta_seconds", "zpool_eta_seconds")
+    assert [scan[name] for name in figures] == [None] * 4
+    assert scan["eta_reason"] == "no estimate: the moment it was saved is not known"
 
 
 def test_a_faulted_pool_exits_11(tmp_path, capsys):

@@ -48,7 +48,8 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
-    frames = Session(zone=printing.local_zone()).advance([read_saved(args.saved)])
+    zone = printing.local_zone()
+    frames = Session(zone=zone).advance([read_saved(args.saved, zone)])
     return _chosen(frames, args.pools)
 
 

@@ -66,7 +66,7 @@ def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
 
     config = mapping(raw["libzfs"], "libzfs")
     names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-    pool = pool_of(config, raw["t"], names, message, word(raw.get("version")), blocks)
+    pool = pool_of(config, _moment(raw), names, message, word(raw.get("version")), blocks)
     return (_sample(raw, "libzfs", pool, True, blocks),)
 
 
@@ -84,6 +84,15 @@ def _check_time(raw: Raw) -> None:
         raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
 
 
+def _moment(raw: Raw) -> float | None:
+    """Epoch seconds of what the form shows; None where nothing says when that was."""
+    return raw["t"] if _dated(raw) else None
+
+
+def _dated(raw: Raw) -> bool:
+    return raw.get("undated") is not True
+
+
 def _clock(raw: Raw) -> float:
     clock = raw.get("clock")
     usable = isinstance(clock, (int, float)) and math.isfinite(clock)
@@ -95,7 +104,7 @@ def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble
 
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
-    found = pools_of(document, raw["t"], names, zone_of(raw, zone))
+    found = pools_of(document, _moment(raw), names, zone_of(raw, zone))
     return tuple(_sample(raw, "json", pool, is_exact(node), blocks) for node, pool in found)
 
 
@@ -111,6 +120,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
         version=word(raw.get("version")),
         events=_events(raw),
         tunables=_tunables(raw),
+        dated=_dated(raw),
     )
 
 

@@ -84,8 +84,11 @@ def stage_of(scanned: int, total: int, scan_rate: int | None) -> str:
     return "scanning"
 
 
-def scan_of(stats: ScanStats, now: float) -> Scan:
-    """The scan at epoch ``now`` with zpool's percent, rates and estimate of that moment."""
+def scan_of(stats: ScanStats, now: float | None) -> Scan:
+    """The scan at epoch ``now`` with zpool's percent, rates and estimate of that moment.
+
+    Without the moment there is no length of the pass, so no rate and no estimate.
+    """
     running = stats.state == "running"
     active = running or stats.state == "paused"
     scan_rate, issue_rate = _pass_rates(stats, now) if running else (None, None)
@@ -135,7 +138,9 @@ def _to_issue(stats: ScanStats) -> int:
     return stats.total - (stats.skipped or 0)
 
 
-def _pass_rates(stats: ScanStats, now: float) -> tuple[int, int]:
+def _pass_rates(stats: ScanStats, now: float | None) -> tuple[int | None, int | None]:
+    if now is None:
+        return (None if stats.pass_scanned else 0), (None if stats.pass_issued else 0)
     elapsed = int(now) - int(stats.pass_start or now) - stats.pass_paused
     elapsed = elapsed if elapsed > 0 else 1
     return stats.pass_scanned // elapsed, (stats.pass_issued or 0) // elapsed
@@ -149,7 +154,9 @@ def _percent(stats: ScanStats) -> float | None:
 
 def _eta(stats: ScanStats, scan_rate: int | None, issue_rate: int | None) -> float | None:
     if stats.issued is None:
-        minutes = (stats.total - stats.scanned) // max(1, scan_rate or 0) // 60
+        if scan_rate is None:
+            return None
+        minutes = (stats.total - stats.scanned) // max(1, scan_rate) // 60
         return 60.0 * minutes if 0 <= minutes * 60 < _LONGEST_ESTIMATE else None
     work = stats.processed if stats.function == "resilver" else stats.issued
     left = _to_issue(stats) - stats.issued
@@ -189,10 +196,10 @@ def rebuild_of(stats: RebuildStats) -> Scan:
     )
 
 
-def copy_of(stats: CopyStats, now: float) -> Activity:
-    """A removal or expansion with zpool's percent and estimate at epoch ``now``."""
+def copy_of(stats: CopyStats, now: float | None) -> Activity:
+    """A removal or expansion with zpool's percent and estimate at epoch ``now``, where known."""
     running = stats.state == "running"
-    eta = _copy_eta(stats, now) if running and not stats.waiting else None
+    eta = _copy_eta(stats, now) if running and not stats.waiting and now is not None else None
     return Activity(
         kind=stats.kind,
         state="paused" if stats.waiting and running else stats.state,

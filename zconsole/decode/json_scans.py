@@ -51,7 +51,7 @@ def rebuilding(scan: _Node) -> frozenset[str]:
     )
 
 
-def scans_of(scan: _Node, now: float, zone: tzinfo) -> tuple[Scan, ...]:
+def scans_of(scan: _Node, now: float | None, zone: tzinfo) -> tuple[Scan, ...]:
     """Every scan of a pool's ``scan_stats``, active ones first."""
     scans = []
     if str(scan.get("function")) in _FUNCTIONS:
@@ -123,7 +123,7 @@ def _rebuild_stats(key: str, node: _Node, zone: tzinfo) -> RebuildStats:
     )
 
 
-def activities_of(pool: _Node, root: Vdev, now: float, zone: tzinfo) -> tuple[Activity, ...]:
+def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> tuple[Activity, ...]:
     """Removal, checkpoint and expansion of a pool object, in the order zpool prints them."""
     found = []
     removal = mapping(pool.get("removal_stats"), "removal_stats")

@@ -55,13 +55,13 @@ class _Context(NamedTuple):
 
 def pool_of(
     config: Mapping[str, Any],
-    now: float,
+    now: float | None,
     names: Mapping[str, str],
     message: Mapping[str, Any],
     version: str | None,
     blocks: Blocks,
 ) -> Pool:
-    """The pool of a config nvlist, with zpool's own figures for epoch ``now``.
+    """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
 
     ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
     ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves.

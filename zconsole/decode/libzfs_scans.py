@@ -38,7 +38,7 @@ def active_function(tree: Mapping[str, Any]) -> str | None:
 
 
 def scans_of(
-    tree: Mapping[str, Any], tops: Sequence[str], now: float, version: str | None
+    tree: Mapping[str, Any], tops: Sequence[str], now: float | None, version: str | None
 ) -> tuple[Scan, ...]:
     """Every scan the config knows, active ones first. ``tops``: printed names by vdev id."""
     scans = []
@@ -142,7 +142,9 @@ def _rebuild_stats(name: str, values: Sequence[int]) -> RebuildStats:
     )
 
 
-def activities_of(tree: Mapping[str, Any], tops: Sequence[str], now: float) -> tuple[Activity, ...]:
+def activities_of(
+    tree: Mapping[str, Any], tops: Sequence[str], now: float | None
+) -> tuple[Activity, ...]:
     """Removal, expansion and checkpoint, in the order zpool prints them."""
     found = []
     for key, kind in (("removal_stats", "removal"), ("raidz_expand_stats", "expansion")):

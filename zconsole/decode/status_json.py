@@ -63,12 +63,13 @@ class _Place(NamedTuple):
 
 
 def pools_of(
-    document: _Node, now: float, names: Mapping[str, str], zone: tzinfo
+    document: _Node, now: float | None, names: Mapping[str, str], zone: tzinfo
 ) -> tuple[tuple[_Node, Pool], ...]:
     """The pools of a document, each with the JSON object it came from.
 
-    ``now``: epoch seconds of the sample; ``names``: leaf path to printed name; ``zone``: of the
-    dates that plain ``-j`` prints. Raises NotUnderstoodError when it is no status document.
+    ``now``: epoch seconds of the sample, where known; ``names``: leaf path to printed name;
+    ``zone``: of the dates that plain ``-j`` prints. Raises NotUnderstoodError when it is no
+    status document.
     """
     if not isinstance(document.get("pools"), Mapping):
         raise NotUnderstoodError("not a `zpool status -j` document: no pools")
@@ -96,7 +97,7 @@ def is_exact(node: _Node) -> bool:
     return not any(is_rounded(figure) for figure in figures)
 
 
-def _pool(key: str, node: _Node, now: float, names: Mapping[str, str], zone: tzinfo) -> Pool:
+def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zone: tzinfo) -> Pool:
     name = str(node.get("name", key))
     scan = mapping(node.get("scan_stats"), "scan_stats")
     context = _Context(names, zone, active_function(scan), rebuilding(scan))

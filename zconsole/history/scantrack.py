@@ -63,7 +63,7 @@ class ScanTrack:
         before = self.course.last
         if self.course.add(reading) and before is not None:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
-        self.told = self._forecast(scan, sample.pool.root)
+        self.told = self._forecast(sample, scan)
         self.scan_rate = self._scan_rate(scan)
 
     def note(self, text: str) -> None:
@@ -71,14 +71,16 @@ class ScanTrack:
         self.notes.insert(0, text)
         del self.notes[MAX_NOTES:]
 
-    def _forecast(self, scan: Scan, root: Vdev) -> Forecast:
-        work = scan_work(scan, root)
+    def _forecast(self, sample: Sample, scan: Scan) -> Forecast:
+        work = scan_work(scan, sample.pool.root)
         if scan.state == "paused":
             return Forecast(nothing("paused"))
         if work is None:
             return Forecast(nothing("no estimate: the total is not known"))
         if work.issued <= 0:
             return Forecast(nothing(_nothing_issued(scan)))
+        if not sample.dated and scan.pass_start is not None:
+            return Forecast(nothing("no estimate: the moment it was saved is not known"))
         return forecast(self.course, work)
 
     def _scan_rate(self, scan: Scan) -> float | None:

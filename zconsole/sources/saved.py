@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
+from zconsole.decode.values import moment
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
 
@@ -27,10 +29,11 @@ def read_text(path: str) -> str:
     return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
 
 
-def read_saved(path: str) -> Raw:
-    """Saved ``zpool status`` output, text or JSON, as a raw form; dates are in the local zone.
+def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
+    """Saved ``zpool status`` output, text or JSON, as a raw form; ``zone`` is that of its dates.
 
-    Its time is the one printed in it (``-T``), else the file's, else now. Raises as read_text.
+    Its time is the one printed in it (``-T``), else the file's, else now; where none is printed,
+    a form whose averages rest on the time is undated. Raises as read_text.
     """
     text = read_text(path)
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
@@ -42,8 +45,11 @@ def read_saved(path: str) -> Raw:
     if isinstance(document.get("t"), (int, float)) and any(form in document for form in FORMS):
         return cast("Raw", document)
     if "vdev_tree" in document:
-        return Raw(t=t, source="libzfs", libzfs=document)
-    return Raw(t=_printed_time(document, t), source="json", status=document)
+        return Raw(t=t, undated=True, source="libzfs", libzfs=document)
+    printed = moment(document.get("time"), zone)
+    if printed is None:
+        return Raw(t=t, undated=True, source="json", status=document)
+    return Raw(t=printed, source="json", status=document)
 
 
 def _read_file(path: str) -> bytes:
@@ -68,8 +74,3 @@ def _document(path: str, text: str) -> dict[str, Any]:
         if isinstance(document, dict):
             return document
     raise NotUnderstoodError(f"{path}: damaged JSON")
-
-
-def _printed_time(document: dict[str, Any], t: float) -> float:
-    printed = document.get("time")
-    return float(printed) if isinstance(printed, int) and printed > 0 else t

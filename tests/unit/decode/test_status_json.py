@@ -306,3 +306,25 @@ class TestPool:
 
     def test_no_pools(self) -> None:
         assert decode({"t": 0.0, "status": {"pools": {}}}) == ()
+
+
+def test_without_its_moment_a_scan_has_no_pass_average_and_no_estimate() -> None:
+    found = document("2.3.9/two-replaces-deferred")
+    dated, undated = read(found).pool.scan, read(found, undated=True).pool.scan
+    assert dated.zpool_issue_rate is not None
+    rates = undated.zpool_scan_rate, undated.zpool_issue_rate, undated.zpool_eta
+    assert rates == (None, None, None)
+    assert undated.percent == dated.percent
+    assert undated.stage == dated.stage
+
+
+def test_a_rebuild_times_its_pass_itself() -> None:
+    found = document("2.3.9/sequential-rebuild")
+    assert read(found, undated=True).pool == read(found).pool
+
+
+def test_a_copy_without_its_moment_has_no_estimate() -> None:
+    found = document("2.3.9/removal-running")
+    (activity,) = read(found, undated=True).pool.activities
+    assert activity.percent is not None
+    assert activity.zpool_eta is None

@@ -7,6 +7,7 @@ import os
 import sys
 import types
 from array import array
+from datetime import timedelta, timezone
 
 import pytest
 
@@ -249,10 +250,20 @@ class TestSaved:
     def test_a_printed_time_counts(self, tmp_path):
         assert read_saved(write(tmp_path / "s", json.dumps({**STATUS, "time": 77})))["t"] == 77
 
+    @pytest.mark.parametrize("printed", [1_795_168_000, "1795168000", "Fri Nov 20 10:46:40 2026"])
+    def test_in_every_way_zpool_prints_it(self, tmp_path, printed):
+        path = write(tmp_path / "s", json.dumps({**STATUS, "time": printed}))
+        raw = read_saved(path, timezone(timedelta(hours=1)))
+        assert (raw["t"], raw.get("undated")) == (1_795_168_000, None)
+
     def test_else_the_time_of_the_file(self, tmp_path):
         path = write(tmp_path / "s", TEXT)
         os.utime(path, (1, 55))
         assert read_saved(path)["t"] == 55
+
+    @pytest.mark.parametrize("document", [STATUS, CONFIG])
+    def test_which_is_not_the_time_of_what_it_shows(self, tmp_path, document):
+        assert read_saved(write(tmp_path / "s", json.dumps(document)))["undated"]
 
     def test_of_many_documents_the_last_counts(self, tmp_path):
         lines = [line({**STATUS, "time": time}) for time in (1, 2)]
