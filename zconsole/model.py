@@ -194,6 +194,14 @@ class Scan(NamedTuple):
         return max(0, self.total_bytes - (self.skipped_bytes or 0))
 
     @property
+    def progress_bytes(self) -> tuple[int | None, int | None]:
+        """Bytes done and bytes in all, as ``percent`` has them: a rebuild's is of those scanned."""
+        if self.function == "rebuild":
+            return self.scanned_bytes, self.total_bytes
+        done = self.issued_bytes if self.two_stage else self.scanned_bytes
+        return done, self.to_issue_bytes
+
+    @property
     def active(self) -> bool:
         """Whether it runs or is paused."""
         return self.state in ("running", "paused")

@@ -124,6 +124,14 @@ class TestScan:
         assert "ETA 43m20s" in said
         assert "checkpoint exists since yesterday" in said
 
+    def test_a_rebuild_shows_the_bytes_its_percent_rests_on(self):
+        lines = [plain(line) for line in scan_lines(frames.rebuilds(), LOOK, 100)]
+        first = next(line for line in lines if "draid2" in line)
+        assert "25.0 %" in first
+        assert first.rstrip().endswith("1T of 4T")
+        assert "rebuilt 512G" in "\n".join(lines)
+        assert not [line for line in lines if "metadata" in line]
+
     def test_long_names_give_way_to_the_figures_where_it_is_narrow(self):
         base = frames.rebuilds()
         trim = replace(

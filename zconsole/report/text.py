@@ -178,8 +178,9 @@ def _scan_words(view: ScanView) -> Iterator[str]:
         yield f"{view.percent:.2f}%"
     if not scan.active:
         return
-    speed = view.issue_rate if scan.two_stage else view.scan_rate
-    yield f"{size(scan.issued_bytes)}/{size(scan.to_issue_bytes)} at {rate(speed)}"
+    scanning = scan.function == "rebuild" or not scan.two_stage
+    done, total = scan.progress_bytes
+    yield f"{size(done)}/{size(total)} at {rate(view.scan_rate if scanning else view.issue_rate)}"
     found = view.estimate
     if found.eta is None:
         yield f"no ETA ({found.reason})"

@@ -89,7 +89,8 @@ def _running(view: ScanView, ink: _Ink) -> list[Line]:
 
 
 def _has_first_stage(scan: Scan) -> bool:
-    return scan.two_stage and scan.scanned_bytes is not None
+    """A rebuild has none: the bytes it scans are its progress."""
+    return scan.two_stage and scan.scanned_bytes is not None and scan.function != "rebuild"
 
 
 def _progress(view: ScanView, ink: _Ink) -> Line:
@@ -101,8 +102,7 @@ def _progress(view: ScanView, ink: _Ink) -> Line:
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
         Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
     )
-    done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
-    return _barred(head, view.percent, done, scan.to_issue_bytes, ink)
+    return _barred(head, view.percent, *scan.progress_bytes, ink)
 
 
 def _subject(work: str, vdev: str | None, beside: int, ink: _Ink) -> str:
@@ -119,13 +119,12 @@ def _stage(view: ScanView) -> str:
 
 
 def _first_stage(view: ScanView, ink: _Ink) -> Line:
-    """How much has been looked at so far: metadata of a healing scan, maps of a rebuild."""
+    """How much of the metadata has been walked so far."""
     scan = view.scan
     percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
-    word = "scanned" if scan.function == "rebuild" else "metadata"
-    head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
+    head: Line = (Span(" " * _HEAD), Span(f"{'metadata':<{_STAGE}}", "dim"))
     return _barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 

@@ -82,9 +82,10 @@ def rebuilds() -> Frame:
             vdev=vdev,
             start=NOW - 900,
             total_bytes=4 * TIB,
-            scanned_bytes=2 * TIB,
-            issued_bytes=TIB,
-            processed_bytes=TIB // 9,
+            scanned_bytes=int(percent / 100 * 4 * TIB),
+            issued_bytes=int(percent / 100 * 2 * TIB),
+            skipped_bytes=2 * TIB,
+            processed_bytes=int(percent / 100 * 2 * TIB),
             errors=0,
             percent=percent,
         )

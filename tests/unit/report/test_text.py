@@ -4,9 +4,10 @@ from datetime import UTC
 
 from rich.cells import cell_len
 
+from tests.factory import frame, mirror_pool, view
 from zconsole.balance import balance
-from zconsole.model import Vdev
-from zconsole.report.text import balance_report, status_report
+from zconsole.model import Scan, Vdev
+from zconsole.report.text import balance_report, status_report, watch_line
 from zconsole.session import Session
 
 T = 1_800_000_000.0
@@ -65,3 +66,18 @@ def test_nonsense_sizes_draw_no_endless_bar():
     top = Vdev("sda", "disk", size_bytes=10, alloc_bytes=10**30)
     text = balance_report("tank", balance(Vdev("tank", "root", children=(top,)), None))
     assert max(map(len, text.splitlines())) < 200
+
+
+def test_a_rebuild_is_told_in_the_bytes_its_percent_rests_on():
+    scan = Scan(
+        "rebuild",
+        "running",
+        vdev="draid1-0",
+        total_bytes=400 * 2**30,
+        scanned_bytes=100 * 2**30,
+        issued_bytes=40 * 2**30,
+        skipped_bytes=60 * 2**30,
+        percent=25.0,
+    )
+    shown = view(scan, scan_rate=10 * 2**20, issue_rate=4 * 2**20)
+    assert "25.00%  100G/400G at 10M/s" in watch_line(frame(mirror_pool(scan), scans=(shown,)), UTC)
