@@ -132,6 +132,13 @@ class TestScan:
         assert "rebuilt 512G" in "\n".join(lines)
         assert not [line for line in lines if "metadata" in line]
 
+    def test_a_rebuild_walks_no_metadata(self):
+        base = frames.rebuilds()
+        base = replace(base, scans=tuple(replace(v, stage="scanning") for v in base.scans))
+        said = text(scan_lines(base, LOOK, 100))
+        assert said.count("scanned at 2G/s") == 2
+        assert "metadata" not in said
+
     def test_long_names_give_way_to_the_figures_where_it_is_narrow(self):
         base = frames.rebuilds()
         trim = replace(

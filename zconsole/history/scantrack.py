@@ -155,7 +155,7 @@ def _moved(points: Sequence[Point], at: int) -> bool:
 
 
 def _nothing_issued(scan: Scan) -> str:
-    if scan.stage == "scanning":
+    if scan.stage == "scanning" and scan.function != "rebuild":
         return "still scanning metadata, nothing issued yet"
     return "nothing issued yet"
 

@@ -207,7 +207,8 @@ def _rates(view: ScanView, look: Look) -> list[Line]:
         rate = look.rate(view.issue_rate)
         parts.append((Span("rate ", "dim"), Span(rate), Span(f" ({over})", "dim")))
     if view.scan_rate is not None and view.stage == "scanning" and view.scan.two_stage:
-        parts.append((Span("metadata at ", "dim"), Span(look.rate(view.scan_rate))))
+        walked = "scanned" if view.scan.function == "rebuild" else "metadata"
+        parts.append((Span(f"{walked} at ", "dim"), Span(look.rate(view.scan_rate))))
     return parts
 
 

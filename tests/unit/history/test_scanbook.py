@@ -305,3 +305,9 @@ def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
     found = PoolHistory().scan_views(only)[0]
     assert found.restarts is None
     assert found.estimate.reason
+
+
+def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
+    rebuild = resilver(0, function="rebuild", vdev="mirror-0", stage="scanning", scanned_bytes=MIB)
+    only = sample(5, rebuild)
+    assert view(watched(only), only).estimate.reason == "nothing issued yet"
