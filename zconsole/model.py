@@ -227,6 +227,11 @@ class Activity(NamedTuple):
     zpool_eta: float | None = None
     note: str = ""
 
+    @property
+    def discarding(self) -> bool:
+        """Whether it is a checkpoint that goes; ``total_bytes`` is then what remains of it."""
+        return self.kind == "checkpoint" and self.state == "running"
+
 
 class Pool(NamedTuple):
     """A pool as one sample saw it."""

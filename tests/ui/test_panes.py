@@ -7,6 +7,7 @@ from datetime import UTC
 from tests.records import replace
 from tests.ui import frames
 from zconsole.eta import Estimate
+from zconsole.frame import ActivityView
 from zconsole.model import Activity, Scan
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.detail import detail_lines
@@ -20,11 +21,19 @@ from zconsole.ui.scanpane import scan_lines
 LOOK = Look(zone=UTC)
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip
+DISCARDING = Activity("checkpoint", "running", start=1.0, total_bytes=11 << 20)
 STATUS = Status("nas1", (), 1.0, 0.4, frames.NOW)
 
 
 def text(lines):
     return "\n".join(map(plain, lines))
+
+
+def with_activities(*activities):
+    """A frame without scans in which the activities have been seen for some time."""
+    estimate = Estimate(600.0, 500.0, 700.0, "moving at 1M/s")
+    views = tuple(ActivityView(a, 1 << 20, estimate) for a in activities)
+    return replace(frames.healthy(), scans=(), activities=views)
 
 
 def header(frame, status=STATUS, width=80):
@@ -131,6 +140,10 @@ class TestScan:
         assert first.rstrip().endswith("1T of 4T")
         assert "rebuilt 512G" in "\n".join(lines)
         assert not [line for line in lines if "metadata" in line]
+
+    def test_a_checkpoint_being_discarded_says_what_remains(self):
+        said = text(scan_lines(with_activities(DISCARDING), LOOK, 80))
+        assert said == " checkpoint discarding, 11M remaining"
 
     def test_a_rebuild_walks_no_metadata(self):
         base = frames.rebuilds()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
 from zconsole.frame import ActivityView, Balance, Frame, Redundancy, Row, ScanView, VdevBalance
+from zconsole.model import Activity
 from zconsole.units import clean, duration, latency, rate, size
 
 NAME_WIDTH = 16
@@ -165,9 +166,16 @@ def _activity(view: ActivityView) -> str:
     where = f" of {activity.vdev}" if activity.vdev else ""
     done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
     eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
-    amount = f", {size(activity.done_bytes)}" if activity.done_bytes is not None else ""
-    total = f" of {size(activity.total_bytes)}" if activity.total_bytes is not None else ""
-    return f"{activity.kind}{where}: {activity.state}{amount}{total}{done}{eta}"
+    state = "discarding" if activity.discarding else activity.state
+    return f"{activity.kind}{where}: {state}{_moved(activity)}{done}{eta}"
+
+
+def _moved(activity: Activity) -> str:
+    done, total = activity.done_bytes, activity.total_bytes
+    if done is None:
+        left = " remaining" if activity.discarding else ""
+        return "" if total is None else f", {size(total)}{left}"
+    return f", {size(done)}" if total is None else f", {size(done)} of {size(total)}"
 
 
 def _scan_words(view: ScanView) -> Iterator[str]:

@@ -324,6 +324,9 @@ def _notes(view: ScanView, ink: _Ink) -> list[Line]:
 def _activity(view: ActivityView, ink: _Ink) -> list[Line]:
     """A removal, an expansion, a checkpoint, trim, initialize, or a rebalance."""
     activity, look = view.activity, ink.look
+    if activity.discarding:
+        left = f"discarding, {look.size(activity.total_bytes)} remaining"
+        return [(Span(f" {activity.kind} ", "bold"), Span(left))]
     name = _subject(activity.kind, activity.vdev, len(activity.state) + 3, ink)
     head: Line = (
         Span(f" {name} ", "bold"),

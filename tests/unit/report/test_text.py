@@ -11,6 +11,7 @@ from zconsole.report.text import balance_report, status_report, watch_line
 from zconsole.session import Session
 
 T = 1_800_000_000.0
+HEALTHY = "  pool: tank\n state: ONLINE\n"
 STUCK = """\
   pool: tank
  state: ONLINE
@@ -81,3 +82,10 @@ def test_a_rebuild_is_told_in_the_bytes_its_percent_rests_on():
     )
     shown = view(scan, scan_rate=10 * 2**20, issue_rate=4 * 2**20)
     assert "25.00%  100G/400G at 10M/s" in watch_line(frame(mirror_pool(scan), scans=(shown,)), UTC)
+
+
+def test_a_checkpoint_is_told_as_zpool_tells_it():
+    kept = "created Thu Nov 19 08:00:00 2026, consumes 1.20G"
+    assert "\ncheckpoint: exists, 1.20G\n" in report(f"{HEALTHY}checkpoint: {kept}\n")
+    discarding = report(f"{HEALTHY}checkpoint: discarding, 11.0M remaining.\n")
+    assert "\ncheckpoint: discarding, 11M remaining\n" in discarding
