@@ -155,6 +155,16 @@ def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
     assert said in err
 
 
+@pytest.mark.parametrize(
+    "said", ["no pools available", "all pools are healthy", "pool 'a\\x1b[31mb' is healthy"]
+)
+def test_what_zpool_said_in_place_of_a_pool_is_repeated(said, tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(said.replace("\\x1b", "\x1b") + "\n")
+    assert main(["status", "--from", str(path), "--exit-status"]) == 0
+    assert capsys.readouterr() == ("", f"zconsole: {said}\n")
+
+
 def test_scan_lines_alone_are_not_taken_for_degraded(tmp_path):
     path = tmp_path / "s"
     path.write_text("scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from zconsole.commands import printing
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.frame import Frame
+from zconsole.raw import Raw
 from zconsole.session import Session
 from zconsole.sources.saved import read_saved
 from zconsole.stdout import for_who_reads
 from zconsole.units import clean
 
+NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 FINE = frozenset({"OK", "UNKNOWN"})
 
@@ -27,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--from reads a file, --host another machine: not both")
     frames, failures = (_saved(args), ()) if args.saved else _live(args)
     lacking = [str(failure) for failure in failures]
-    for text in lacking or ([] if frames else ["no pools are imported"]):
+    for text in lacking or ([] if frames or args.saved else [NONE]):
         print(f"zconsole: {clean(text)}", file=sys.stderr)
     with for_who_reads():
         printing.report(frames, args.json)
@@ -49,8 +51,18 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
     zone = printing.local_zone()
-    frames = Session(zone=zone).advance([read_saved(args.saved, zone)])
-    return _chosen(frames, args.pools)
+    raw = read_saved(args.saved, zone)
+    frames = _chosen(Session(zone=zone).advance([raw]), args.pools)
+    if not frames:
+        print(f"zconsole: {clean(_in_place(raw))}", file=sys.stderr)
+    return frames
+
+
+def _in_place(raw: Raw) -> str:
+    """What is to be said of saved output without a pool: what zpool said."""
+    from zconsole.decode.text import no_pools  # only here: JSON needs none of it
+
+    return no_pools(raw.get("text", "")) or "no pools are imported"
 
 
 def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...]:

@@ -68,7 +68,7 @@ class _Block:
 
 
 def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
-    """Every pool in the text; () when zpool said that there are none.
+    """Every pool in the text; () when zpool printed a sentence in place of them.
 
     ``zone``: of the zoneless dates. Raises NotUnderstoodError when nothing in it is
     ``zpool status`` output.
@@ -77,9 +77,15 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
         raise NotUnderstoodError("not `zpool status` output: no text")
     lines = [line.rstrip("\r\f") for line in unspaced(text).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
-    if not blocks and not _NO_POOLS.match(text):
+    if not blocks and no_pools(text) is None:
         raise NotUnderstoodError("not `zpool status` output")
     return tuple(_pool(block, zone) for block in blocks)
+
+
+def no_pools(text: str) -> str | None:
+    """What zpool printed in place of pools: that there are none, or that they are healthy (-x)."""
+    match = _NO_POOLS.match(text)
+    return match[1] if match else None
 
 
 def _means_a_pool(block: _Block) -> bool:
