@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from zconsole.frame import Health
@@ -13,6 +14,8 @@ from zconsole.units import duration, size
 SETTLE = 15.0
 """Seconds after a repair's end in which the kernel still detaches what was replaced, and after a
 replacement in which its repair begins."""
+_UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
+"""How the notes of initialize and trim begin, which say nothing of why a device is gone."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
@@ -118,7 +121,8 @@ def _devices(pool: Pool) -> Iterator[str]:
     leaves = (v for v in pool.root.leaves() if v.kind != "root" and v.vclass != "spare")
     gone = [v for v in leaves if v.state != "ONLINE" and not v.resilvering]
     for vdev in gone:
-        detail = f" ({vdev.note.strip('()')})" if vdev.note else ""
+        why = vdev.note.partition("  ")[0]
+        detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""
         yield f"{vdev.name} {vdev.state}{detail}"
 
 

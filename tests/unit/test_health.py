@@ -50,6 +50,21 @@ def test_a_disk_being_filled_is_no_failed_one_and_notes_are_not_bracketed_twice(
     assert found.reasons == ("g UNAVAIL (awaiting resilver)",)
 
 
+@pytest.mark.parametrize(
+    ("note", "detail"),
+    [
+        ("external device fault  (uninitialized)  (untrimmed)", " (external device fault)"),
+        ("was /dev/sdq  (removing)  (trim unsupported)", " (was /dev/sdq)"),
+        ("(uninitialized)  (untrimmed)", ""),
+        ("(12% initialized, started at Fri Nov  6 09:24:46 2026)  (untrimmed)", ""),
+        ("(awaiting resilver)  (8% trimmed, suspended)", " (awaiting resilver)"),
+    ],
+)
+def test_what_is_known_of_trim_and_initialize_is_no_reason(note, detail):
+    found = judged(pool(disk("a", state="FAULTED", note=note), state="DEGRADED"))
+    assert found.reasons == (f"a FAULTED{detail}",)
+
+
 def test_a_saved_scan_without_a_tree_names_no_device():
     bare = Pool("tank", "ONLINE", Vdev("tank", "root", state="UNKNOWN"))
     assert judged(bare).reasons == ()

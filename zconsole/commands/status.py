@@ -62,7 +62,7 @@ def _in_place(raw: Raw) -> str:
     """What is to be said of saved output without a pool: what zpool said."""
     from zconsole.decode.text import no_pools  # only here: JSON needs none of it
 
-    return no_pools(raw.get("text", "")) or "no pools are imported"
+    return no_pools(raw.get("text", "")) or NONE
 
 
 def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...]:
