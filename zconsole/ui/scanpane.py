@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from textwrap import wrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from zconsole import units
-from zconsole.eta import Estimate
-from zconsole.frame import ActivityView, Frame, ScanView
+from zconsole.frame import Frame, ScanView
 from zconsole.model import Scan
-from zconsole.ui.bars import bar, thin_bar
-from zconsole.ui.draw import Line, Span, crop, joined, width_of
+from zconsole.ui.activitylines import activity_lines
+from zconsole.ui.draw import Line, Span, crop, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
+from zconsole.ui.scanparts import LABEL, Ink, barred, eta_line, packed, paragraph, subject
 from zconsole.ui.spark import markline, scale, sparkline
 
 if TYPE_CHECKING:
     from zconsole.errorwatch.trouble import Trouble
 
 _HEAD = 11
-_PERCENT = 8
-_AMOUNT = 16
 _STAGE = 9
 _TREND_FROM = 100
 _SURE = 0.5
-_LABEL = 10
 _PAST_SHOWN = 2
 _TROUBLES_ROOMY = 3
 _TROUBLE_LINES = 2
 _NAME = 22
-_LEAST_NAME = 8
-
-
-class _Ink(NamedTuple):
-    """What drawing one scan needs."""
-
-    look: Look
-    width: int
-    now: float
-    frame: Frame
-    compact: bool
-    roomy: bool
 
 
 def scan_lines(
@@ -52,14 +35,14 @@ def scan_lines(
     ``compact`` leaves out a finished first stage and what is nice to know; ``roomy`` is for
     screens where advice may take several lines.
     """
-    ink = _Ink(look, width, frame.t, frame, compact, roomy)
+    ink = Ink(look, width, frame.t, frame, compact, roomy)
     running = [view for view in frame.scans if view.scan.active]
     past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
     lines: list[Line] = []
     for view in running:
         lines.extend(_running(view, ink))
     for activity in frame.activities:
-        lines.extend(_activity(activity, ink))
+        lines.extend(activity_lines(activity, ink))
     room = _PAST_SHOWN if not running else 1
     for view in past[:room]:
         lines.extend(_past(view, ink))
@@ -70,15 +53,15 @@ def scan_lines(
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _running(view: ScanView, ink: _Ink) -> list[Line]:
+def _running(view: ScanView, ink: Ink) -> list[Line]:
     lines = [_progress(view, ink)]
     if _has_first_stage(view.scan) and (not ink.compact or view.stage == "scanning"):
         lines.append(_first_stage(view, ink))
     if ink.compact:
-        lines.extend(_packed([*_estimate(view, ink), *_facts(view, ink)], ink))
+        lines.extend(packed([*_estimate(view, ink), *_facts(view, ink)], ink))
     else:
-        lines.extend(_packed(_estimate(view, ink), ink))
-        lines.extend(_packed(_facts(view, ink), ink))
+        lines.extend(packed(_estimate(view, ink), ink))
+        lines.extend(packed(_facts(view, ink), ink))
     if ink.width >= _TREND_FROM and not ink.compact:
         lines.extend(_trend(view, ink))
     lines.extend(_notes(view, ink))
@@ -93,68 +76,37 @@ def _has_first_stage(scan: Scan) -> bool:
     return scan.two_stage and scan.scanned_bytes is not None and scan.function != "rebuild"
 
 
-def _progress(view: ScanView, ink: _Ink) -> Line:
+def _progress(view: ScanView, ink: Ink) -> Line:
     """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
-    word = _subject(scan.function, scan.vdev, _STAGE + 2, ink)
+    word = subject(scan.function, scan.vdev, _STAGE + 2, ink)
     stage = "PAUSED" if scan.state == "paused" else ink.look.text(_stage(view))
     head: Line = (
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
         Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
     )
-    return _barred(head, view.percent, *scan.progress_bytes, ink)
-
-
-def _subject(work: str, vdev: str | None, beside: int, ink: _Ink) -> str:
-    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit."""
-    if not vdev:
-        return ink.look.text(work)
-    room = ink.width - beside - _PERCENT - 2 - _AMOUNT - len(f"{work} of ")
-    name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
-    return f"{ink.look.text(work)} of {name}"
+    return barred(head, view.percent, *scan.progress_bytes, ink)
 
 
 def _stage(view: ScanView) -> str:
     return view.stage or ("" if view.scan.function == "rebuild" else "running")
 
 
-def _first_stage(view: ScanView, ink: _Ink) -> Line:
+def _first_stage(view: ScanView, ink: Ink) -> Line:
     """How much of the metadata has been walked so far."""
     scan = view.scan
     percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
     head: Line = (Span(" " * _HEAD), Span(f"{'metadata':<{_STAGE}}", "dim"))
-    return _barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
+    return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
-def _barred(
-    head: Line,
-    percent: float | None,
-    done: int | None,
-    total: int | None,
-    ink: _Ink,
-    *,
-    thin: bool = False,
-) -> Line:
-    look = ink.look
-    shown = "-" if percent is None else f"{percent:.1f} %"
-    amount = f"  {look.size(done)} of {look.size(total)} "
-    used = sum(len(s.text) for s in head) + _PERCENT + 2 + max(_AMOUNT, len(amount))
-    share = None if percent is None else percent / 100
-    return (
-        *head,
-        Span(f"{shown:>{_PERCENT}}  "),
-        *(thin_bar if thin else bar)(share, max(0, ink.width - used), look.glyphs),
-        Span(f"{amount:>{_AMOUNT}}"),
-    )
-
-
-def _estimate(view: ScanView, ink: _Ink) -> list[Line]:
+def _estimate(view: ScanView, ink: Ink) -> list[Line]:
     """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, zpool's own and what ours rests on."""
-    parts: list[Line] = [_eta("ETA", view.estimate, ink)]
+    parts: list[Line] = [eta_line("ETA", view.estimate, ink)]
     if view.full is not None and view.full != view.estimate:
-        parts.append(_eta("full redundancy", view.full, ink))
+        parts.append(eta_line("full redundancy", view.full, ink))
     if view.scan.zpool_eta is not None:
         parts.append((Span("zpool says ", "dim"), Span(units.duration(view.scan.zpool_eta))))
     if view.estimate.reason and view.estimate.eta is not None and ink.width >= _TREND_FROM:
@@ -162,21 +114,7 @@ def _estimate(view: ScanView, ink: _Ink) -> list[Line]:
     return parts
 
 
-def _eta(label: str, estimate: Estimate, ink: _Ink) -> Line:
-    if estimate.eta is None:
-        return (Span(f"{label} ", "dim"), Span(f"none: {ink.look.text(estimate.reason)}"))
-    spans = [
-        Span(f"{label} ", "dim"),
-        Span(units.duration(estimate.eta), "bold"),
-        Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
-    ]
-    if estimate.low is not None and estimate.high is not None:
-        low, high = units.duration(estimate.low), units.duration(estimate.high)
-        spans.append(Span(f"  ({low} to {high})", "dim"))
-    return tuple(spans)
-
-
-def _facts(view: ScanView, ink: _Ink) -> list[Line]:
+def _facts(view: ScanView, ink: Ink) -> list[Line]:
     """Rates, repaired bytes, errors, restarts, how long it has run."""
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
@@ -216,7 +154,7 @@ def _window(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def _trend(view: ScanView, ink: _Ink) -> list[Line]:
+def _trend(view: ScanView, ink: Ink) -> list[Line]:
     """The issue rate over as many samples as fit, from 0 up; below it what was done meanwhile."""
     head = f" {'rate':<{_HEAD - 1}}"
     tail = ink.frame.series.tail(view.key, "issue_rate", max(1, ink.width - 30))
@@ -234,7 +172,7 @@ def _trend(view: ScanView, ink: _Ink) -> list[Line]:
     return [line, (Span(" " * len(head)), Span(done, "notice"))] if done else [line]
 
 
-def _limit(ink: _Ink) -> list[Line]:
+def _limit(ink: Ink) -> list[Line]:
     """What the running scan waits for, how fast it could go, and what could be done.
 
     Advice is never cut short: without room for all of it, it is left out. How fast it could go
@@ -244,19 +182,19 @@ def _limit(ink: _Ink) -> list[Line]:
     if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
         return []
     doubt = "perhaps " if limit.sure < _SURE else ""
-    lines = _paragraph("limit", f"{doubt}{limit.text}", ink)
-    advice = _paragraph("could try", limit.advice, ink)
+    lines = paragraph("limit", f"{doubt}{limit.text}", ink)
+    advice = paragraph("could try", limit.advice, ink)
     if ceiling is not None:
         share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
         said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
         if width_of(lines[-1]) + 3 + len(said) < ink.width:
             lines[-1] = (*lines[-1], Span(f"   {said}", "dim"))
         elif ink.roomy or (len(lines) == 1 and not advice):
-            lines.append((Span(" " * (_LABEL + 1)), Span(said, "dim")))
+            lines.append((Span(" " * (LABEL + 1)), Span(said, "dim")))
     return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
 
 
-def _tunables(ink: _Ink) -> list[Line]:
+def _tunables(ink: Ink) -> list[Line]:
     """Module parameters that are not as the running version sets them, where there is room.
 
     What knows them is loaded for that only: the design size has no room.
@@ -272,10 +210,10 @@ def _tunables(ink: _Ink) -> list[Line]:
         usual = BY_NAME[name].default(running) if name in BY_NAME else None
         if usual is not None and value != usual:
             found.append(f"{name}={value} (default {usual})")
-    return _paragraph("tunables", ", ".join(found), ink)
+    return paragraph("tunables", ", ".join(found), ink)
 
 
-def _troubles(ink: _Ink) -> list[Line]:
+def _troubles(ink: Ink) -> list[Line]:
     """Devices with new errors or flaps, the worst first, and what that speaks for."""
     if ink.compact or ink.frame.problem:
         return []
@@ -284,30 +222,20 @@ def _troubles(ink: _Ink) -> list[Line]:
     return [(head, Span(text.text, "warning")) for head, text in lines]
 
 
-def _trouble(trouble: Trouble, ink: _Ink) -> list[Line]:
+def _trouble(trouble: Trouble, ink: Ink) -> list[Line]:
     """In full where there is room, else in two lines: the detail of its row has the rest."""
-    whole = _paragraph("trouble", trouble.text, ink)
+    whole = paragraph("trouble", trouble.text, ink)
     most = _TROUBLE_LINES
     if ink.roomy or len(whole) <= most:
         return whole
     name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
     told = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
-    while len(told) > 1 and len(_paragraph("trouble", f"{name}: {'; '.join(told)}", ink)) > most:
+    while len(told) > 1 and len(paragraph("trouble", f"{name}: {'; '.join(told)}", ink)) > most:
         told.pop()
-    return _paragraph("trouble", f"{name}: {'; '.join(told)}", ink)[:most]
+    return paragraph("trouble", f"{name}: {'; '.join(told)}", ink)[:most]
 
 
-def _paragraph(label: str, text: str, ink: _Ink) -> list[Line]:
-    """Outside text wrapped beside its label; no lines for no text."""
-    broken = wrap(ink.look.text(text), max(10, ink.width - _LABEL - 2))
-    labels = (label, *[""] * (len(broken) - 1))
-    return [
-        (Span(f" {name:<{_LABEL}}", "dim"), Span(line))
-        for name, line in zip(labels, broken, strict=False)
-    ]
-
-
-def _notes(view: ScanView, ink: _Ink) -> list[Line]:
+def _notes(view: ScanView, ink: Ink) -> list[Line]:
     lines: list[Line] = []
     if ink.frame.problem and ink.frame.stale_seconds is not None and view.scan.active:
         ago = units.duration(ink.frame.stale_seconds)
@@ -321,50 +249,7 @@ def _notes(view: ScanView, ink: _Ink) -> list[Line]:
     return lines
 
 
-def _activity(view: ActivityView, ink: _Ink) -> list[Line]:
-    """A removal, an expansion, a checkpoint, trim, initialize, or a rebalance."""
-    activity, look = view.activity, ink.look
-    if activity.discarding:
-        left = f"discarding, {look.size(activity.total_bytes)} remaining"
-        return [(Span(f" {activity.kind} ", "bold"), Span(left))]
-    name = _subject(activity.kind, activity.vdev, len(activity.state) + 3, ink)
-    head: Line = (
-        Span(f" {name} ", "bold"),
-        Span(f"{look.text(activity.state)} ", "" if activity.state == "running" else "notice"),
-    )
-    if activity.state not in ("running", "paused", "waiting"):
-        return _ended(head, view, ink)
-    percent = activity.percent
-    if percent is None and activity.total_bytes and activity.done_bytes is not None:
-        percent = 100.0 * activity.done_bytes / activity.total_bytes
-    if percent is None and activity.total_bytes is None:
-        note = look.text(activity.note)
-        return [(*head, Span(note))]
-    lines = [_barred(head, percent, activity.done_bytes, activity.total_bytes, ink)]
-    parts = [_eta("ETA", view.estimate, ink)]
-    if view.rate is not None:
-        parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
-    if activity.note:
-        parts.append((Span(look.text(activity.note), "dim"),))
-    return [*lines, *_packed(parts, ink)]
-
-
-def _ended(head: Line, view: ActivityView, ink: _Ink) -> list[Line]:
-    activity, look = view.activity, ink.look
-    facts: list[str] = []
-    moment = activity.end if activity.end is not None else activity.start
-    if moment is not None:
-        facts.append(
-            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.now)}"
-        )
-    if activity.total_bytes is not None:
-        facts.append(look.size(activity.total_bytes))
-    if activity.note:
-        facts.append(look.text(activity.note))
-    return [(*head, Span("  ".join(facts)))]
-
-
-def _past(view: ScanView, ink: _Ink) -> list[Line]:
+def _past(view: ScanView, ink: Ink) -> list[Line]:
     """``scrub finished Sun 03:12 after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
     name = f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function
@@ -389,7 +274,3 @@ def _took(scan: Scan) -> float | None:
     if scan.start is None or scan.end is None:
         return None
     return scan.end - scan.start
-
-
-def _packed(parts: Sequence[Line], ink: _Ink) -> list[Line]:
-    return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]

@@ -1,0 +1,94 @@
+"""The pieces that lines about scans and activities are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.eta import Estimate
+from zconsole.frame import Frame
+from zconsole.ui.bars import bar, thin_bar
+from zconsole.ui.draw import Line, Span, joined
+from zconsole.ui.look import Look
+from zconsole.ui.names import middle
+
+LABEL = 10
+"""Cells of what stands before a paragraph."""
+_PERCENT = 8
+_AMOUNT = 16
+_LEAST_NAME = 8
+
+
+class Ink(NamedTuple):
+    """What drawing one scan or activity needs."""
+
+    look: Look
+    width: int
+    now: float
+    frame: Frame
+    compact: bool
+    roomy: bool
+
+
+def subject(work: str, vdev: str | None, beside: int, ink: Ink) -> str:
+    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit."""
+    if not vdev:
+        return ink.look.text(work)
+    room = ink.width - beside - _PERCENT - 2 - _AMOUNT - len(f"{work} of ")
+    name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
+    return f"{ink.look.text(work)} of {name}"
+
+
+def barred(
+    head: Line,
+    percent: float | None,
+    done: int | None,
+    total: int | None,
+    ink: Ink,
+    *,
+    thin: bool = False,
+) -> Line:
+    """``head``, a percentage, a bar in what room there is, and the amounts at the right edge."""
+    look = ink.look
+    shown = "-" if percent is None else f"{percent:.1f} %"
+    amount = f"  {look.size(done)} of {look.size(total)} "
+    used = sum(len(s.text) for s in head) + _PERCENT + 2 + max(_AMOUNT, len(amount))
+    share = None if percent is None else percent / 100
+    return (
+        *head,
+        Span(f"{shown:>{_PERCENT}}  "),
+        *(thin_bar if thin else bar)(share, max(0, ink.width - used), look.glyphs),
+        Span(f"{amount:>{_AMOUNT}}"),
+    )
+
+
+def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
+    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
+    if estimate.eta is None:
+        return (Span(f"{label} ", "dim"), Span(f"none: {ink.look.text(estimate.reason)}"))
+    spans = [
+        Span(f"{label} ", "dim"),
+        Span(units.duration(estimate.eta), "bold"),
+        Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
+    ]
+    if estimate.low is not None and estimate.high is not None:
+        low, high = units.duration(estimate.low), units.duration(estimate.high)
+        spans.append(Span(f"  ({low} to {high})", "dim"))
+    return tuple(spans)
+
+
+def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """Parts side by side on as few lines as hold them."""
+    return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]
+
+
+def paragraph(label: str, text: str, ink: Ink) -> list[Line]:
+    """Outside text wrapped beside its label; no lines for no text."""
+    broken = wrap(ink.look.text(text), max(10, ink.width - LABEL - 2))
+    labels = (label, *[""] * (len(broken) - 1))
+    return [
+        (Span(f" {name:<{LABEL}}", "dim"), Span(line))
+        for name, line in zip(labels, broken, strict=False)
+    ]
