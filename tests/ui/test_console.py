@@ -8,6 +8,9 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, showing
 from zconsole.errors import ExitCode
+from zconsole.eta import Estimate
+from zconsole.frame import ActivityView
+from zconsole.model import Activity
 from zconsole.ui.keys import TABLE
 from zconsole.ui.screens import PickScreen, TextScreen
 
@@ -338,3 +341,18 @@ async def test_a_click_puts_the_cursor_there():
     async with showing(frames.healthy()) as (app, pilot, _):
         await pilot.click("#devices", offset=(5, 3))
         assert cursor_name(app) == "sda"
+
+
+async def test_what_runs_beyond_the_room_is_counted_and_zoom_shows_it_all():
+    running = [
+        Activity("trim", "running", f"sd{n}", total_bytes=2, done_bytes=1) for n in "abcdefgh"
+    ]
+    views = tuple(ActivityView(a, None, Estimate(60.0, 50.0, 70.0, "")) for a in running)
+    frame = replace(frames.healthy(), scans=(), activities=views)
+    async with showing(frame, size=(60, 15)) as (app, pilot, screen):
+        assert "+5 more" in screen()
+        assert screen().count("ETA") == 3
+        app.query_one("#scan").focus()
+        await pilot.press("z")
+        assert "+" not in screen()
+        assert screen().count("ETA") > 5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from zconsole.eta import Estimate
@@ -11,7 +13,7 @@ from zconsole.frame import ActivityView
 from zconsole.model import Activity, Scan
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.detail import detail_lines
-from zconsole.ui.draw import plain
+from zconsole.ui.draw import plain, width_of
 from zconsole.ui.eventspane import event_lines
 from zconsole.ui.header import Status, header_lines
 from zconsole.ui.look import Look
@@ -21,6 +23,7 @@ from zconsole.ui.scanpane import scan_lines
 LOOK = Look(zone=UTC)
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip
+SSD = "nvme-Samsung_SSD_980_PRO_2TB_DL11UBLR"
 DISCARDING = Activity("checkpoint", "running", start=1.0, total_bytes=11 << 20)
 STATUS = Status("nas1", (), 1.0, 0.4, frames.NOW)
 
@@ -144,6 +147,37 @@ class TestScan:
     def test_a_checkpoint_being_discarded_says_what_remains(self):
         said = text(scan_lines(with_activities(DISCARDING), LOOK, 80))
         assert said == " checkpoint discarding, 11M remaining"
+
+    @pytest.mark.parametrize("width", [54, 60, 80])
+    @pytest.mark.parametrize("name", [SSD, "初期化された記憶装置の長い名前"])
+    def test_the_name_gives_way_and_never_the_amount(self, width, name):
+        trim = Activity("trim", "running", name, done_bytes=(561 << 30) // 10,
+                        total_bytes=(1117 << 30))  # fmt: skip
+        for activity in (trim, trim._replace(kind="initialize")):
+            first = scan_lines(with_activities(activity), LOOK, width)[0]
+            assert width_of(first) <= width
+            assert plain(first).rstrip().endswith("56.1G of 1.09T") or width == 54
+            assert "56.1G" in plain(first)
+
+    def test_every_byte_of_an_amount_is_shown_or_the_total_goes(self):
+        trim = Activity("trim", "running", SSD, done_bytes=10**12, total_bytes=2 * 10**12)
+        look = replace(LOOK, unit="exact")
+        wide, narrow = (plain(scan_lines(with_activities(trim), look, w)[0]) for w in (80, 54))
+        assert wide.rstrip().endswith("1000000000000 of 2000000000000")
+        assert narrow.rstrip().endswith("  1000000000000")
+
+    def test_activities_without_room_are_counted(self):
+        trims = [Activity("trim", "running", f"sd{n}", done_bytes=1, total_bytes=2) for n in "abcd"]
+        lines = scan_lines(with_activities(*trims), LOOK, 80, room=6)
+        assert [plain(line).split()[0] for line in lines] == ["trim", "ETA", "trim", "ETA", "+2"]
+        assert plain(lines[-1]) == " +2 more"
+        assert len(scan_lines(with_activities(*trims), LOOK, 80, room=8)) == 8
+
+    def test_what_does_not_fit_at_all_is_shown_as_far_as_it_goes(self):
+        base = frames.rebuilds()
+        lines = scan_lines(base, LOOK, 80, room=2)
+        assert "rebuild of draid2" in plain(lines[0])
+        assert plain(lines[1]) == f" +{len(base.scans) + len(base.activities) - 1} more"
 
     def test_a_rebuild_walks_no_metadata(self):
         base = frames.rebuilds()

@@ -91,15 +91,11 @@ class Board(Vertical):
             return
         header = self._header(scene)
         tabs = 1 if len(scene.frames) > 1 else 0
-        roomy = height >= ROOMY or self.zoomed == "scan"
-        scan = scan_lines(scene.body, scene.look, width, compact=height < COMPACT, roomy=roomy)
-        heights = allot(
-            width,
-            height,
-            self._wanted(scene, len(header) + tabs, len(scan)),
-            self.chosen,
-            self.zoomed,
-        )
+        scan = self._scan(scene)
+        heights = self._heights(scene, len(header) + tabs, len(scan))
+        if 0 < heights.scan < len(scan) and self.zoomed is None:
+            scan = self._scan(scene, heights.scan)
+            heights = self._heights(scene, len(header) + tabs, len(scan))
         self._resize(heights, header=len(header), tabs=tabs)
         self._view("header").show(header)
         self._paint_tabs(scene, width)
@@ -165,6 +161,16 @@ class Board(Vertical):
         frame = scene.frames[scene.index]
         most = 1 if height < COMPACT else 2
         return header_lines(frame, scene.status, scene.look, width, most)
+
+    def _scan(self, scene: Scene, room: int | None = None) -> tuple[Line, ...]:
+        width, height = self.app.size
+        roomy = height >= ROOMY or self.zoomed == "scan"
+        compact = height < COMPACT
+        return scan_lines(scene.body, scene.look, width, compact=compact, roomy=roomy, room=room)
+
+    def _heights(self, scene: Scene, header: int, scan: int) -> Heights:
+        wanted = self._wanted(scene, header, scan)
+        return allot(*self.app.size, wanted, self.chosen, self.zoomed)
 
     def _view(self, name: str) -> LinesView:
         return self.query_one(f"#{name}", LinesView)

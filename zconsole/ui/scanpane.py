@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zconsole import units
@@ -28,29 +30,43 @@ _NAME = 22
 
 
 def scan_lines(
-    frame: Frame, look: Look, width: int, *, compact: bool = False, roomy: bool = False
+    frame: Frame,
+    look: Look,
+    width: int,
+    *,
+    compact: bool = False,
+    roomy: bool = False,
+    room: int | None = None,
 ) -> tuple[Line, ...]:
     """Every running scan in full, then activities, then a line for each of the newest past ones.
 
     ``compact`` leaves out a finished first stage and what is nice to know; ``roomy`` is for
-    screens where advice may take several lines.
+    screens where advice may take several lines. ``room`` is how many lines there are, if not
+    enough: what runs and does not fit in them is counted in the last one.
     """
     ink = Ink(look, width, frame.t, frame, compact, roomy)
-    running = [view for view in frame.scans if view.scan.active]
+    running = [_running(view, ink) for view in frame.scans if view.scan.active]
+    entries = [*running, *(activity_lines(activity, ink) for activity in frame.activities)]
     past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
-    lines: list[Line] = []
-    for view in running:
-        lines.extend(_running(view, ink))
-    for activity in frame.activities:
-        lines.extend(activity_lines(activity, ink))
-    room = _PAST_SHOWN if not running else 1
-    for view in past[:room]:
+    lines = _counted(entries, room)
+    for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
     if not lines:
         known = "no scan has run on this pool" if frame.rows else "nothing is known of it yet"
         lines = [(Span(f" {known}", "dim"),)]
     lines.extend(_troubles(ink))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
+    """The lines of as many entries as fit whole, the first at any rate, and how many more."""
+    lines = [line for entry in entries for line in entry]
+    if room is None or len(lines) <= room or len(entries) < 2:
+        return lines
+    ends = list(accumulate(len(entry) for entry in entries))
+    fitting = max(1, sum(end < room for end in ends))
+    shown = lines[: min(ends[fitting - 1], room - 1)]
+    return [*shown, (Span(f" +{len(entries) - fitting} more", "dim"),)]
 
 
 def _running(view: ScanView, ink: Ink) -> list[Line]:
@@ -79,13 +95,14 @@ def _has_first_stage(scan: Scan) -> bool:
 def _progress(view: ScanView, ink: Ink) -> Line:
     """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
-    word = subject(scan.function, scan.vdev, _STAGE + 2, ink)
+    done, total = scan.progress_bytes
+    word = subject(scan.function, scan.vdev, _STAGE + 2, total, ink)
     stage = "PAUSED" if scan.state == "paused" else ink.look.text(_stage(view))
     head: Line = (
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
         Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
     )
-    return barred(head, view.percent, *scan.progress_bytes, ink)
+    return barred(head, view.percent, done, total, ink)
 
 
 def _stage(view: ScanView) -> str:

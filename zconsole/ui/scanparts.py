@@ -10,7 +10,7 @@ from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.frame import Frame
 from zconsole.ui.bars import bar, thin_bar
-from zconsole.ui.draw import Line, Span, joined
+from zconsole.ui.draw import Line, Span, joined, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
 
@@ -32,11 +32,16 @@ class Ink(NamedTuple):
     roomy: bool
 
 
-def subject(work: str, vdev: str | None, beside: int, ink: Ink) -> str:
-    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit."""
+def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
+    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit.
+
+    ``beside``: cells of what else stands before these; ``total``: bytes in all.
+    """
     if not vdev:
         return ink.look.text(work)
-    room = ink.width - beside - _PERCENT - 2 - _AMOUNT - len(f"{work} of ")
+    widest = max(ink.look.number, len(ink.look.size(total)))
+    amount = len(_amount("", "")) + 2 * widest
+    room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
     name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
     return f"{ink.look.text(work)} of {name}"
 
@@ -50,18 +55,27 @@ def barred(
     *,
     thin: bool = False,
 ) -> Line:
-    """``head``, a percentage, a bar in what room there is, and the amounts at the right edge."""
+    """``head``, a percentage, a bar, and the amounts at the right edge.
+
+    Where it is narrow the bar gives way first, then the middle of the name in the head
+    (``subject``), then the total, then what is done: half a number is none.
+    """
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
-    amount = f"  {look.size(done)} of {look.size(total)} "
-    used = sum(len(s.text) for s in head) + _PERCENT + 2 + max(_AMOUNT, len(amount))
+    room = ink.width - width_of(head) - _PERCENT - 2
+    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}"
+    amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share = None if percent is None else percent / 100
     return (
         *head,
         Span(f"{shown:>{_PERCENT}}  "),
-        *(thin_bar if thin else bar)(share, max(0, ink.width - used), look.glyphs),
-        Span(f"{amount:>{_AMOUNT}}"),
+        *(thin_bar if thin else bar)(share, max(0, room - len(amount)), look.glyphs),
+        Span(amount),
     )
+
+
+def _amount(done: str, total: str) -> str:
+    return f"  {done} of {total} "
 
 
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
