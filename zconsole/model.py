@@ -225,6 +225,8 @@ class Activity(NamedTuple):
     total_bytes: int | None = None
     percent: float | None = None
     zpool_eta: float | None = None
+    zpool_rate: float | None = None
+    """Bytes/s as zpool prints: the average since the start."""
     note: str = ""
 
     @property

@@ -179,6 +179,11 @@ class TestScan:
         assert "rebuild of draid2" in plain(lines[0])
         assert plain(lines[1]) == f" +{len(base.scans) + len(base.activities) - 1} more"
 
+    def test_what_zpool_says_of_a_copy_is_told_as_of_a_scan(self):
+        removal = Activity("removal", "running", "mirror-1", done_bytes=1 << 30,
+                           total_bytes=1 << 40, zpool_eta=3720.0)  # fmt: skip
+        assert "zpool says 1h02m" in text(scan_lines(with_activities(removal), LOOK, 80))
+
     def test_a_rebuild_walks_no_metadata(self):
         base = frames.rebuilds()
         base = replace(base, scans=tuple(replace(v, stage="scanning") for v in base.scans))

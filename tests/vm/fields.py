@@ -42,6 +42,9 @@ PROSE = {"skipped_bytes", "trim.state", "initialize.state"}
 MOVING = {"done_bytes", "scan_processed", "trim.done", "initialize.done", "pass_scanned"} | {
     *("scanned_bytes", "issued_bytes", "skipped_bytes", "processed_bytes", "pass_issued"),
 }
+UNSTEADY = {"zpool_eta", "zpool_rate", "txg"}
+"""What of something in its first seconds may be anything a moment later."""
+
 SHARES = {"percent": 100.0, "trim.share": 1.0, "initialize.share": 1.0}
 """Fields that say how far something has come, and what they are at the end."""
 
@@ -111,7 +114,7 @@ def _movable(record: Any, state: State) -> float:
 
 def same(field: str, exact: Any, printed: Any, rounded: bool, moved: float) -> bool:
     """Whether a source's value may stand for libzfs's, that is up to ``moved`` bytes off."""
-    if exact == printed or (field in ("zpool_eta", "txg") and moved):
+    if exact == printed or (field in UNSTEADY and moved):
         return True
     if exact is None or printed is None or isinstance(exact, str | bool | tuple):
         return False

@@ -199,7 +199,7 @@ def rebuild_of(stats: RebuildStats) -> Scan:
 def copy_of(stats: CopyStats, now: float | None) -> Activity:
     """A removal or expansion with zpool's percent and estimate at epoch ``now``, where known."""
     running = stats.state == "running"
-    eta = _copy_eta(stats, now) if running and not stats.waiting and now is not None else None
+    rate = _copy_rate(stats, now) if running and now is not None else None
     return Activity(
         kind=stats.kind,
         state="paused" if stats.waiting and running else stats.state,
@@ -209,14 +209,18 @@ def copy_of(stats: CopyStats, now: float | None) -> Activity:
         done_bytes=stats.copied,
         total_bytes=stats.total,
         percent=100.0 * max(1, stats.copied) / stats.total if running and stats.total else None,
-        zpool_eta=eta,
+        zpool_eta=None if rate is None or stats.waiting else _copy_eta(stats, rate),
+        zpool_rate=rate,
         note="paused for resilver or clear" if stats.waiting and running else "",
     )
 
 
-def _copy_eta(stats: CopyStats, now: float) -> float | None:
+def _copy_rate(stats: CopyStats, now: float) -> int:
     elapsed = max(1, int(now) - int(stats.start or now))
-    rate = max(1, max(1, stats.copied) // elapsed)
+    return max(1, max(1, stats.copied) // elapsed)
+
+
+def _copy_eta(stats: CopyStats, rate: int) -> float | None:
     left = (stats.total - max(1, stats.copied)) // rate
     if stats.kind == "removal":
         left = left // 60 * 60

@@ -27,7 +27,7 @@ _EXPANDED = re.compile(
     rf"expanded (?P<vdev>.+?) copied (?P<n>{_N}) in (?P<dur>{_TIME}), on (?P<date>.+)"
 )
 _COPIED = re.compile(
-    rf"(?P<n>{_N}) (?:copied out of|/) (?P<tot>{_N})(?: copied)?(?: at {_N}/s)?"
+    rf"(?P<n>{_N}) (?:copied out of|/) (?P<tot>{_N})(?: copied)?(?: at (?P<rate>{_N})/s)?"
     rf"(?:, (?P<pct>\d+(?:[.,]\d+)?)% done)?(?:, (?P<eta>{_TIME}) to go)?(?P<rest>.*)"
 )
 _CHECKPOINT = re.compile(rf"created (?P<date>.+?), consumes (?P<n>{_N})")
@@ -87,6 +87,7 @@ def _with_copied(activity: Activity, details: list[str]) -> Activity:
             total_bytes=parse_size(match["tot"]),
             percent=float(match["pct"].replace(",", ".")) if match["pct"] else None,
             zpool_eta=parse_duration(match["eta"] or ""),
+            zpool_rate=parse_size(match["rate"] or ""),
             note=match["rest"].strip(" ,") if waiting else "",
         )
     return activity

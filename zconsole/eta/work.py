@@ -139,4 +139,4 @@ def activity_work(activity: Activity) -> Work | None:
     if activity.done_bytes is None or activity.total_bytes is None:
         return None
     done, total = float(activity.done_bytes), float(activity.total_bytes)
-    return Work(total, done, start=activity.start, verb="moving")
+    return Work(total, done, start=activity.start, average=activity.zpool_rate, verb="moving")

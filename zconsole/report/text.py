@@ -165,9 +165,11 @@ def _activity(view: ActivityView) -> str:
     activity = view.activity
     where = f" of {activity.vdev}" if activity.vdev else ""
     done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
+    at = f" at {rate(view.rate)}" if view.rate is not None else ""
     eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
+    zpool = f"; zpool says {duration(activity.zpool_eta)}" if activity.zpool_eta is not None else ""
     state = "discarding" if activity.discarding else activity.state
-    return f"{activity.kind}{where}: {state}{_moved(activity)}{done}{eta}"
+    return f"{activity.kind}{where}: {state}{_moved(activity)}{at}{done}{eta}{zpool}"
 
 
 def _moved(activity: Activity) -> str:

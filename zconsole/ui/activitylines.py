@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zconsole.frame import ActivityView
 from zconsole.ui.draw import Line, Span
-from zconsole.ui.scanparts import Ink, barred, eta_line, packed, subject
+from zconsole.ui.scanparts import Ink, barred, eta_line, packed, subject, zpool_says
 
 
 def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
@@ -28,7 +28,7 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
         note = look.text(activity.note)
         return [(*head, Span(note))]
     lines = [barred(head, percent, activity.done_bytes, activity.total_bytes, ink)]
-    parts = [eta_line("ETA", view.estimate, ink)]
+    parts = [eta_line("ETA", view.estimate, ink), *zpool_says(activity.zpool_eta)]
     if view.rate is not None:
         parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
     if activity.note:

@@ -13,7 +13,16 @@ from zconsole.ui.activitylines import activity_lines
 from zconsole.ui.draw import Line, Span, crop, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
-from zconsole.ui.scanparts import LABEL, Ink, barred, eta_line, packed, paragraph, subject
+from zconsole.ui.scanparts import (
+    LABEL,
+    Ink,
+    barred,
+    eta_line,
+    packed,
+    paragraph,
+    subject,
+    zpool_says,
+)
 from zconsole.ui.spark import markline, scale, sparkline
 
 if TYPE_CHECKING:
@@ -124,8 +133,7 @@ def _estimate(view: ScanView, ink: Ink) -> list[Line]:
     parts: list[Line] = [eta_line("ETA", view.estimate, ink)]
     if view.full is not None and view.full != view.estimate:
         parts.append(eta_line("full redundancy", view.full, ink))
-    if view.scan.zpool_eta is not None:
-        parts.append((Span("zpool says ", "dim"), Span(units.duration(view.scan.zpool_eta))))
+    parts.extend(zpool_says(view.scan.zpool_eta))
     if view.estimate.reason and view.estimate.eta is not None and ink.width >= _TREND_FROM:
         parts.append((Span(ink.look.text(view.estimate.reason), "dim"),))
     return parts

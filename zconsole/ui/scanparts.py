@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -91,6 +91,12 @@ def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
         low, high = units.duration(estimate.low), units.duration(estimate.high)
         spans.append(Span(f"  ({low} to {high})", "dim"))
     return tuple(spans)
+
+
+def zpool_says(eta: float | None) -> Iterator[Line]:
+    """zpool's own estimate; nothing where it prints none."""
+    if eta is not None:
+        yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
 
 
 def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:

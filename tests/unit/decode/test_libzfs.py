@@ -362,6 +362,7 @@ class TestActivities:
         (found,) = read(config(disk(), removal_stats=removal)).activities
         assert (found.kind, found.state, found.vdev) == ("removal", "running", "sda")
         assert (found.percent, found.zpool_eta) == (10.0, 900.0)
+        assert found.zpool_rate == MIB
 
     def test_a_copy_too_slow_to_estimate(self) -> None:
         removal = [1, 0, START, 0, 1000 * MIB, 100, 0]

@@ -132,6 +132,7 @@ def activities(draw: st.DrawFn) -> Activity:
         total_bytes=draw(SIZES),
         percent=draw(PERCENTS),
         zpool_eta=9.0,
+        zpool_rate=1 << 20,
     )
 
 

@@ -89,3 +89,12 @@ def test_a_checkpoint_is_told_as_zpool_tells_it():
     assert "\ncheckpoint: exists, 1.20G\n" in report(f"{HEALTHY}checkpoint: {kept}\n")
     discarding = report(f"{HEALTHY}checkpoint: discarding, 11.0M remaining.\n")
     assert "\ncheckpoint: discarding, 11M remaining\n" in discarding
+
+
+def test_what_zpool_says_of_a_copy_is_told():
+    lines = (
+        "remove: Evacuation of mirror-1 in progress since Fri Jan 15 07:00:00 2027\n"
+        "\t128G copied out of 2.00T at 512M/s, 6.25% done, 1h2m to go\n"
+    )
+    said = "removal of mirror-1: running, 128G of 2T at 512M/s, 6.25% done, ETA 1h04m"
+    assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
