@@ -179,6 +179,16 @@ class TestScan:
         assert "rebuild of draid2" in plain(lines[0])
         assert plain(lines[1]) == f" +{len(base.scans) + len(base.activities) - 1} more"
 
+    def test_an_error_scrub_has_no_amounts_and_no_rate(self):
+        scan = Scan("errorscrub", "running", percent=40.0, two_stage=False)
+        view = replace(frames.resilver().scans[0], scan=scan, key="scan:errorscrub:", percent=40.0,
+                       issue_rate=None, scan_rate=None)  # fmt: skip
+        lines = scan_lines(replace(frames.resilver(), scans=(view,)), LOOK, 120)
+        assert "errorscrub" in plain(lines[0])
+        assert "40.0 %" in plain(lines[0])
+        assert " of " not in plain(lines[0])
+        assert not [line for line in lines if plain(line).startswith(" rate")]
+
     def test_what_zpool_says_of_a_copy_is_told_as_of_a_scan(self):
         removal = Activity("removal", "running", "mirror-1", done_bytes=1 << 30,
                            total_bytes=1 << 40, zpool_eta=3720.0)  # fmt: skip

@@ -58,7 +58,10 @@ class ScanTrack:
         """Take in one sample of this scan; ``when`` is its clock time in words."""
         self.scan = scan
         reading = scan_reading(sample.t, sample.clock, scan)
-        if reading is None or not scan.active:
+        if not scan.active:
+            return
+        if reading is None:
+            self.told = Forecast(nothing(_uncounted(scan)))
             return
         before = self.course.last
         if self.course.add(reading) and before is not None:
@@ -158,6 +161,15 @@ def _nothing_issued(scan: Scan) -> str:
     if scan.stage == "scanning" and scan.function != "rebuild":
         return "still scanning metadata, nothing issued yet"
     return "nothing issued yet"
+
+
+def _uncounted(scan: Scan) -> str:
+    """Why there is no estimate of a scan that comes without bytes."""
+    if scan.state == "paused":
+        return "paused"
+    if scan.function == "errorscrub":
+        return "no estimate: an error scrub counts blocks with errors, not bytes"
+    return "no estimate: the bytes done are not known"
 
 
 def _over(scan: Scan) -> str:

@@ -112,7 +112,8 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {scan.errors} errors" if scan.errors else ""
     yield f"{_scan_name(view)}: {scan.state}{stage}, {_percent(view)}{errors}"
-    yield f"  {_amounts(view)}"
+    if amounts := _amounts(view):
+        yield f"  {amounts}"
     yield f"  {_eta(view, now, zone)}"
     yield from (f"  {note}" for note in view.notes)
 
@@ -137,7 +138,10 @@ def _percent(view: ScanView) -> str:
 
 
 def _amounts(view: ScanView) -> str:
+    """Bytes of each kind; nothing for a scan that counts none (an error scrub)."""
     scan = view.scan
+    if (*scan.progress_bytes, scan.processed_bytes) == (None, None, None):
+        return ""
     words = [f"scanned {size(scan.scanned_bytes)} of {size(scan.total_bytes)}"]
     if scan.two_stage:
         at = f" at {rate(view.issue_rate)}" if view.issue_rate is not None else ""
@@ -190,7 +194,9 @@ def _scan_words(view: ScanView) -> Iterator[str]:
         return
     scanning = scan.function == "rebuild" or not scan.two_stage
     done, total = scan.progress_bytes
-    yield f"{size(done)}/{size(total)} at {rate(view.scan_rate if scanning else view.issue_rate)}"
+    speed = view.scan_rate if scanning else view.issue_rate
+    if (done, total, speed) != (None, None, None):
+        yield f"{size(done)}/{size(total)} at {rate(speed)}"
     found = view.estimate
     if found.eta is None:
         yield f"no ETA ({found.reason})"

@@ -180,9 +180,14 @@ def _window(seconds: float) -> str:
 
 
 def _trend(view: ScanView, ink: Ink) -> list[Line]:
-    """The issue rate over as many samples as fit, from 0 up; below it what was done meanwhile."""
+    """The issue rate over as many samples as fit, from 0 up; below it what was done meanwhile.
+
+    No lines for a scan that has no rate (an error scrub).
+    """
     head = f" {'rate':<{_HEAD - 1}}"
     tail = ink.frame.series.tail(view.key, "issue_rate", max(1, ink.width - 30))
+    if all(rate is None for rate in tail):
+        return []
     top = scale(tail)
     label = f" {ink.look.glyphs.spark[-1]}={ink.look.rate(top)} "
     width = min(ink.width - len(head) - len(label), 120)

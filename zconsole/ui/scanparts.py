@@ -64,6 +64,8 @@ def barred(
     shown = "-" if percent is None else f"{percent:.1f} %"
     room = ink.width - width_of(head) - _PERCENT - 2
     whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}"
+    if done is None and total is None:
+        whole = ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share = None if percent is None else percent / 100
     return (

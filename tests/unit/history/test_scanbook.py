@@ -311,3 +311,9 @@ def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
     rebuild = resilver(0, function="rebuild", vdev="mirror-0", stage="scanning", scanned_bytes=MIB)
     only = sample(5, rebuild)
     assert view(watched(only), only).estimate.reason == "nothing issued yet"
+
+
+def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
+    samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
+    found = view(watched(*samples), samples[-1])
+    assert found.estimate.reason == "no estimate: the bytes done are not known"

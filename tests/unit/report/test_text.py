@@ -98,3 +98,17 @@ def test_what_zpool_says_of_a_copy_is_told():
     )
     said = "removal of mirror-1: running, 128G of 2T at 512M/s, 6.25% done, ETA 1h04m"
     assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
+
+
+def test_an_error_scrub_counts_no_bytes():
+    lines = (
+        " scrub: error scrub in progress since Fri Jan 15 07:00:00 2027\n"
+        "\t40.00% done, issued I/O for 20 error blocks\n"
+    )
+    session = Session(zone=UTC)
+    for second in range(3):
+        (seen,) = session.advance([{"t": T + second, "text": f"{HEALTHY}{lines}"}])
+    why = "no estimate: an error scrub counts blocks with errors, not bytes"
+    said = status_report(seen, UTC)
+    assert f"errorscrub: running, 40.00% done\n  no ETA: {why}; zpool says nothing\n" in said
+    assert f"  errorscrub  running  40.00%  no ETA ({why})" in watch_line(seen, UTC)
