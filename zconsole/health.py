@@ -63,7 +63,7 @@ def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iter
     newest = _newest_repair(pool.scans)
     ended = newest.end if newest is not None else None
     settling = any(0 <= now - t < SETTLE for t in (ended, regrouped) if t is not None)
-    groups = [] if settling else list(_unfilled(pool))
+    groups = [] if settling else list(_unfilled(pool, newest))
     if groups and newest is not None and newest.state == "canceled":
         yield "the last repair was canceled"
     elif newest is not None and newest.errors:
@@ -78,15 +78,15 @@ def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iter
         yield f"{', '.join(waiting)} still waiting for a resilver"
 
 
-def _unfilled(pool: Pool) -> Iterator[str]:
+def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:
     """Replacing and spare vdevs that a good repair would have ended.
 
-    A whole spare in the place of a lost device stays for good: it has restored redundancy.
+    Where no repair is known any more, a whole spare in the place of a lost device waits for none.
     """
     for vdev in filter(is_group, pool.root.walk()):
         lost = vdev.children[0].state != "ONLINE"
         stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
-        if not stands_in or _checkpointed(pool):
+        if newest is not None or not stands_in or _checkpointed(pool):
             yield vdev.name
 
 
