@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
-from zconsole.rebalance import leftout, plan, store
+from zconsole.rebalance import leftout, leftwork, plan, store
 from zconsole.rebalance.counting import WALKING, WalkSink
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
@@ -91,7 +91,7 @@ def create(
     stop, ZconsoleError, and what ``plan.places`` and ``plan.make`` raise.
     """
     found = plan.places(settings.dirs, reader)
-    with closing(TreeLocks(Sys(), [place.root for place in found])):
+    with closing(_locked(found)):
         record = store.add(journal_path)
         with closing(store.JobLock(record)):
             journal = _new_journal(record)
@@ -121,11 +121,23 @@ def recount(record: Record, reader: Reader) -> Created:
         if settings is None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
         found = plan.places(settings.dirs, reader)
-        with closing(TreeLocks(Sys(), [place.root for place in found])):
+        with closing(_locked(found)):
             journal.clear_walk()
             journal.set("status", {"state": "running", "why": WALKING})
             made = _walk_into(journal, reader, found, settings, record, Clocks())
     return Created(record, made)
+
+
+def _locked(found: list[plan.Place]) -> TreeLocks:
+    """The locks of trees in which no other job works or has work to settle."""
+    roots = [place.root for place in found]
+    locks = TreeLocks(Sys(), roots)
+    try:
+        leftwork.refuse(roots)
+    except BaseException:
+        locks.close()
+        raise
+    return locks
 
 
 def is_counted(record: Record) -> bool:
