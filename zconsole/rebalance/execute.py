@@ -69,12 +69,13 @@ def _run(journal: Journal, show: Show) -> tuple[int, bool]:
 
 @contextmanager
 def _signals(runner: Runner) -> Iterator[None]:
-    """Stop at the next chunk on the usual signals, and hear of broken leases."""
+    """Stop at the next chunk on the signals that nohup left us, and hear of broken leases."""
 
     def stop(number: int, _: object) -> None:
         runner.stop = STOPPING[signal.Signals(number)]
 
-    wanted: dict[signal.Signals, Any] = dict.fromkeys(STOPPING, stop)
+    heeded = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    wanted: dict[signal.Signals, Any] = dict.fromkeys(heeded, stop)
     wanted[signal.SIGIO] = runner.alarm
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     # One may be on its way yet when the last lease is gone; unheard, it would end the process.
