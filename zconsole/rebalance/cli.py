@@ -18,6 +18,7 @@ from zconsole.units import clean, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.jobs import Status
+    from zconsole.rebalance.plan import Plan
     from zconsole.rebalance.settings import Settings
     from zconsole.rebalance.store import Record
     from zconsole.rebalance.survey import Ages, Sink
@@ -216,19 +217,23 @@ def _again(journal: Path, detach: bool) -> Record:
 
 
 def _create(args: argparse.Namespace) -> Record:
-    """Plan a new job, show the plan, and ask."""
+    """Plan a new job, show the plan, and ask; nobody else can run the job before the answer."""
     from zconsole.rebalance import jobs
     from zconsole.rebalance.facts import Reader
 
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("no terminal to ask on: pass --yes")
-    settings, reader = _settings(args), Reader()
-    created = jobs.create(settings, reader, args.journal, args.yes, lambda r: _say(f"job {r.job}"))
-    _show_plan(created.plan.as_json())
-    if not args.yes and not _agreed():
-        jobs.forget(created.record)
-        raise ZconsoleError("nothing was done")
-    return created.record
+
+    def ask(plan: Plan) -> None:
+        _show_plan(plan.as_json())
+        if not args.yes and not _agreed():
+            raise ZconsoleError("nothing was done")
+
+    def begun(record: Record) -> None:
+        _say(f"job {record.job}")
+
+    settings = _settings(args)
+    return jobs.create(settings, Reader(), args.journal, args.yes, begun, ask=ask).record
 
 
 def _show_plan(plan: Mapping[str, Any]) -> None:

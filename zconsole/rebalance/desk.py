@@ -17,6 +17,8 @@ RUNNING = ("running", "paused", "waiting")
 """States in which a process works at the job, or would."""
 INTERRUPTED = ("dead", "planned")
 """States of a job that a death or a reboot left; a resume goes on with it."""
+TERMINATED, HUNG_UP = "terminated", "hung up"
+"""Why a job stopped that a shutdown or the end of its terminal told to."""
 TARGET = 0.05
 """The spread a plan speaks of when none is asked for."""
 
@@ -170,7 +172,7 @@ class JobView:
     @property
     def interrupted(self) -> bool:
         """Whether it ended without having been told to."""
-        return self.state in INTERRUPTED
+        return interrupted(self.state, self.why)
 
     @property
     def share(self) -> float | None:
@@ -178,6 +180,11 @@ class JobView:
         if self.bytes_total:
             return min(1.0, self.bytes_done / self.bytes_total)
         return self.files_done / self.files_total if self.files_total else None
+
+
+def interrupted(state: str, why: str | None) -> bool:
+    """Whether a job ended without its operator having wanted it to."""
+    return state in INTERRUPTED or (state == "stopped" and why in (TERMINATED, HUNG_UP))
 
 
 @dataclass(frozen=True, slots=True)

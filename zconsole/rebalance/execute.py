@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from zconsole.rebalance import plan
+from zconsole.rebalance.desk import HUNG_UP, TERMINATED
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.jobs import read_job
 from zconsole.rebalance.journal import Journal
@@ -20,8 +21,8 @@ from zconsole.rebalance.syscalls import Sys
 
 STOPPING = {
     signal.SIGINT: "interrupted",
-    signal.SIGTERM: "terminated",
-    signal.SIGHUP: "hung up",
+    signal.SIGTERM: TERMINATED,
+    signal.SIGHUP: HUNG_UP,
 }
 
 CLOSERS = 32

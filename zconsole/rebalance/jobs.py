@@ -18,6 +18,7 @@ from typing import Any
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance import leftout, leftwork, plan, store
 from zconsole.rebalance.counting import WALKING, WalkSink
+from zconsole.rebalance.desk import interrupted
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
 from zconsole.rebalance.job import Clocks, Job
@@ -51,6 +52,8 @@ class Status:
     engines: Mapping[str, str]
     data: Mapping[str, Any]
     days: tuple[Mapping[str, Any], ...] = ()
+    agreed: bool = True
+    """False until the operator has said yes to its plan, or asked for it to be resumed."""
 
     def as_json(self) -> dict[str, Any]:
         """The object of the contract."""
@@ -83,23 +86,28 @@ def create(
     agreed: bool = True,
     begun: Callable[[Record], None] = lambda record: None,
     clocks: Clocks | None = None,
+    ask: Callable[[Plan], None] = lambda plan: None,
 ) -> Created:
     """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
 
     ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
-    is going to be asked, so what ends the walk can be resumed. Raises StopJobError when told to
-    stop, ZconsoleError, and what ``plan.places`` and ``plan.make`` raise.
+    is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
+    nobody else can run the job; when it raises, nothing is kept either. Raises StopJobError when
+    told to stop, ZconsoleError, and what ``ask``, ``plan.places`` and ``plan.make`` raise.
     """
     found = plan.places(settings.dirs, reader)
     with closing(_locked(found)):
         record = store.add(journal_path)
         with closing(store.JobLock(record)):
             journal = _new_journal(record)
-            journal.set("walking", {"settings": settings.as_json(), "agreed": agreed})
+            walking = {"settings": settings.as_json(), "agreed": agreed}
+            journal.set("walking", walking)
             kept = False
             try:
                 begun(record)
                 made = _walk_into(journal, reader, found, settings, record, clocks or Clocks())
+                ask(made)
+                journal.set("walking", {**walking, "agreed": True})
                 kept = not made.refused
             except StopJobError:
                 kept = agreed
@@ -107,7 +115,7 @@ def create(
             finally:
                 journal.close()
                 if not kept:
-                    forget(record)
+                    _forget(record)
     return Created(record, made)
 
 
@@ -154,8 +162,8 @@ def _new_journal(record: Record) -> Journal:
         raise ZconsoleError(f"{record.journal} exists already") from error
 
 
-def forget(record: Record) -> None:
-    """Remove a job that never began, and its journal."""
+def _forget(record: Record) -> None:
+    """Remove a job that never began, and its journal; its lock is held."""
     store.remove(record)
     delete_journal(record.journal)
 
@@ -272,7 +280,9 @@ def status(record: Record) -> Status:
         if counting is not None:
             return Status(record, state, why, counting, {}, data)
         job = read_job(journal)
-        return Status(record, state, why, job.settings, job.engines, data, tuple(journal.days()))
+        days = tuple(journal.days())
+        agreed = (journal.get("walking") or {}).get("agreed", True)
+        return Status(record, state, why, job.settings, job.engines, data, days, agreed)
 
 
 def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
@@ -330,5 +340,11 @@ def start(record: Record) -> None:
 
 
 def resumable() -> list[Status]:
-    """Jobs that a reboot or a death interrupted."""
-    return [found for found in listed() if found.state in ("dead", "planned", "paused")]
+    """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
+    return [
+        found
+        for found in listed()
+        if interrupted(found.state, found.why)
+        and (found.agreed or found.state != "planned")
+        and not store.is_alive(found.record)
+    ]

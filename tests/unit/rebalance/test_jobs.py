@@ -1,0 +1,105 @@
+"""Jobs between two runs: which of them anybody may begin again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance import jobs, store
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.journal import Journal
+from zconsole.rebalance.plan import Plan
+from zconsole.rebalance.settings import Settings
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / "file").write_bytes(b"x")
+    return root
+
+
+def created(tree: Path, state: str, why: str | None = None) -> store.Record:
+    record = jobs.create(Settings((str(tree),), allow_non_zfs=True), Reader()).record
+    journal = Journal.open(record.journal)
+    journal.set("status", {"state": state, "why": why})
+    journal.close()
+    return record
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "again"),
+    [
+        ("running", None, True),
+        ("paused", "paused", True),
+        ("planned", None, True),
+        ("stopped", "terminated", True),
+        ("stopped", "hung up", True),
+        ("stopped", "interrupted", False),
+        ("stopped", "stop", False),
+        ("stopped", "no space left", False),
+        ("finished", "done", False),
+    ],
+)
+def test_what_its_operator_did_not_end_is_resumed_with_all(
+    tree: Path, state: str, why: str | None, again: bool
+) -> None:
+    record = created(tree, state, why)
+    assert [found.record for found in jobs.resumable()] == ([record] if again else [])
+
+
+@pytest.mark.parametrize("state", ["running", "paused", "planned"])
+def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
+    record = created(tree, state)
+    lock = store.JobLock(record)
+    try:
+        assert jobs.resumable() == []
+    finally:
+        lock.close()
+
+
+def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
+    asked = []
+
+    def ask(plan: Plan) -> None:
+        (record,) = store.records()
+        assert jobs.resumable() == []
+        with pytest.raises(ZconsoleError, match="running already"):
+            store.JobLock(record)
+        asked.append(plan.directories[0].files)
+
+    settings = Settings((str(tree),), allow_non_zfs=True)
+    record = jobs.create(settings, Reader(), agreed=False, ask=ask).record
+    assert asked == [1]
+    assert [found.record for found in jobs.resumable()] == [record]
+
+
+def test_a_no_leaves_nothing(tree: Path) -> None:
+    def ask(plan: Plan) -> None:
+        raise ZconsoleError("nothing was done")
+
+    with pytest.raises(ZconsoleError, match="nothing was done"):
+        jobs.create(Settings((str(tree),), allow_non_zfs=True), Reader(), agreed=False, ask=ask)
+    assert list((tree.parent / "state/rebalance").iterdir()) == []
+
+
+def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: Path) -> None:
+    """As a SIGKILL leaves it: a plan, and no lock."""
+
+    def die(plan: Plan) -> None:
+        for file in (tree.parent / "state/rebalance").iterdir():
+            content[file] = file.read_bytes()
+        raise KeyboardInterrupt
+
+    content: dict[Path, bytes] = {}
+    with pytest.raises(KeyboardInterrupt):
+        jobs.create(Settings((str(tree),), allow_non_zfs=True), Reader(), agreed=False, ask=die)
+    for file, data in content.items():
+        file.write_bytes(data)
+    (left,) = jobs.listed()
+    assert (left.state, left.agreed) == ("planned", False)
+    assert jobs.resumable() == []
