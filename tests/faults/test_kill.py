@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.faults.harness import (
     kill_after,
     run,
 )
+from zconsole.rebalance.journal import Intent, Journal, State
 
 
 @dataclass
@@ -111,3 +113,22 @@ def test_failed_at_every_call(area: Path, shift: int, named: bool) -> None:
             errors = failure(journal, number, code, named)
         assert errors in ([], [code])
         stage.settled(journal)
+
+
+def test_what_a_death_left_in_many_directories_is_settled_under_a_low_limit(area: Path) -> None:
+    for number in range(300):
+        (area / f"tree/d{number}").mkdir(parents=True)
+        (area / f"tree/d{number}/f").write_bytes(b"x")
+    create(area / "tree", area / "job.db")
+    journal = Journal.open(area / "job.db")
+    rows = [row for _, row in journal.todo((-1, -1, -1), 300)]
+    intents = [Intent(row.number, State.CREATING, b".zc-1", row.ino, 0, b"") for row in rows]
+    journal.record((), intents)
+    journal.close()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        _, summary = run(area / "job.db", clocks=ALONE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (summary["files_moved"], summary["files_failed"]) == (300, 0)

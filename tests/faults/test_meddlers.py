@@ -300,7 +300,7 @@ def test_directories_that_only_take_names_are_left_alone(area: Path) -> None:
 
 def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One in the second batch, when there is something to be told of the first."""
-    monkeypatch.setattr("zconsole.rebalance.run.batch_files", lambda: 2)
+    monkeypatch.setattr("zconsole.rebalance.descriptors.BATCH_FILES", 2)
     root = tree_of(area, *"abcdef")
     os.utime(root, ns=(1, 1))
     create(root, area / "job.db")

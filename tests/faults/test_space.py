@@ -43,7 +43,7 @@ def test_no_job_waits_for_space_that_its_own_originals_hold(
     tree_of(area, 8, 10)
     create(area / "tree", area / "job.db")
     disk = Disk(2)
-    monkeypatch.setattr("zconsole.rebalance.run.batch_files", lambda: 2)
+    monkeypatch.setattr("zconsole.rebalance.descriptors.BATCH_FILES", 2)
     monkeypatch.setattr("zconsole.rebalance.watch.os.statvfs", disk.statvfs)
     clocks = Clocks(monotonic=lambda: disk.now, sleep=disk.sleep)
     _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)

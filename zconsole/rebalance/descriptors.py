@@ -9,12 +9,22 @@ A_FILE = 3
 """Descriptors a file of a batch may take: original, copy, and an original of the batch before."""
 OPEN_DIRECTORIES = 256
 OTHERS = 2 * OPEN_DIRECTORIES
+MOST_DIRECTORIES = 4000
+"""Directories a batch may hold open beside what is open already, where there is no lower limit."""
+KEPT = OPEN_DIRECTORIES + 64
+"""Descriptors that are not of a batch: directories of the one before, locks, the journal."""
 
 
 def batch_files() -> int:
     """Files a batch may hold open; raises this process's own limit first."""
     limit = _raised(BATCH_FILES * A_FILE + OTHERS)
     return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE))
+
+
+def batch_directories(files: int) -> int:
+    """Directories a batch of so many files may hold open; raises this process's own limit first."""
+    limit = _raised(files * A_FILE + KEPT + MOST_DIRECTORIES)
+    return max(1, min(MOST_DIRECTORIES, limit - files * A_FILE - KEPT))
 
 
 def _raised(wanted: int) -> int:

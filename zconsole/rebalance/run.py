@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import effect, gating, leftout
 from zconsole.rebalance.admission import Policy
+from zconsole.rebalance.batching import Batches
 from zconsole.rebalance.copying import Engine
-from zconsole.rebalance.descriptors import OPEN_DIRECTORIES, batch_files
+from zconsole.rebalance.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.directories import Directories, open_path
 from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
@@ -30,8 +31,6 @@ from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
-SMALLEST_BATCH = 8 << 20
-BATCH_SECONDS = 4.0
 PATHS = 1000
 """Directories whose path is kept at hand."""
 FULL = ("No space left on device", "Disk quota exceeded")
@@ -63,9 +62,9 @@ class Runner:
     _samples: Samples = field(init=False)
     _around: gating.Surroundings = field(init=False)
     _limits: Limits = field(init=False)
+    _batches: Batches = field(init=False)
     _order: str = "run"
     _current: FileRow | None = None
-    _batch_bytes: int = 16 << 20
     _full: int = 0
     _in_place: bool = False
     """Whether bytes handled have moved already: those of a copy move when its batch ends."""
@@ -102,6 +101,7 @@ class Runner:
         """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
         began = self.clocks.monotonic()
         stopped_by = "done"
+        self._batches = Batches(self.journal, lambda: self._limits.max_bytes)
         try:
             self._adopt_devices()
             self._recover()
@@ -217,11 +217,11 @@ class Runner:
 
     def _move_all(self) -> None:
         self._tick(0)
-        self._size_batches(0, 0)
+        self._adapt(0, 0)
         engine_of = {
             row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
         }
-        for rows in self._batches():
+        for rows in self._batches:
             self._samples.note(rows)
             numbers = {row.directory for row in rows}
             by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
@@ -233,45 +233,25 @@ class Runner:
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
-            self._size_batches(self.clocks.monotonic() - began, self.progress.handled - handled)
+            seconds = self.clocks.monotonic() - began
+            self._adapt(seconds, self.progress.handled - handled)
             self._judge()
 
-    def _batches(self) -> Iterator[list[FileRow]]:
-        """The queue in portions that are made durable together."""
-        cursor, files = (-1, -1, -1), batch_files()
-        moved = self.journal.moved_bytes()
-        batch: list[FileRow] = []
-        size = 0
-        while rows := self.journal.todo(cursor, files):
-            for rank, row in rows:
-                cursor = (rank, row.directory, row.number)
-                if self._limits.max_bytes is not None and moved >= self._limits.max_bytes:
-                    yield batch
-                    raise StopJobError("byte limit reached")
-                batch.append(row)
-                size, moved = size + row.size, moved + row.size
-                if size >= self._batch_bytes or len(batch) >= files:
-                    yield batch
-                    batch, size = [], 0
-        yield batch
+    def _adapt(self, seconds: float, size: int) -> None:
+        """Size the next batch after one of so many bytes that took so long."""
+        self._batches.adapt(seconds, size, self._largest_batch())
+        self._batches.keep_within(self._room())
 
-    def _size_batches(self, seconds: float, size: int) -> None:
-        """Aim the next batch at BATCH_SECONDS, and at enough looks on the way to a target.
+    def _largest_batch(self) -> int:
+        """Bytes of a batch that leave enough looks on the way to a wanted spread."""
+        if self._limits.until_spread is None or self._around.effect is None:
+            return BATCH_BYTES
+        return min(BATCH_BYTES, self._around.effect.step or BATCH_BYTES)
 
-        No batch takes more than half of what is free: it has to end to make room again.
-        """
-        if seconds > 0 and size:
-            self._batch_bytes = round(size / seconds * BATCH_SECONDS)
-        largest = BATCH_BYTES
-        if self._limits.until_spread is not None and self._around.effect is not None:
-            largest = min(largest, self._around.effect.step or largest)
-        self._batch_bytes = max(SMALLEST_BATCH, min(self._batch_bytes, largest))
-        self._batch_bytes = max(1, min(self._batch_bytes, self._room_for_two() // 2))
-
-    def _room_for_two(self) -> int:
+    def _room(self) -> int:
         """Bytes that may be written, once the last batch's originals are gone if need be."""
         room = self._around.space.room()
-        if room < 2 * self._batch_bytes:
+        if room < 2 * self._batches.bytes:
             self._flush()
             room = self._around.space.room(fresh=True)
         return room
@@ -337,6 +317,7 @@ class Runner:
     # Judging.
 
     def _report(self, outcomes: Sequence[Outcome], engine: str) -> None:
+        self._batches.give_back(outcomes)
         self.progress.unfinished = 0
         self.progress.files_done += len(outcomes)
         self.progress.files_skipped += sum(done.outcome == "skipped" for done in outcomes)

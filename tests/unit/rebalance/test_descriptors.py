@@ -4,7 +4,15 @@ import resource
 
 import pytest
 
-from zconsole.rebalance.descriptors import A_FILE, BATCH_FILES, OTHERS, batch_files
+from zconsole.rebalance.descriptors import (
+    A_FILE,
+    BATCH_FILES,
+    KEPT,
+    MOST_DIRECTORIES,
+    OTHERS,
+    batch_directories,
+    batch_files,
+)
 
 WANTED = BATCH_FILES * A_FILE + OTHERS
 NEVER = resource.RLIM_INFINITY
@@ -51,3 +59,16 @@ def test_the_limit_is_raised_as_far_as_permitted(
     monkeypatch.setattr(resource, "setrlimit", limits.set)
     assert batch_files() == files
     assert limits.now == left
+
+
+@pytest.mark.parametrize(
+    ("hard", "directories"),
+    [(1 << 20, MOST_DIRECTORIES), (4096, 4096 - 3 * 1000 - KEPT), (256, 1)],
+)
+def test_a_batch_has_as_many_directories_as_its_files_leave(
+    monkeypatch: pytest.MonkeyPatch, hard: int, directories: int
+) -> None:
+    limits = Limits(256, hard, root=False)
+    monkeypatch.setattr(resource, "getrlimit", limits.get)
+    monkeypatch.setattr(resource, "setrlimit", limits.set)
+    assert batch_directories(1000) == directories
