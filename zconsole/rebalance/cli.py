@@ -328,12 +328,18 @@ def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
         raise UsageError("resume JOB, or resume --all")
     records = [s.record for s in jobs.resumable()] if args.all else [store.find(args.job)]
+    code = ExitCode.OK
     for record in records:
-        jobs.resume(record, _limits(args))
+        try:
+            jobs.resume(record, _limits(args))
+        except ZconsoleError as error:
+            code = error.code
+            _say(f"zconsole: job {record.job}: {clean(str(error))}")
+            continue
         _say(f"resumed job {record.job}")
         if args.json:
             _print_json(jobs.status(record).as_json())
-    return ExitCode.OK
+    return code
 
 
 def _plan_lines(plan: Mapping[str, Any]) -> list[str]:

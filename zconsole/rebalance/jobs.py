@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
+from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance import leftout, leftwork, plan, store
 from zconsole.rebalance.counting import WALKING, WalkSink
 from zconsole.rebalance.desk import interrupted
@@ -34,6 +34,8 @@ from zconsole.sources.blocking import start_detached
 RUNNING = ("running", "paused", "waiting")
 START_SECONDS = 20.0
 START_LOOK = 0.05
+BEGINNING = 2.0
+"""Seconds after which a job that has not ended is taken to be at work: it may count its files."""
 STATUS = (
     "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
     "vdevs",
@@ -69,6 +71,14 @@ class Status:
             "notes": self.data.get("notes", []),
             "days": [dict(day) for day in self.days],
         }
+
+
+class EndedAtOnceError(ZconsoleError):
+    """A job that was started ended before it was at work; ``code`` is what it ended with."""
+
+    def __init__(self, reason: str, code: ExitCode) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 @dataclass(slots=True)
@@ -328,15 +338,45 @@ def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:
 def start(record: Record) -> None:
     """Start a job in a process and session of its own; it outlives this one.
 
-    Returns when it has taken its job, so that nobody finds it dead who asks a moment later.
+    Returns when it is at work, so that nobody finds it dead who asks a moment later. Raises
+    EndedAtOnceError when it could not begin.
     """
+    said = record.log.stat().st_size if record.log.exists() else 0
     argv = [python.executable, "-m", "zconsole", "rebalance", "run", "--yes"]
     pid = start_detached([*argv, "--journal", os.fspath(record.journal)], record.log)
+    alive = 0
     for _ in range(round(START_SECONDS / START_LOOK)):
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is not None or store.is_alive(record):
-            return
+        if ended is not None:
+            _judge_end(record, pid, ended, said)
+            break
+        alive += store.is_alive(record)
+        if alive * START_LOOK >= BEGINNING or (alive and _told_by(record, pid)):
+            break
         time.sleep(START_LOOK)
+
+
+def _told_by(record: Record, pid: int) -> Status | None:
+    """The state of a job when it is this process that told it."""
+    try:
+        found = status(record)
+    except (ZconsoleError, OSError, sqlite3.Error):
+        return None
+    return found if found.data.get("pid") == pid else None
+
+
+def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
+    """Raise EndedAtOnceError unless the process that has ended did what it was to do."""
+    told = _told_by(record, pid)
+    if ended.si_status == ExitCode.OK or (told is not None and told.state == "finished"):
+        return
+    exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
+    words = record.log.read_bytes()[said:].decode(errors="surrogateescape").split("\n")
+    last = next((line for line in reversed(words) if line.strip()), "it has ended at once")
+    raise EndedAtOnceError(
+        (told and told.why) or last.removeprefix("zconsole: "),
+        ExitCode(ended.si_status) if exited else ExitCode.FAILED,
+    )
 
 
 def resumable() -> list[Status]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.rebalance.test_command import Shell
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import jobs, store
 from zconsole.rebalance.facts import Reader
@@ -103,3 +104,20 @@ def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: 
     (left,) = jobs.listed()
     assert (left.state, left.agreed) == ("planned", False)
     assert jobs.resumable() == []
+
+
+def test_a_job_whose_directory_is_gone_says_so_when_it_is_resumed(tree: Path) -> None:
+    record, other = created(tree, "running"), created(tree, "running")
+    shell = Shell(tree.parent)
+    tree.rename(tree.with_name("elsewhere"))
+    for _ in range(2):  # what the first one said is in the log
+        done = shell("resume", record.job, "--json")
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr.count("No such file or directory") == 1
+        assert "resumed" not in done.stderr
+    tree.with_name("elsewhere").rename(tree)
+    other.journal.unlink()
+    assert shell("resume", other.job).returncode == 3
+    done = shell("resume", "--all")
+    assert (done.returncode, done.stderr) == (0, f"resumed job {record.job}\n")
+    assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == 1
