@@ -1,6 +1,7 @@
 """Walking directories by descriptor, with lstat only, in bounded memory.
 
-Never leaves a filesystem, never follows a link, never enters ``.zfs``. What it yields is grouped
+Never leaves a filesystem, never follows a link, never enters ``.zfs`` or a mount point: what is
+bound there belongs to another place of the filesystem. What it yields is grouped
 by directory in portions, so that a directory of a million files costs no more than one of a
 thousand.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +22,8 @@ from zconsole.rebalance.syscalls import DIRECTORY, Sys
 PORTION = 1000
 """Names handed over at a time."""
 CONTROL = b".zfs"
+MOUNTS = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(rb"\\([0-7]{3})")
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
 Found = tuple[bytes, os.stat_result]
@@ -51,10 +55,13 @@ class Walk:
         self._roots = roots
         self.number = number
         """Of the last directory met; the first gets the one after ``number``."""
+        self._mount: int | None = None
+        """The mount of the root; None when nothing is mounted below it."""
 
     def __iter__(self) -> Iterator[Portion]:
         for root in self._roots:
             fd = open_path(self._sys, root)
+            self._mount = _mount_of(fd) if has_mounts_below(root) else None
             yield from self._tree(self._row(None, root, fd), fd)
 
     def _row(self, parent: int | None, name: bytes, fd: int) -> DirectoryRow:
@@ -87,10 +94,17 @@ class Walk:
             fd = self._sys.open(name, DIRECTORY, dir_fd=level.fd)
         except OSError as error:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
-        if self._sys.fstat(fd).st_dev != level.row.dev:
+        if reason := self._elsewhere(level, fd):
             self._sys.close(fd)
-            return Portion(level.row, level.fd, skipped=[(name, "other dataset")])
+            return Portion(level.row, level.fd, skipped=[(name, reason)])
         return _Level(self._row(level.row.number, name, fd), fd, [])
+
+    def _elsewhere(self, level: _Level, fd: int) -> str | None:
+        if self._sys.fstat(fd).st_dev != level.row.dev:
+            return "other dataset"
+        if self._mount is not None and _mount_of(fd) != self._mount:
+            return "mount point"
+        return None
 
     def _names(self, level: _Level) -> Iterator[Portion]:
         portion = Portion(level.row, level.fd)
@@ -115,6 +129,20 @@ class Walk:
                 else:
                     portion.skipped.append((os.fsencode(entry.name), special(status.st_mode)))
         yield portion
+
+
+def has_mounts_below(root: bytes, table: Path = MOUNTS) -> bool:
+    """Whether anything is mounted inside a directory (proc_pid_mountinfo(5))."""
+    prefix = root.rstrip(b"/") + b"/"
+    points = (line.split(b" ")[4] for line in table.read_bytes().splitlines())
+    plain = (_OCTAL.sub(lambda m: bytes([int(m[1], 8)]), point) for point in points)
+    return any(point.startswith(prefix) and point != prefix for point in plain)
+
+
+def _mount_of(fd: int) -> int:
+    """The number of the mount a file was opened through (proc_pid_fdinfo(5))."""
+    lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))
 
 
 def special(mode: int) -> str:
