@@ -8,12 +8,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.argumenttypes import check, positive, share, size_above_0
-from zconsole.errors import ExitCode, UsageError, ZconsoleError
+from zconsole.errors import ExitCode, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.rebalance.lines import plan_lines, summary_lines
 from zconsole.units import clean, size
 
 if TYPE_CHECKING:
@@ -120,7 +121,21 @@ def run(args: argparse.Namespace) -> int:
         "stop": _stop,
         "resume": _resume,
     }
-    return actions[args.action](args)
+    with _worded():
+        return actions[args.action](args)
+
+
+@contextlib.contextmanager
+def _worded() -> Iterator[None]:
+    """What SQLite says of a journal, in our words. Raises NotUnderstoodError, ZconsoleError."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ZconsoleError(f"the job's journal: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise NotUnderstoodError(f"the job's journal is damaged: {error}") from error
 
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
@@ -164,7 +179,7 @@ def _plan(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(made.as_json())
     else:
-        print("\n".join(_plan_lines(made.as_json())))
+        print("\n".join(plan_lines(made.as_json())))
     return ExitCode.FAILED if made.refused else ExitCode.OK
 
 
@@ -239,7 +254,7 @@ def _create(args: argparse.Namespace) -> Record:
 def _show_plan(plan: Mapping[str, Any]) -> None:
     if plan["refused"]:
         raise ZconsoleError(f"refused: {plan['refused']}")
-    _say("\n".join(_plan_lines(plan)))
+    _say("\n".join(plan_lines(plan)))
 
 
 def _agreed() -> bool:
@@ -268,7 +283,7 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
     for record in records:
         summary = record.get("summary")
         if summary is not None:
-            print("\n".join(_summary_lines(summary)), flush=True)
+            print("\n".join(summary_lines(summary)), flush=True)
         elif record["outcome"] != "moved":
             print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
 
@@ -276,15 +291,30 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 def _status(args: argparse.Namespace) -> int:
     from zconsole.rebalance import jobs, store
 
-    found = [jobs.status(store.find(args.job))] if args.job else jobs.listed()
-    for status in found:
-        if args.json:
-            _print_json({**status.as_json(), **jobs.left_out(status.record)})
-        else:
+    if args.job:
+        _show_job(jobs.status(store.find(args.job)), args.json)
+        return ExitCode.OK
+    for status in jobs.listed():
+        if not args.json:
             _show_status(status)
-        if args.job and not args.json:
-            _show_left_out(jobs.left_out(status.record))
+            continue
+        try:
+            with _worded():
+                _show_job(status, args.json)
+        except ZconsoleError as error:
+            _say(f"zconsole: job {status.record.job}: {clean(str(error))}")
     return ExitCode.OK
+
+
+def _show_job(status: Status, as_json: bool) -> None:
+    from zconsole.rebalance import jobs
+
+    left = jobs.left_out(status.record)
+    if as_json:
+        _print_json({**status.as_json(), **left})
+    else:
+        _show_status(status)
+        _show_left_out(left)
 
 
 def _show_left_out(left: Mapping[str, Any]) -> None:
@@ -340,48 +370,6 @@ def _resume(args: argparse.Namespace) -> int:
         if args.json:
             _print_json(jobs.status(record).as_json())
     return code
-
-
-def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for part in plan["directories"]:
-        lines.append(
-            f"{clean(part['dir'])}: {part['files']} files, {size(part['bytes'])},"
-            f" engine {part['engine'] or 'none'} ({part['why']})"
-        )
-        lines += [f"  skipped: {count} ({reason})" for reason, count in part["skipped"].items()]
-        lines += [
-            f"  {size(count)} stay allocated ({cause})"
-            for cause, count in part["pinned_bytes"].items()
-            if count
-        ]
-        if part["next_incremental_bytes"]:
-            lines.append(f"  next incremental send: {size(part['next_incremental_bytes'])} more")
-    if plan["spread_before"] is not None:
-        lines.append(
-            f"spread of pool {clean(plan['pool'])}: {plan['spread_before']:.3f} now,"
-            f" {plan['spread_after']:.3f} after ({plan['estimate']})"
-        )
-        lines.append(
-            f"to move for a spread of {plan['target_spread']:g}: {size(plan['bytes_to_target'])}"
-        )
-    lines += [f"note: {note}" for note in plan["notes"]]
-    if plan["refused"]:
-        lines.append(f"refused: {clean(plan['refused'])}")
-    return lines
-
-
-def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"moved {summary['files_moved']} files, {size(summary['bytes_moved'])};"
-        f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"
-        f" {summary['stopped_by']}"
-    ]
-    lines += [f"  skipped: {count} ({reason})" for reason, count in summary["skipped"].items()]
-    for vdev in summary["vdevs"] or ():
-        before, after = size(vdev["alloc_before"]), size(vdev["alloc_after"])
-        lines.append(f"  {clean(vdev['name'])}: {before} -> {after}")
-    return lines
 
 
 def _print_json(data: Mapping[str, Any]) -> None:

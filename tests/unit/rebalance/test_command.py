@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ class Shell:
 
     def status(self, *job: str) -> dict[str, Any]:
         return json.loads(self("status", *job, "--json").stdout.splitlines()[-1])
+
+    def statuses(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self("status", "--json").stdout.splitlines()]
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         ends = time.monotonic() + 30
@@ -161,3 +166,30 @@ def test_a_journal_that_is_none(shell: Shell, tree: Path) -> None:
     (shell.area / "junk").write_text("junk, and more of it than a header would need\n" * 40)
     done = shell("run", tree, "--yes", "--journal", shell.area / "junk")
     assert done.returncode == 5
+
+
+def test_a_journal_of_which_a_page_is_damaged(shell: Shell, tree: Path) -> None:
+    for number in range(300):
+        (tree / f"small{number}").touch()
+    first, second = shell.area / "first.db", shell.area / "second.db"
+    words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal")
+    assert shell(*words, second).returncode == 0
+    other = shell.status()["job"]
+    assert shell(*words, first).returncode == 0
+    job = next(s["job"] for s in shell.statuses() if s["job"] != other)
+    damage(first)
+    for done in (shell(*words, first), shell("status", job), shell("status", job, "--json")):
+        assert done.returncode == 5
+        assert done.stderr.splitlines()[-1].startswith("zconsole: the job's journal is damaged: ")
+        assert "Traceback" not in done.stderr
+    assert [status["job"] for status in shell.statuses()] == [other]
+
+
+def damage(journal: Path) -> None:
+    """Overwrite every page of the table of files, and nothing else."""
+    with closing(sqlite3.connect(journal)) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'files'").fetchone()
+    with journal.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)

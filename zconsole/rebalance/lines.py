@@ -1,0 +1,52 @@
+"""Plans and summaries of jobs as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zconsole.units import clean, size
+
+
+def plan_lines(plan: Mapping[str, Any]) -> list[str]:
+    """A plan, as ``Plan.as_json`` has it: its directories, the spread, and what to know."""
+    lines = []
+    for part in plan["directories"]:
+        lines.append(
+            f"{clean(part['dir'])}: {part['files']} files, {size(part['bytes'])},"
+            f" engine {part['engine'] or 'none'} ({part['why']})"
+        )
+        lines += [f"  skipped: {count} ({reason})" for reason, count in part["skipped"].items()]
+        lines += [
+            f"  {size(count)} stay allocated ({cause})"
+            for cause, count in part["pinned_bytes"].items()
+            if count
+        ]
+        if part["next_incremental_bytes"]:
+            lines.append(f"  next incremental send: {size(part['next_incremental_bytes'])} more")
+    if plan["spread_before"] is not None:
+        lines.append(
+            f"spread of pool {clean(plan['pool'])}: {plan['spread_before']:.3f} now,"
+            f" {plan['spread_after']:.3f} after ({plan['estimate']})"
+        )
+        lines.append(
+            f"to move for a spread of {plan['target_spread']:g}: {size(plan['bytes_to_target'])}"
+        )
+    lines += [f"note: {note}" for note in plan["notes"]]
+    if plan["refused"]:
+        lines.append(f"refused: {clean(plan['refused'])}")
+    return lines
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    """What a run came to."""
+    lines = [
+        f"moved {summary['files_moved']} files, {size(summary['bytes_moved'])};"
+        f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"
+        f" {summary['stopped_by']}"
+    ]
+    lines += [f"  skipped: {count} ({reason})" for reason, count in summary["skipped"].items()]
+    for vdev in summary["vdevs"] or ():
+        before, after = size(vdev["alloc_before"]), size(vdev["alloc_after"])
+        lines.append(f"  {clean(vdev['name'])}: {before} -> {after}")
+    return lines
