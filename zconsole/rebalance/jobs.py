@@ -107,11 +107,10 @@ def create(
     """
     found = plan.places(settings.dirs, reader)
     with closing(_locked(found)):
-        record = store.add(journal_path)
+        record = _record_for(journal_path)
         with closing(store.JobLock(record)):
-            journal = _new_journal(record)
             walking = {"settings": settings.as_json(), "agreed": agreed}
-            journal.set("walking", walking)
+            journal = _new_journal(record, {"walking": walking})
             kept = False
             try:
                 begun(record)
@@ -164,9 +163,17 @@ def is_counted(record: Record) -> bool:
         return journal.get("job") is not None
 
 
-def _new_journal(record: Record) -> Journal:
+def _record_for(journal_path: Path | None) -> Record:
+    """A new record, or the one whose journal a death kept from being made."""
+    known = store.by_journal(journal_path) if journal_path else None
+    if known is not None and not known.journal.exists():
+        return known
+    return store.add(journal_path)
+
+
+def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
     try:
-        return Journal.create(record.journal)
+        return Journal.create(record.journal, values)
     except FileExistsError as error:
         store.remove(record)
         raise ZconsoleError(f"{record.journal} exists already") from error

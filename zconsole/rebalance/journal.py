@@ -19,26 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.rebalance import store
 from zconsole.rebalance.directories import DirectoryRow
 from zconsole.rebalance.runs import runs
-
-FORMAT = 1
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
-CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
-    dev INTEGER NOT NULL, ino INTEGER NOT NULL, mtime INTEGER, intent REAL);
-CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
-    ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
-    state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
-    offset INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
-CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
-"""
-_INDEXES = """
-CREATE INDEX IF NOT EXISTS files_order ON files (rank, dir, id);
-CREATE INDEX IF NOT EXISTS files_links ON files (ino) WHERE nlink > 1;
-CREATE INDEX IF NOT EXISTS files_open ON files (state) WHERE state IN (1, 2);
-"""
+from zconsole.rebalance.schema import FORMAT, INDEXES, connect, empty
 
 
 class State(IntEnum):
@@ -104,13 +88,13 @@ class Journal:
         self._version = self._data_version()
 
     @classmethod
-    def create(cls, path: Path) -> Journal:
-        """A new, empty journal, readable by its owner only. Raises FileExistsError, OSError."""
-        path.touch(mode=0o600, exist_ok=False)
-        journal = cls(_connect(path, "rw"), path)
-        journal._db.executescript(_SCHEMA)
-        journal.set("format", FORMAT)
-        return journal
+    def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Journal:
+        """A new journal of some values, readable by its owner only, whole from the start.
+
+        Raises FileExistsError, OSError.
+        """
+        store.write_new(path, empty({"format": FORMAT, **(values or {})}))
+        return cls(connect(path, "rw"), path)
 
     @classmethod
     def open(cls, path: Path, write: bool = True) -> Journal:
@@ -118,7 +102,7 @@ class Journal:
         if not path.is_file():
             raise NotFoundError(f"no journal {path}")
         try:
-            journal = cls(_connect(path, "rw" if write else "ro"), path)
+            journal = cls(connect(path, "rw" if write else "ro"), path)
             known = journal.get("format")
         except sqlite3.DatabaseError as error:
             raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
@@ -206,7 +190,7 @@ class Journal:
         The first name of an inode stands for all; with ``split_links`` (the copy engine) an inode
         that has names outside the set is skipped.
         """
-        self._db.executescript(_INDEXES)
+        self._db.executescript(INDEXES)
         groups = (
             "SELECT d.dev AS dev, f.ino AS ino, min(f.id) AS first, count(*) AS seen,"
             " max(f.nlink) AS nlink FROM files f JOIN dirs d ON d.id = f.dir"
@@ -370,19 +354,6 @@ class Journal:
 
     def _data_version(self) -> int:
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    uri = f"file:{_quoted(path)}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
-    if mode == "rw":
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-    return db
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _grouped(results: Sequence[Result]) -> Iterator[tuple[Any, ...]]:

@@ -92,6 +92,23 @@ def make_names_durable(directory: Path) -> None:
         os.close(fd)
 
 
+def write_new(path: Path, content: bytes) -> None:
+    """Create a file for its owner only, whole and durable once it has its name.
+
+    Raises FileExistsError, OSError.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        path.hardlink_to(draft)
+    finally:
+        draft.unlink()
+
+
 def remove(record: Record) -> None:
     """Forget a job that never began."""
     record.file.unlink(missing_ok=True)
