@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from zconsole.rebalance.store import Record
     from zconsole.rebalance.survey import Ages, Sink
     from zconsole.rebalance.walk import Portion
+
+Show = Callable[[Sequence[dict[str, Any]]], None]
 
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
@@ -266,13 +269,28 @@ def _execute(record: Record, as_json: bool) -> int:
     """Run a job in this process."""
     from zconsole.rebalance import execute
 
-    failed, interrupted = execute.execute(record, _printer(as_json))
+    failed, interrupted = execute.execute(record, _lasting(_printer(as_json)))
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _printer(as_json: bool) -> Callable[[Sequence[dict[str, Any]]], None]:
+def _lasting(show: Show) -> Show:
+    """The same until nobody takes it any more: the job goes on to its end and has it in status."""
+
+    def told(records: Sequence[dict[str, Any]]) -> None:
+        try:
+            show(records)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), sys.stdout.fileno())
+            with contextlib.suppress(OSError):
+                reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
+                _say(f"zconsole: stdout: {reason}; the job goes on")
+
+    return told
+
+
+def _printer(as_json: bool) -> Show:
     if as_json:
         return lambda records: print("\n".join(map(json.dumps, records)), flush=True)
     return _print_lines

@@ -168,6 +168,30 @@ def test_a_journal_that_is_none(shell: Shell, tree: Path) -> None:
     assert done.returncode == 5
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_job_goes_on_when_nobody_takes_what_it_prints(
+    shell: Shell, tree: Path, full: bool
+) -> None:
+    argv = [sys.executable, "-m", "zconsole", "rebalance", "run", tree, "--allow-non-zfs", "--yes"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Path("/dev/full").open("w") as nowhere, os.fdopen(writer, "w") as unread:
+        done = subprocess.run(
+            [*argv, "--json"],
+            stdout=nowhere if full else unread,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=shell.environment,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0
+    reason = "No space left on device" if full else "nobody reads it"
+    assert done.stderr.splitlines()[-1] == f"zconsole: stdout: {reason}; the job goes on"
+    status = shell.status()
+    assert (status["state"], status["files_done"]) == ("finished", 4)
+
+
 def test_a_journal_of_which_a_page_is_damaged(shell: Shell, tree: Path) -> None:
     for number in range(300):
         (tree / f"small{number}").touch()
