@@ -95,7 +95,10 @@ def _tidy_stdout() -> Iterator[None]:
 def _reason(error: OSError) -> str:
     """What the system said no to, as ``PATH: reason``; of a full disk there is only a reason."""
     reason = error.strerror or str(error)
-    return reason if error.filename is None else f"{error.filename}: {reason}"
+    name = error.filename
+    if isinstance(name, bytes):
+        name = os.fsdecode(name)
+    return reason if name is None else f"{name}: {reason}"
 
 
 def _open_streams() -> None:

@@ -7,8 +7,10 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from zconsole.errors import NotFoundError
 from zconsole.rebalance import plan
 from zconsole.rebalance.desk import HUNG_UP, TERMINATED
 from zconsole.rebalance.facts import Reader
@@ -38,7 +40,7 @@ Show = Callable[[Sequence[dict[str, Any]]], None]
 def execute(record: Record, show: Show) -> tuple[int, bool]:
     """Run a job to its end; returns how many files failed and whether SIGINT ended it.
 
-    Raises ZconsoleError when it runs already, is refused, or its tree is busy.
+    Raises ZconsoleError when it runs already, is refused, or its tree is busy or gone.
     """
     lock = JobLock(record)
     try:
@@ -65,6 +67,9 @@ def _run(journal: Journal, show: Show) -> tuple[int, bool]:
     finally:
         locks.close()
     show([{"summary": summary}])
+    for place in places:
+        if not Path(os.fsdecode(place.root)).is_dir():
+            raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
     return summary["files_failed"], runner.stop == STOPPING[signal.SIGINT]
 
 

@@ -323,10 +323,11 @@ class Journal:
         return bool(first == row.number)
 
     def retry(self) -> None:
-        """Put failed files, and those skipped for being in use, back into the queue."""
+        """Put failed files, and those in use or gone for the moment, back into the queue."""
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
-            " OR state = 4 AND reason IN ('open for writing', 'changed', 'locked')"
+            " OR state = 4 AND reason IN"
+            " ('open for writing', 'changed', 'locked', 'directory moved')"
         )
         rows = [_file(row) for row in self._db.execute(sql)]
         states = [State.PENDING if self.is_first(row) else State.LINKED for row in rows]

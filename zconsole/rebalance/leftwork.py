@@ -27,7 +27,8 @@ def refuse(roots: Sequence[bytes]) -> None:
         if root is not None:
             raise BusyTreeError(
                 f"job {record.job} was interrupted in {os.fsdecode(root)}:"
-                f" first let it go on (zconsole rebalance resume {record.job})"
+                f" let it go on first (zconsole rebalance resume {record.job}),"
+                f" or give up what it left and delete {record.journal}"
             )
 
 

@@ -143,7 +143,7 @@ class Runner:
         return gating.Surroundings(
             reader=self.reader,
             places=self.places,
-            space=SpaceGate(self.places[0].root, job.reserve, clock),
+            space=SpaceGate([place.root for place in self.places], job.reserve, clock),
             effect=watching,
             clock=clock,
             now=self.clocks.epoch,
@@ -302,17 +302,24 @@ class Runner:
     def _sync_all(self) -> None:
         """Sync every filesystem of the job."""
         for place in self.places:
-            fd = open_path(self.sys, place.root)
+            try:
+                fd = open_path(self.sys, place.root)
+            except OSError:
+                self._sync(None)
+                continue
             try:
                 self._sync(fd)
             finally:
                 self.sys.close(fd)
 
-    def _sync(self, fd: int) -> None:
-        if self._around.pool is None:
-            self.sys.syncfs(fd)
-        else:
+    def _sync(self, fd: int | None) -> None:
+        """Sync the filesystem of a descriptor; None for a directory of which the name is gone."""
+        if self._around.pool is not None:
             self.reader.sync(self._around.pool)
+        elif fd is None:
+            self.sys.sync()
+        else:
+            self.sys.syncfs(fd)
 
     # Judging.
 

@@ -50,6 +50,7 @@ class Sys:
     fchmod = staticmethod(os.fchmod)
     fadvise = staticmethod(os.posix_fadvise)
     fsync = staticmethod(os.fsync)
+    sync = staticmethod(os.sync)
     listxattr = staticmethod(os.listxattr)
     ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore[assignment]
     """An ioctl on a structure; returns the structure as the kernel left it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.item import StopJobError
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
@@ -79,7 +81,8 @@ class PoolGate:
 class SpaceGate:
     """Closed while free space is at the floor. Also tells how much may be written now."""
 
-    root: bytes
+    roots: Sequence[bytes]
+    """Directories of the job, the first of which that is there is looked at."""
     reserve: int
     """Bytes of the filesystem's free space that are not for this job."""
     clock: Callable[[], float]
@@ -87,13 +90,22 @@ class SpaceGate:
     _room: int = 0
 
     def room(self, fresh: bool = False) -> int:
-        """Bytes that may be written before the floor is reached, as of half a second ago."""
+        """Bytes that may be written before the floor is reached, as of half a second ago.
+
+        Raises StopJobError when all of its directories are gone.
+        """
         now = self.clock()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
-            status = os.statvfs(self.root)
-            self._room = status.f_bavail * status.f_frsize - self.reserve
+            self._room = self._free() - self.reserve
         return max(0, self._room)
+
+    def _free(self) -> int:
+        for root in self.roots:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                status = os.statvfs(root)
+                return status.f_bavail * status.f_frsize
+        raise StopJobError("its directories are gone")
 
     def __call__(self) -> str | None:
         """The gate."""
