@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         commands.add_parser(word, help=text).add_argument("job", metavar="JOB")
     resume = commands.add_parser("resume", help="go on with a paused, stopped or dead job")
     resume.add_argument("job", nargs="?", metavar="JOB")
-    resume.add_argument("--all", action="store_true", help="every job that was interrupted")
+    resume.add_argument("--all", action="store_true", help="jobs ended by a death or a shutdown")
     _add_limits(resume)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="JSON objects on stdout")

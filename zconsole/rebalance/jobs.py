@@ -380,10 +380,9 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
     words = record.log.read_bytes()[said:].decode(errors="surrogateescape").split("\n")
     last = next((line for line in reversed(words) if line.strip()), "it has ended at once")
-    raise EndedAtOnceError(
-        (told and told.why) or last.removeprefix("zconsole: "),
-        ExitCode(ended.si_status) if exited else ExitCode.FAILED,
-    )
+    why = told.why if told is not None and told.state == "stopped" else None
+    code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
+    raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
 
 
 def resumable() -> list[Status]:
