@@ -233,20 +233,19 @@ class Runner:
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
+            if len(self._directories) > OPEN_DIRECTORIES:
+                self._directories.close()
             seconds = self.clocks.monotonic() - began
             self._adapt(seconds, self.progress.handled - handled)
             self._judge()
 
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
-        self._batches.adapt(seconds, size, self._largest_batch())
+        largest = BATCH_BYTES  # and small enough for some looks on the way to a wanted spread
+        if self._limits.until_spread is not None and self._around.effect is not None:
+            largest = min(largest, self._around.effect.step or largest)
+        self._batches.adapt(seconds, size, largest)
         self._batches.keep_within(self._room())
-
-    def _largest_batch(self) -> int:
-        """Bytes of a batch that leave enough looks on the way to a wanted spread."""
-        if self._limits.until_spread is None or self._around.effect is None:
-            return BATCH_BYTES
-        return min(BATCH_BYTES, self._around.effect.step or BATCH_BYTES)
 
     def _room(self) -> int:
         """Bytes that may be written, once the last batch's originals are gone if need be."""
@@ -260,16 +259,12 @@ class Runner:
         if rows:
             self._current = rows[0]
             self._report(self._engine.run(rows), "copy")
-            if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close()
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._in_place = True
         for row in rows:
             self._current = row
             self._report(self._rewriter.run(row), "rewrite")
-            if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close()
         if rows:
             self._flush()
         self._in_place = False
@@ -288,9 +283,7 @@ class Runner:
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
         watching, target = self._around.effect, self._limits.until_spread
-        if watching is None or target is None:
-            return
-        if watching.reached(target, self.progress.handled):
+        if watching and target is not None and watching.reached(target, self.progress.handled):
             raise StopJobError("target spread reached")
 
     def _flush(self) -> None:
