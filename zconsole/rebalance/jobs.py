@@ -299,6 +299,8 @@ def status(record: Record) -> Status:
         job = read_job(journal)
         days = tuple(journal.days())
         agreed = (journal.get("walking") or {}).get("agreed", True)
+        if state == "planned" and alive and not agreed:
+            state, why = "waiting", "its operator is asked"
         return Status(record, state, why, job.settings, job.engines, data, days, agreed)
 
 

@@ -39,7 +39,7 @@ def _in_the_way(record: Record, roots: Sequence[bytes]) -> bytes | None:
         closing(Journal.open(record.journal, write=False)) as journal,
     ):
         common = [row for row in journal.roots() if any(_overlap(row.name, r) for r in roots)]
-        if journal.unfinished():
+        if common and journal.unfinished():
             return next((row.name for row in common if _is_there(row)), None)
     return None
 

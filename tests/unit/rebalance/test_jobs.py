@@ -69,6 +69,8 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
     def ask(plan: Plan) -> None:
         (record,) = store.records()
         assert jobs.resumable() == []
+        found = jobs.status(record)
+        assert (found.state, found.why) == ("waiting", "its operator is asked")
         with pytest.raises(ZconsoleError, match="running already"):
             store.JobLock(record)
         asked.append(plan.directories[0].files)
