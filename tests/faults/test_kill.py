@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ class Stage:
         return self.area / "tree"
 
     def job(self) -> Path:
-        """The journal of a new job on the tree."""
+        """The journal of a new job on the tree, which knows of none before: each would be asked."""
+        shutil.rmtree(self.area / "state", ignore_errors=True)
         self.jobs += 1
         journal = self.area / f"job{self.jobs}.db"
         create(self.root, journal)
