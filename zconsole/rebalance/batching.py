@@ -43,12 +43,14 @@ class Batches:
         self._spent = self.journal.moved_bytes()
         while rows := self.journal.todo(cursor, self.files):
             for rank, row in rows:
-                if self._is_spent or not self._fits(row):
+                opened = self._opened(row)
+                if self._is_spent or not self._fits(row, opened):
                     yield self._complete()
+                    opened = self._opened(row)
                 if self._is_spent:  # and what was skipped has been given back
                     raise StopJobError("byte limit reached")
                 cursor = (rank, row.directory, row.number)
-                self._add(row)
+                self._add(row, opened)
         yield self._complete()
 
     def give_back(self, outcomes: Sequence[Outcome]) -> None:
@@ -70,16 +72,16 @@ class Batches:
         most = self.most()
         return most is not None and self._spent >= most
 
-    def _fits(self, row: FileRow) -> bool:
+    def _fits(self, row: FileRow, opened: set[int]) -> bool:
         if not self._batch:
             return True
         if self._size + row.size > self.bytes or len(self._batch) >= self.files:
             return False
-        return len(self._held) + len(self._opened(row)) <= self.directories
+        return len(self._held) + len(opened) <= self.directories
 
-    def _add(self, row: FileRow) -> None:
+    def _add(self, row: FileRow, opened: set[int]) -> None:
         self._batch.append(row)
-        self._held |= self._opened(row)
+        self._held |= opened
         self._size += row.size
         self._spent += row.size
 

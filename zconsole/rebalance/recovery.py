@@ -116,19 +116,15 @@ class Recovery:
     def _hand_back(self, fd: int, row: FileRow, at_name: int | None) -> tuple[State, str | None]:
         """A file of others, put at the name just before the exchange, is where ours was."""
         temp = row.temp or b""
-        ours = at_name is not None and at_name == row.new
-        if ours and swapping.put_back(self.sys, fd, temp, row.name, at_name or 0):
+        if at_name == row.new and swapping.put_back(self.sys, fd, temp, row.name, row.new):
             return State.SKIPPED, "changed"
         return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
 
     def _let_go(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
         """Our copy was replaced, removed or renamed: the original goes if it is what was copied."""
         with self._version(fd, original, _maker(row)) as old:
-            if (
-                not self._has_other_names(old, row)
-                and old.digest == row.digest
-                and self._quiet(old)
-            ):
+            alone = not self._has_other_names(old, row)
+            if alone and old.digest == row.digest and self._quiet(old):
                 self.sys.unlink(fd, original)
                 return State.SKIPPED, "changed"
         return State.FAILED, _other(original)
@@ -148,12 +144,8 @@ class Recovery:
             if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
                 self.sys.unlink(fd, original)
                 return State.MOVED, None
-            ours = row.new or 0
-            if (
-                _replaceable(new, old, row.digest)
-                and self._quiet(new)
-                and swapping.put_back(self.sys, fd, original, row.name, ours)
-            ):
+            unwanted = _replaceable(new, old, row.digest) and self._quiet(new)
+            if unwanted and swapping.put_back(self.sys, fd, original, row.name, row.new):
                 return self._again(row)
         return State.FAILED, _other(original)
 

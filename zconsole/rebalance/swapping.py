@@ -67,8 +67,7 @@ class Swapper:
         """
         status = self.sys.fstat(item.source)
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
-        alone = self._undisturbed(item) and self._quiet(item.source, item.leased)
-        if not (untouched and alone):
+        if not untouched or not self._quiet(item.source, item.leased):
             if not self._copy_pristine(item):
                 raise ConflictError
             raise SkipError("open for writing")
@@ -223,13 +222,15 @@ class Swapper:
         return not item.leased or self.sys.leased(item.source)
 
     def _quiet(self, fd: int, leased: bool) -> bool:
-        """Whether no open for writing is under way, as one may be that has not met the lease yet.
+        """Whether nobody has opened a file for writing, nor is about to meet its lease.
 
         The kernel counts a writer before it breaks leases (do_dentry_open, fs/open.c), and to ask
         for the lease again fails once one is counted (check_conflicting_open, fs/locks.c).
         """
         if not leased:
             return True
+        if not self.sys.leased(fd):
+            return False
         try:
             self.sys.lease(fd, fcntl.F_RDLCK)
         except OSError as error:
@@ -245,9 +246,7 @@ class Swapper:
 
     def _copy_untouched(self, item: Item) -> bool:
         """Whether nobody was let in to write to the copy, nor is on the way."""
-        if item.copy_opened or (item.copy_leased and not self.sys.leased(item.copy)):
-            return False
-        return self._quiet(item.copy, item.copy_leased)
+        return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
 
     def _copy_pristine(self, item: Item) -> bool:
         if not self._copy_untouched(item):
@@ -256,7 +255,7 @@ class Swapper:
         return item.meta.same(meta)
 
 
-def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int) -> bool:
+def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | None) -> bool:
     """Give the file at ``temp`` the name that our copy, inode ``ours``, has; the copy is removed.
 
     False, with both names as they were, where something else had got the name. Raises OSError.
