@@ -19,6 +19,7 @@ from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFail
 from zconsole.sources.runner import ProcessRunner
 
 READY = packed({"ready": "x"})
+NOTHING = None, [()]
 
 
 class Pipes:
@@ -84,7 +85,8 @@ class FakePool:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ({"name": "tank"}, {"config": {"name": "tank"}}),
+        ((("form",), [(1,)]), {"form": ("form",), "values": [(1,)]}),
+        ((None, [(2,)]), {"values": [(2,)]}),
         (None, {"gone": True}),
         (NvlistError("odd"), {"error": "odd"}),
         (LibraryUnusableError("libzfs_init: no"), {"error": "libzfs_init: no"}),
@@ -99,9 +101,9 @@ def test_the_helper_answers_a_request(served, answer, expected):
 def test_a_pool_stuck_in_the_kernel_stops_neither_the_others_nor_the_end(served):
     gate = threading.Event()
     pools = {
-        "stuck": FakePool({}, gate),
-        "too": FakePool({}, gate),
-        "fine": FakePool({"name": "fine"}),
+        "stuck": FakePool(NOTHING, gate),
+        "too": FakePool(NOTHING, gate),
+        "fine": FakePool(NOTHING),
     }
     pipes = served(pools.__getitem__)
     pipes.ask("stuck", "fine", "too", "fine")
@@ -114,7 +116,7 @@ def test_a_pool_stuck_in_the_kernel_stops_neither_the_others_nor_the_end(served)
 
 def test_the_helper_leaves_at_the_end_whatever_is_stuck(served):
     gate = threading.Event()
-    pipes = served({"stuck": FakePool({}, gate)}.__getitem__)
+    pipes = served({"stuck": FakePool(NOTHING, gate)}.__getitem__)
     pipes.ask("stuck")
     pipes.end()
     gate.set()
@@ -130,9 +132,9 @@ def test_a_pool_is_read_by_one_thread_at_a_time(served):
             self.most = max(self.most, self.inside)
             time.sleep(0.01)
             self.inside -= 1
-            return {}
+            return NOTHING
 
-    pool = Counted({})
+    pool = Counted(NOTHING)
     pipes = served(lambda name: pool)
     pipes.ask("tank", "tank", "tank")
     assert [pipes.answer()["pool"] for _ in range(3)] == ["tank"] * 3
@@ -159,6 +161,51 @@ async def test_a_config_comes_back_as_the_raw_form(device):
     assert source.library == "libzfs.so.6"
     await source.aclose()
     assert spawner.started[0].abandoned
+
+
+async def test_a_form_holds_until_another_one_comes(device):
+    config = {"name": "tank"}, ("txg",), ()
+    answers = iter(
+        [
+            {"form": config, "values": [(1,)]},
+            {"values": [(2,)]},
+            {"gone": True},
+            {"values": [(3,)]},
+            {"form": ({"name": "tank"}, ("errors",), ()), "values": [(4,)]},
+            {"values": [(5,)]},
+        ]
+    )
+    source, _ = reader(device, lambda: helper(lambda pool: next(answers)))
+    found = []
+    for _ in range(6):
+        try:
+            found.append((await source.read("tank", 5))["libzfs"])
+        except PoolGoneError:
+            found.append(None)
+    await source.aclose()
+    tank = {"name": "tank"}
+    assert found[:4] == [{**tank, "txg": 1}, {**tank, "txg": 2}, None, {**tank, "txg": 3}]
+    assert found[4:] == [{**tank, "errors": 4}, {**tank, "errors": 5}]
+
+
+async def test_a_form_is_kept_although_nobody_waits_for_its_answer_any_more(device):
+    process = FakeChannel([READY])
+    source, _ = reader(device, lambda: process)
+    reading = asyncio.create_task(source.read("tank", 30))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait((reading,))
+    process.say(packed({"pool": "tank", "form": ({}, ("txg",), ()), "values": [(1,)]}))
+    await asyncio.sleep(0)
+    process._respond = lambda pool: (packed({"pool": pool, "values": [(2,)]}),)
+    assert await source.read("tank", 5) == {"libzfs": {"txg": 2}}
+    await source.aclose()
+
+
+async def test_values_without_a_form_are_no_answer(device):
+    source, _ = reader(device, lambda: helper(lambda pool: {"values": [(1,)]}))
+    with pytest.raises(ReadFailedError, match="no answer"):
+        await source.read("tank", 5)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tests.unit.sources.source_fakes import (
     FakeChannel,
     FakeProcess,
     FakeSpawner,
+    answered,
     helper,
     machine,
     printed,
@@ -286,7 +287,7 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
     made = source(tmp_path, spawn=spawn, deadline=30)
     made._interval = 0.01
-    answer = packed({"pool": "tank", **config_of("tank")})
+    answer = answered("tank", config_of("tank"))
     first = asyncio.create_task(made.sample())
     await asyncio.sleep(0.05)
     assert not first.done()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.sources.blocking import DeadlineError
+from zconsole.sources.libzfs.nvlist import Form, assembled
 from zconsole.sources.libzfs.wire import Answers, request
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 from zconsole.sources.runner import Channel, Connector
@@ -116,8 +117,8 @@ class LibzfsReader:
 
 
 def _form_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "config" in answer:
-        return {"libzfs": answer["config"]}
+    if "values" in answer:
+        return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
     if "gone" in answer:
         raise PoolGoneError
     raise ReaderUnusableError(str(answer.get("error", "the libzfs helper answered nonsense")))
@@ -139,6 +140,7 @@ class _Helper:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._answers = Answers()
+        self._forms: dict[str, Form] = {}
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self._hello: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._soname: str | None = None
@@ -203,12 +205,19 @@ class _Helper:
         last_words = self.channel.stderr.strip().rpartition("\n")[2]
         self._end(_HelperEndedError(last_words or "without a word"))
 
-    def _take(self, answer: Mapping[str, Any]) -> None:
+    def _take(self, answer: dict[str, Any]) -> None:
         if not self._hello.done():
             self._soname = answer.get("ready")
             self._hello.set_result(answer)
             return
-        waiting = self._waiting.pop(str(answer.get("pool")), None)
+        pool = str(answer.get("pool"))
+        if "form" in answer:
+            self._forms[pool] = answer["form"]
+        elif "values" in answer:
+            if pool not in self._forms:
+                raise ValueError("values without a form")
+            answer["form"] = self._forms[pool]
+        waiting = self._waiting.pop(pool, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 

@@ -1,7 +1,8 @@
 """The helper process: answers every request for a pool (see ``wire``).
 
-The answer is ``{"pool": NAME, …}`` with one of ``config`` (the pool's config), ``gone`` (it is
-not imported) or ``error`` (this way of reading it does not work). The first thing written is
+The answer is ``{"pool": NAME, …}`` with one of ``values`` (the pool's config, see
+``nvlist.assembled``; with its ``form`` where that is another than in the answer before), ``gone``
+(it is not imported) or ``error`` (this way of reading it does not work). The first thing written is
 ``{"ready": SONAME}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
 pool, never the others and never the end of the process.
 """
@@ -65,17 +66,19 @@ class Helper:
             if pool not in self._pools:
                 self._pools[pool] = threading.Lock(), self._open_pool(pool)
             turn, reader = self._pools[pool]
-        with turn:
-            answer = _answer(reader)
-        self.say({"pool": pool, **answer})
+        with turn:  # answered in turn too, as a form holds for the answers after it
+            self.say({"pool": pool, **_answer(reader)})
 
 
 def _answer(reader: PoolReader) -> dict[str, Any]:
     try:
-        config = reader.read()
+        found = reader.read()
     except (NvlistError, LibraryUnusableError) as error:
         return {"error": str(error)}
-    return {"gone": True} if config is None else {"config": config}
+    if found is None:
+        return {"gone": True}
+    form, values = found
+    return {"values": values} if form is None else {"form": form, "values": values}
 
 
 def _private_stdout() -> int:

@@ -1,29 +1,27 @@
-"""Reading a pool's config nvlist through libnvpair: only the names the decoder asks for.
+"""Reading a pool's config out of its packed nvlist: only the names the decoder asks for.
 
-One ``nvlist_lookup_pairs`` call (module/nvpair/nvpair.c) fetches every field of a vdev that can
-move, so that a sample costs a foreign call or two a vdev; the others are kept. Names:
-include/sys/fs/zfs.h, ``ZPOOL_CONFIG_*``.
+``nvlist_pack`` lays a config out in one piece, in less time than a few look-ups in it take. Where
+each value lies is found once: while all bytes between the values stay the same, they lie where
+they lay. Encoding: ``nvs_native_*`` (module/nvpair/nvpair.c); names: ``ZPOOL_CONFIG_*``
+(include/sys/fs/zfs.h).
 """
 
 from __future__ import annotations
 
-import ctypes
-from array import array
-from collections.abc import Callable, Iterator
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from struct import Struct
 from typing import Any, NamedTuple
 
 U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
 """``data_type_t`` of include/sys/nvpair.h."""
 
-NV_FLAG_NOENTOK = 1
-ABSENT = 0xF1E1D0_0DD0_5EED_A5
-"""Put into every slot beforehand: a slot that still holds it was not in the nvlist."""
-
 LONGEST_ARRAY = 4096
 SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
 """Lengths of OpenZFS 2.1, the oldest read this way; arrays only ever grew."""
 
-POOL_FIELDS = {
+_POOL_FIELDS = {
     "name": STRING,
     "comment": STRING,
     "version": U64,
@@ -35,23 +33,15 @@ POOL_FIELDS = {
     "vdev_tree": NVLIST,
 }
 
-VDEV_FIELDS = {
-    "guid": U64,
-    "path": STRING,
-    "not_present": U64,
-    "vdev_stats": U64_ARRAY,
-    "vdev_stats_ex": NVLIST,
-    "org.openzfs:rebuild_stats": U64_ARRAY,
-    "children": NVLIST_ARRAY,
-}
-"""What can be another in every sample."""
-
-STILL_FIELDS = {
+_VDEV_FIELDS = {
     "type": STRING,
     "id": U64,
+    "guid": U64,
+    "path": STRING,
     "devid": STRING,
     "phys_path": STRING,
     "whole_disk": U64,
+    "not_present": U64,
     "nparity": U64,
     "draid_ndata": U64,
     "draid_nspares": U64,
@@ -60,11 +50,14 @@ STILL_FIELDS = {
     "alloc_bias": STRING,
     "ashift": U64,
     "create_txg": U64,
+    "vdev_stats": U64_ARRAY,
+    "vdev_stats_ex": NVLIST,
+    "org.openzfs:rebuild_stats": U64_ARRAY,
+    "children": NVLIST_ARRAY,
 }
-"""What a vdev keeps: a change of it is a change of the pool's configuration, which is written to
-every disk in a transaction group (``txg``) of its own (vdev_config_dirty, module/zfs/vdev.c)."""
 
-ROOT_FIELDS = {
+_ROOT_FIELDS = {
+    **_VDEV_FIELDS,
     "scan_stats": U64_ARRAY,
     "removal_stats": U64_ARRAY,
     "checkpoint_stats": U64_ARRAY,
@@ -74,131 +67,230 @@ ROOT_FIELDS = {
 }
 
 QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "async_scrub", "async_trim", "rebuild")
-LEAF_FIELDS = {
+_LEAF_FIELDS = {
     **{f"vdev_{queue}_{part}_queue": U64 for queue in QUEUES for part in ("active", "pend")},
     "vdev_disk_r_lat_histo": U64_ARRAY,
     "vdev_disk_w_lat_histo": U64_ARRAY,
 }
+
+_FIELDS_BELOW: Mapping[str, Mapping[str, int]] = {
+    "vdev_tree": _ROOT_FIELDS,
+    "children": _VDEV_FIELDS,
+    "spares": _VDEV_FIELDS,
+    "l2cache": _VDEV_FIELDS,
+    "vdev_stats_ex": _LEAF_FIELDS,
+}
+_MOVING = {"txg", "error_count", *_LEAF_FIELDS}
+"""Integers that move; where another one changes, everything is found anew."""
+
+_HEAD = 12
+"""Encoding, byte order and two spare bytes (``nvs_header_t``), version and flags."""
+_NATIVE = bytes((0, sys.byteorder == "little"))
+_PAIR = Struct("=ihhii")
+"""``nvpair_t``: sizes of the pair and of its name, a spare, number of elements, type."""
+_END = Struct("=i")
+"""Where a pair's size would be, 0: the nvlist ends."""
+_DEEPEST = 16
+
+Form = tuple[dict[str, Any], tuple[str, ...], tuple[Any, ...]]
+"""What stays of an nvlist: values that stay, the names of those that move, and for each nvlist
+below its name, whether there are many, and their forms."""
+Values = tuple[Any, ...]
+"""What moves in an nvlist, in the order of its form's names: integers, packed arrays."""
 
 
 class NvlistError(Exception):
     """The nvlist is not as this reader knows it; another source must take over."""
 
 
-class Lookup:
-    """A prepared look-up of many names at once; one buffer, so for one thread only."""
-
-    def __init__(self, lookup_pairs: Callable[..., int], fields: dict[str, int]) -> None:
-        self._call = lookup_pairs
-        self._plain = tuple(name for name, kind in fields.items() if kind in (U64, NVLIST))
-        self._pointers = tuple(item for item in fields.items() if item[0] not in self._plain)
-        count = len(fields)
-        self._values = (ctypes.c_uint64 * count)()
-        self._lengths = (ctypes.c_uint * count)()
-        self._seen = memoryview(self._values).cast("B").cast("Q")
-        self._blank = array("Q", [ABSENT] * count)
-        kinds = [(name, fields[name]) for name in self._plain]
-        self._arguments = tuple(self._make_arguments([*kinds, *self._pointers]))
-
-    def _make_arguments(self, fields: list[tuple[str, int]]) -> Iterator[Any]:
-        """Name, type, pointer to the slot and, for an array, to its length; then a null."""
-        for index, (name, kind) in enumerate(fields):
-            yield ctypes.c_char_p(name.encode())
-            yield ctypes.c_int(kind)
-            yield ctypes.byref(self._values, index * ctypes.sizeof(ctypes.c_uint64))
-            if kind in (U64_ARRAY, NVLIST_ARRAY):
-                yield ctypes.byref(self._lengths, index * ctypes.sizeof(ctypes.c_uint))
-        yield ctypes.c_void_p(None)
-
-    def read(self, nvlist: int) -> dict[str, Any]:
-        """The fields present: integers, text, packed arrays; nvlists as addresses.
-
-        Raises NvlistError when the look-up fails or an array has an unlikely length.
-        """
-        self._seen[:] = self._blank
-        status = self._call(ctypes.c_void_p(nvlist), NV_FLAG_NOENTOK, *self._arguments)
-        if status != 0:
-            raise NvlistError(f"nvlist_lookup_pairs answered {status}")
-        values = self._seen.tolist()
-        found: dict[str, Any] = {
-            name: value for name, value in zip(self._plain, values, strict=False) if value != ABSENT
-        }
-        for index, (name, kind) in enumerate(self._pointers, len(self._plain)):
-            if values[index] != ABSENT:
-                found[name] = _fetch(name, kind, values[index], self._lengths[index])
-        return found
-
-
-def _fetch(name: str, kind: int, address: int, length: int) -> str | bytes | list[int]:
-    """What a slot points to; raises NvlistError on an array no OpenZFS has."""
-    if kind == STRING:
-        return ctypes.string_at(address).decode("utf-8", "surrogateescape")
-    if not SHORTEST.get(name, 0) <= length <= LONGEST_ARRAY:
-        raise NvlistError(f"{name} has {length} entries")
-    packed = ctypes.string_at(address, 8 * length)
-    return packed if kind == U64_ARRAY else array("Q", packed).tolist()
-
-
-class Still(NamedTuple):
-    """What was read of a vdev once, and what says that it still holds."""
-
-    sign: tuple[Any, ...]
-    fields: dict[str, Any]
-
-
 class ConfigReader:
-    """Reads the configs of one pool; for one thread at a time."""
+    """Reads the packed configs of one pool."""
 
-    def __init__(self, lookup_pairs: Callable[..., int]) -> None:
-        self._pool = Lookup(lookup_pairs, POOL_FIELDS)
-        self._root = Lookup(lookup_pairs, {**VDEV_FIELDS, **ROOT_FIELDS})
-        self._vdev = Lookup(lookup_pairs, VDEV_FIELDS)
-        self._still = Lookup(lookup_pairs, STILL_FIELDS)
-        self._leaf = Lookup(lookup_pairs, LEAF_FIELDS)
-        self._txg: object = None
-        self._kept: dict[tuple[int | str, int], Still] = {}
+    def __init__(self) -> None:
+        self._layout: _Layout | None = None
 
-    def read(self, config: int) -> dict[str, Any]:
-        """A pool's config as plain objects, keyed as in the nvlist; arrays of integers are packed.
+    def read(self, packed: memoryview) -> tuple[Form | None, list[Values]]:
+        """The config's form, None when it is the last one's, and its values, from the top down.
 
-        Raises NvlistError when it is not a config as OpenZFS 2.1 and later make it.
+        ``packed`` may be longer than the nvlist. ``assembled`` makes plain objects of both. Raises
+        NvlistError when it is not a config as OpenZFS 2.1 and later make it.
         """
-        pool = self._pool.read(config)
-        if "vdev_tree" not in pool or "pool_guid" not in pool:
+        if self._layout is not None and self._layout.holds(packed):
+            return None, self._layout.values(packed)
+        self._layout = None
+        try:
+            self._layout = _Layout(packed)
+        except struct.error as error:
+            raise NvlistError(f"no packed nvlist: {error}") from None
+        return self._layout.form, self._layout.values(packed)
+
+
+def assembled(form: Form, values: Iterator[Values]) -> dict[str, Any]:
+    """A config as plain objects, keyed as in the nvlist; arrays of integers are packed."""
+    kept, names, below = form
+    found = {**kept, **dict(zip(names, next(values), strict=True))}
+    for name, many, forms in below:
+        each = [assembled(one, values) for one in forms]
+        found[name] = each if many else each[0]
+    return found
+
+
+class _Pair(NamedTuple):
+    """One name and value; ``start`` and ``end`` are where the value lies."""
+
+    name: str
+    kind: int
+    elements: int
+    start: int
+    end: int
+
+
+class _Node:
+    """One nvlist: what stays of it, where the rest lies, and the nvlists below."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+        self._names: list[str] = []
+        self._codes = ["="]
+        self._begin = self._end = 0
+        self.below: dict[str, tuple[bool, list[_Node]]] = {}
+
+    def moving(self, pair: _Pair) -> None:
+        """Take the value from every sample."""
+        if not self._names:
+            self._begin = self._end = pair.start
+        code = "Q" if pair.kind == U64 else f"{8 * pair.elements}s"
+        self._codes.append(f"{pair.start - self._end}x{code}")
+        self._names.append(pair.name)
+        self._end = pair.start + 8 * pair.elements
+
+    def form(self) -> Form:
+        """See Form."""
+        below = ((n, many, tuple(e.form() for e in each)) for n, (many, each) in self.below.items())
+        return self.kept, tuple(self._names), tuple(below)
+
+    def places(self) -> Iterator[tuple[Struct, int]]:
+        """How and from where each nvlist's values are taken, in the order of the form."""
+        yield Struct("".join(self._codes)), self._begin
+        for _, nodes in self.below.values():
+            for node in nodes:
+                yield from node.places()
+
+
+class _Layout:
+    """Where everything lies in a packed config."""
+
+    def __init__(self, packed: memoryview) -> None:
+        walk = _Walk(packed)
+        top = walk.nvlist(_POOL_FIELDS)
+        if "vdev_tree" not in top.below or "pool_guid" not in top.kept:
             raise NvlistError("the pool's config has no vdev_tree")
-        if pool.get("txg") != self._txg:
-            self._txg = pool.get("txg")
-            self._kept.clear()
-        tree = pool["vdev_tree"] = self._read_vdev(pool["vdev_tree"], self._root, 0)
-        for group in ("spares", "l2cache"):
-            if group in tree:
-                tree[group] = [self._read_vdev(each, self._vdev, group) for each in tree[group]]
-        return pool
+        self.form = top.form()
+        self._places = tuple(top.places())
+        self._between = walk.between()
+        self._known = self._between.unpack_from(packed)
 
-    def _read_vdev(self, address: int, lookup: Lookup, above: int | str) -> dict[str, Any]:
-        """A vdev and what is below it; ``above`` is the GUID it hangs from, or its group."""
-        found = lookup.read(address)
-        guid = found.get("guid")
-        if guid is None:
-            raise NvlistError("a vdev without type or guid")
-        extended = found.pop("vdev_stats_ex", None)
-        if "children" in found:
-            below = found["children"]
-            found["children"] = [self._read_vdev(each, self._vdev, guid) for each in below]
-        elif extended is not None:
-            found["vdev_stats_ex"] = self._leaf.read(extended)
-        sign = found.get("path"), "not_present" in found
-        return {**self._still_of(address, (above, guid), sign), **found}
+    def holds(self, packed: memoryview) -> bool:
+        """Whether all that lies between the values is the same."""
+        enough = len(packed) >= self._between.size
+        return enough and self._between.unpack_from(packed) == self._known
 
-    def _still_of(
-        self, address: int, key: tuple[int | str, int], sign: tuple[Any, ...]
-    ) -> dict[str, Any]:
-        """What the vdev keeps; looked up again when its sign or the configuration changed."""
-        kept = self._kept.get(key)
-        if kept is not None and kept.sign == sign and key[1]:
-            return kept.fields
-        fields = self._still.read(address)
-        if "type" not in fields:
+    def values(self, packed: memoryview) -> list[Values]:
+        """Every nvlist's values."""
+        return [place.unpack_from(packed, at) for place, at in self._places]
+
+
+class _Walk:
+    """One way through a packed nvlist, pair by pair."""
+
+    def __init__(self, packed: memoryview) -> None:
+        if bytes(packed[:2]) != _NATIVE:
+            raise NvlistError("the nvlist is packed in another way")
+        self._packed = packed
+        self._at = _HEAD
+        self._deep = 0
+        self._spans = [(0, _HEAD)]
+
+    def nvlist(self, fields: Mapping[str, int]) -> _Node:
+        """The nvlist that begins here, with those of ``fields`` that it has."""
+        node = _Node()
+        self._deep += 1
+        if self._deep > _DEEPEST:
+            raise NvlistError(f"nvlists more than {_DEEPEST} deep")
+        while pair := self._pair():
+            self._take(node, fields, pair)
+        self._deep -= 1
+        if "guid" in fields and not {"type", "guid"} <= node.kept.keys():
             raise NvlistError("a vdev without type or guid")
-        self._kept[key] = Still(sign, fields)  # but holes, which all have the GUID 0
-        return fields
+        if "children" in node.below:
+            node.below.pop("vdev_stats_ex", None)
+        return node
+
+    def between(self) -> Struct:
+        """Takes all that does not move."""
+        codes, at = ["="], 0
+        for start, end in self._spans:
+            codes.append(f"{start - at}x{end - start}s")
+            at = end
+        return Struct("".join(codes))
+
+    def _pair(self) -> _Pair | None:
+        """The pair that begins here, with its value passed; None where the nvlist ends."""
+        begin = self._at
+        if not _END.unpack_from(self._packed, begin)[0]:
+            self._stays(begin, begin + _END.size)
+            return None
+        size, name_size, _, count, kind = _PAIR.unpack_from(self._packed, begin)
+        start, end = begin + _aligned(_PAIR.size + name_size), begin + size
+        least = start + 8 * (count if kind in (U64, U64_ARRAY) else 0)
+        if name_size < 1 or count < (kind == U64) or not least <= end <= len(self._packed):
+            raise NvlistError(f"an odd pair at {begin}")
+        self._stays(begin, start)
+        self._at = end
+        return _Pair(self._text(begin + _PAIR.size, name_size), kind, count, start, end)
+
+    def _take(self, node: _Node, fields: Mapping[str, int], pair: _Pair) -> None:
+        """Put a pair where it belongs in ``node``, and pass the nvlists in it."""
+        wanted = fields.get(pair.name)
+        if wanted not in (None, pair.kind):
+            raise NvlistError(f"{pair.name} is of type {pair.kind}")
+        if pair.kind in (NVLIST, NVLIST_ARRAY):
+            many = pair.kind == NVLIST_ARRAY
+            below = _FIELDS_BELOW[pair.name] if wanted else {}
+            nodes = [self.nvlist(below) for _ in range(pair.elements if many else 1)]
+            if wanted:
+                node.below[pair.name] = many, nodes
+        elif wanted == U64_ARRAY or (wanted and pair.name in _MOVING):
+            node.moving(_likely(pair))
+        elif wanted:
+            self._stays(pair.start, pair.end)
+            node.kept[pair.name] = self._value(pair)
+
+    def _value(self, pair: _Pair) -> int | str:
+        if pair.kind == STRING:
+            return self._text(pair.start, pair.end - pair.start)
+        return int.from_bytes(self._packed[pair.start : pair.start + 8], sys.byteorder)
+
+    def _text(self, at: int, size: int) -> str:
+        """What is written there, up to its zero byte."""
+        text = bytes(self._packed[at : at + size]).partition(b"\0")[0]
+        return text.decode("utf-8", "surrogateescape")
+
+    def _stays(self, start: int, end: int) -> None:
+        """Bytes that do not move while the layout holds; those right behind others join them."""
+        self._at = end
+        if self._spans[-1][1] == start:
+            start = self._spans.pop()[0]
+        self._spans.append((start, end))
+
+
+def _likely(pair: _Pair) -> _Pair:
+    """The pair, unless it is an array no OpenZFS has."""
+    if pair.kind == U64_ARRAY and not SHORTEST.get(pair.name, 0) <= pair.elements <= LONGEST_ARRAY:
+        raise NvlistError(f"{pair.name} has {pair.elements} entries")
+    return pair
+
+
+def _aligned(size: int) -> int:
+    """``NV_ALIGN``."""
+    return (size + 7) & ~7
