@@ -110,7 +110,7 @@ def repaired_share(scan: Scan, root: Vdev) -> float | None:
         return None
     top, filling = tops[0]
     if top.kind.startswith("raidz"):
-        return filling / len(top.children)
+        return filling / len(top.children) if top.children else None
     if top.kind.startswith("draid") and scan.function == "rebuild":
         return _draid_share(top)
     return float(filling) if top.kind in ("mirror", "replacing", "spare") else None

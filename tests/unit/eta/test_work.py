@@ -119,3 +119,8 @@ def test_what_a_rebuild_skips_it_need_not_issue():
 def test_an_activity_needs_its_total():
     assert activity_work(Activity("removal", "running", done_bytes=5)) is None
     assert activity_work(Activity("removal", "running", done_bytes=5, total_bytes=9)).total == 9
+
+
+def test_a_raidz_whose_devices_are_cut_off_tells_no_share():
+    scan = Scan("resilver", "running", processed_bytes=5)
+    assert repaired_share(scan, root(Vdev("raidz1-0", "raidz1", resilvering=True))) is None
