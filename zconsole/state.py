@@ -16,6 +16,8 @@ from pathlib import Path
 from zconsole.errors import ZconsoleError
 
 SYSTEM = Path("/var/lib/zconsole")
+HOMELESS = Path("/nonexistent")
+"""Home of a user who has none, as Debian's policy names it."""
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -56,7 +58,15 @@ def _own(environ: Mapping[str, str]) -> Path:
     if os.geteuid() == 0:
         return SYSTEM
     base = environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "zconsole"
+    return (Path(base) if base else _home() / ".local" / "state") / "zconsole"
+
+
+def _home() -> Path:
+    """The user's home; of one in no passwd file and without ``HOME`` (a container), none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return HOMELESS
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:

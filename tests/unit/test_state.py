@@ -31,6 +31,20 @@ def test_root_has_the_systems_directory_and_others_their_own(monkeypatch, tmp_pa
     assert state.state_dir(False, {}) == tmp_path / ".local/state/zconsole"
 
 
+def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(state, "HOMELESS", tmp_path / "file")
+    monkeypatch.setattr(Path, "home", homeless)
+    (tmp_path / "file").touch()
+    assert state.state_dirs({})[0] == tmp_path / "file/.local/state/zconsole"
+    assert state.state_dir(False, {"XDG_STATE_HOME": "/xdg"}) == Path("/xdg/zconsole")
+    with pytest.raises(StateError, match="state directory"):
+        state.state_dir(True, {})
+
+
 def test_a_reader_falls_back_to_the_systems_directory_where_it_may_read(monkeypatch, tmp_path):
     own = tmp_path / "own"
     environ = {"ZCONSOLE_STATE": str(own)}
