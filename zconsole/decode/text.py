@@ -30,11 +30,17 @@ _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
 """``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path); a prompt is none."""
+_NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s")
+"""The heading of ``zpool iostat`` or ``zpool list``, printed below a list of damaged files."""
+_QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
+_QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
 _NO_POOLS = re.compile(r"\s*(no pools available|all pools are healthy|pool '.+' is healthy)")
 _POOL_INDENT = 2
 _FARTHEST_TAG = 16
 _UNTAGGED = ""
 """Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
+_AFTER = "after"
+"""Tag of other output below a list of damaged files."""
 _TABLES = (_UNTAGGED, "config")
 _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
@@ -75,11 +81,16 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    lines = [line.rstrip("\r\f") for line in unspaced(text).split("\n")]
+    lines = [line.rstrip("\r\f") for line in _unquoted(unspaced(text)).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
     if not blocks and no_pools(text) is None:
         raise NotUnderstoodError("not `zpool status` output")
     return tuple(_pool(block, zone) for block in blocks)
+
+
+def _unquoted(text: str) -> str:
+    """The text without the ``> `` of a mail or forum before its lines."""
+    return _QUOTED.sub("", text) if _QUOTED_POOL.search(text) else text
 
 
 def no_pools(text: str) -> str | None:
@@ -101,11 +112,14 @@ def _means_a_pool(block: _Block) -> bool:
 def _blocks(lines: list[str]) -> list[_Block]:
     blocks, current = [_Block()], None
     blank = True
-    for written in lines:
+    for written, below in zip(lines, (*lines[1:], ""), strict=True):
         # zpool never colours the names of damaged files: those escapes are their own.
         line = written if _is_listing(current) else _ANSI.sub("", written)
-        found = _tag_of(line, current, blank)
-        if found is not None:
+        found = _tag_of(line, current, blank or _heads_a_pool(line, below))
+        if current is not None and _is_listing(current) and _NEXT_OUTPUT.match(line):
+            current = _Section(_AFTER, 0, [line])
+            blocks[-1].sections.append(current)
+        elif found is not None:
             if found.tag == "pool":
                 blocks.append(_Block())
             current = found
@@ -119,8 +133,17 @@ def _blocks(lines: list[str]) -> list[_Block]:
     return blocks
 
 
-def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section | None:
-    """The section that this line starts, None when it continues the current one."""
+def _heads_a_pool(line: str, below: str) -> bool:
+    """Whether a ``pool:`` line is one without a blank line above it, as of two files put together:
+    what stands below tells, as a name in a list has no such second line."""
+    return line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
+
+
+def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None:
+    """The section that this line starts, None when it continues the current one.
+
+    ``apart``: below a blank line, or beyond doubt.
+    """
     match = _TAG.match(line)
     if match is None:
         return None
@@ -136,7 +159,7 @@ def _tag_of(line: str, current: _Section | None, after_blank: bool) -> _Section 
         # Names of damaged files may look like tags; only a new pool ends their list.
         if match[2] == "errors" and indent <= current.indent:
             return _Section(match[2], indent, [match[3]])
-        if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not after_blank:
+        if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart:
             return None
     return _Section(match[2], indent, [match[3]])
 

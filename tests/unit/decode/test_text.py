@@ -117,6 +117,12 @@ class TestSections:
     def test_no_pools(self, text: str) -> None:
         assert pools_of(text, UTC) == ()
 
+    @pytest.mark.parametrize("mark", ["> ", ">", ">> ", "> > "])
+    def test_what_a_mail_quotes_is_the_same(self, mark: str) -> None:
+        text = HEAD + TABLE + TestTree.ROWS + "\nerrors: No known data errors\n"
+        quoted = "".join(f"{mark}{line}\n" for line in text.splitlines())
+        assert pool(f"On Tuesday he wrote:\n{quoted}\nand I agree\n") == pool(text)
+
     @pytest.mark.parametrize(
         "text", ["", "hello\nworld\n", "pool: x\n", '{"a": 1}', "status: fine\n", "root:x:0:0:a\n"]
     )
@@ -170,6 +176,29 @@ class TestErrors:
         pools = pools_of(f"{first}\n{HEAD.replace('tank', 'zwei')}{TABLE}", UTC)
         assert [p.name for p in pools] == ["tank", "zwei"]
         assert pools[0].errors == ("/tank/a",)
+
+    def test_a_list_ends_where_another_saved_output_begins(self) -> None:
+        first = self.LISTED + "        /tank/a\n"
+        pools = pools_of(first + HEAD.replace("tank", "zwei") + TABLE, UTC)
+        assert [(p.name, p.error_count) for p in pools] == [("tank", 1), ("zwei", None)]
+        assert pools[0].errors == ("/tank/a",)
+
+    @pytest.mark.parametrize(
+        "below",
+        [
+            "              capacity     operations     bandwidth\n"
+            "pool        alloc   free   read  write   read  write\n"
+            "tank         1.5T   100G     10     20   1.1M   2.2M\n",
+            "NAME         SIZE  ALLOC   FREE    CAP  HEALTH  ALTROOT\n"
+            "tank        21.8T  10.2T  11.6T    46%  ONLINE  -\n"
+            "  mirror-0  21.8T  10.2T  11.6T    46%  ONLINE\n",
+        ],
+        ids=["iostat", "list"],
+    )
+    def test_a_table_of_another_command_below_is_not_read_as_names(self, below: str) -> None:
+        names = ("/tank/a", "  /tank/b")
+        found = pool(self.LISTED + "".join(f"        {name}\n" for name in names) + below)
+        assert (found.error_count, found.errors) == (2, names)
 
     def test_names_that_lost_their_indentation(self) -> None:
         names = ("/tank/data/aaa", "tank/ds:<0x1>", "<metadata>:<0x3>", "tank/ds@s:/b c")
