@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,21 @@ class Session:
         """
         frames: list[Frame] = []
         for raw in raws:
-            frames.extend(self._frame(seen) for seen in self._decode(raw))
+            frames.extend(self._frame(seen) for seen in self._apart(self._decode(raw)))
         return tuple(frames)
+
+    def _apart(self, found: Iterable[Sample | Trouble]) -> Iterator[Sample | Trouble]:
+        """``found`` as it is; a pool that one output shows twice has no past the second time.
+
+        Nothing tells what time lies between the two, or whether they are of one machine.
+        """
+        names: set[str] = set()
+        for seen in found:
+            name = seen.pool if isinstance(seen, Trouble) else seen.pool.name
+            if name in names:
+                self._histories.pop(name, None)
+            names.add(name)
+            yield seen
 
     def history(self, pool: str) -> PoolHistory:
         """What is remembered of a pool; empty for one not seen yet."""

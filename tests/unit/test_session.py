@@ -90,3 +90,16 @@ def test_two_pools_have_two_histories():
     names = [frame.pool for frame in frames]
     assert len(set(names)) == 2
     assert session.history(names[0]) is not session.history(names[1])
+
+
+def test_a_pool_twice_in_one_saved_output_has_no_past_the_second_time():
+    scan = "  scan: scrub in progress since Tue Mar  {0} 10:20:30 2024\n"
+    pool = (
+        "  pool: tank\n state: ONLINE\n" + scan + "\t1.00T scanned, {0}0.0G issued, 4.00T total\n"
+        "\t0B repaired, {0}.00% done\nconfig:\n\n\tNAME STATE READ WRITE CKSUM\n"
+        "\ttank ONLINE 0 0 0\n\t  sda ONLINE {0} 0 0\n\nerrors: No known data errors\n\n"
+    )
+    text = pool.format(5) + pool.format(6)
+    (first, second) = Session().advance([{"t": 1709800000.0, "source": "text", "text": text}])
+    assert [view.scan.start for view in (first.scan, second.scan)] == [1709634030.0, 1709720430.0]
+    assert (second.scan.restarts, second.scan.notes, second.troubles) == (None, (), ())
