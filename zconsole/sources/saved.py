@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from datetime import UTC, tzinfo
@@ -16,6 +17,10 @@ from zconsole.raw import FORMS, Raw
 STDIN = "-"
 LARGEST = 256 * 1024 * 1024
 """Bytes; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
+
+_OBJECT = re.compile(r"^\s*\{", re.MULTILINE)
+_JSON = re.compile(r'^\{\s*"', re.MULTILINE)
+_TEXT = re.compile(r"^\s*pool: ", re.MULTILINE)
 
 
 def read_text(path: str) -> str:
@@ -39,7 +44,7 @@ def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
     if not text.strip():
         raise NotUnderstoodError(f"{'standard input' if path == STDIN else path}: empty")
-    if not text.lstrip().startswith("{"):
+    if not _is_json(text):
         return Raw(t=t, source="text", text=text)
     document = _document(path, text)
     if isinstance(document.get("t"), (int, float)) and any(form in document for form in FORMS):
@@ -65,12 +70,28 @@ def _read_file(path: str) -> bytes:
 
 
 def _document(path: str, text: str) -> dict[str, Any]:
-    """The JSON object, or the last of several lines that are one each (``zpool status -j 1``)."""
-    for candidate in (text, text.rstrip().rpartition("\n")[2]):
+    """The JSON object. Of several (``zpool status -j 1``, files put together) the last, with the
+    pools of those before it that are about other pools only."""
+    *earlier, document = _documents(path, text)
+    for each in reversed(earlier):
+        pools, known = each.get("pools"), document.get("pools")
+        if not (isinstance(pools, dict) and isinstance(known, dict)) or pools.keys() & known.keys():
+            break
+        document = {**document, "pools": {**pools, **known}}
+    return document
+
+
+def _documents(path: str, text: str) -> list[dict[str, Any]]:
+    """Every JSON object that begins a line, whatever stands around it: a banner, a prompt."""
+    decoder, found, end = json.JSONDecoder(), [], 0
+    while (match := _OBJECT.search(text, end)) is not None:
         try:
-            document = json.loads(candidate)
+            document, end = decoder.raw_decode(text, match.end() - 1)
         except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict):
-            return document
-    raise NotUnderstoodError(f"{path}: damaged JSON")
+            raise NotUnderstoodError(f"{path}: damaged JSON") from None
+        found.append(document)
+    return found
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith("{") or bool(_JSON.search(text) and not _TEXT.search(text))

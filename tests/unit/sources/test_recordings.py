@@ -269,6 +269,24 @@ class TestSaved:
         lines = [line({**STATUS, "time": time}) for time in (1, 2)]
         assert read_saved(write(tmp_path / "s", *lines))["t"] == 2
 
+    def test_pools_of_several_documents_are_put_together(self, tmp_path):
+        one, other = ({**STATUS, "pools": {name: {"state": "ONLINE"}}} for name in ("a", "b"))
+        for indent in (None, 2):
+            lines = [json.dumps(each, indent=indent) + "\n" for each in (one, other)]
+            raw = read_saved(write(tmp_path / "s", *lines))
+            assert list(raw["status"]["pools"]) == ["a", "b"]
+
+    def test_a_pool_that_a_later_document_no_longer_has_is_gone(self, tmp_path):
+        pools = {"a": {"state": "ONLINE"}, "b": {"state": "ONLINE"}}
+        lines = [line({**STATUS, "pools": pools}), line({**STATUS, "pools": {"b": pools["b"]}})]
+        assert list(read_saved(write(tmp_path / "s", *lines))["status"]["pools"]) == ["b"]
+
+    @pytest.mark.parametrize("indent", [None, 2])
+    def test_a_banner_before_and_a_prompt_after_are_no_damage(self, tmp_path, indent):
+        document = json.dumps(STATUS, indent=indent)
+        path = write(tmp_path / "s", "Last login: today\n$ zpool status -j\n", document, "\n$ \n")
+        assert read_saved(path)["status"] == STATUS
+
     def test_a_line_of_a_recording_and_a_config_are_read_too(self, tmp_path):
         assert read_saved(write(tmp_path / "s", line(sample(9))))["t"] == 9
         assert read_saved(write(tmp_path / "s", json.dumps(CONFIG)))["libzfs"] == CONFIG
