@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from datetime import UTC
@@ -11,7 +12,7 @@ import pytest
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, screen_text
 from zconsole.ui.app import make_console
-from zconsole.ui.environment import ascii_only, prepare
+from zconsole.ui.environment import as_started, ascii_only, prepare
 from zconsole.ui.feed import ConsoleOptions
 
 UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
@@ -32,6 +33,23 @@ UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 )
 def test_ascii_by_locale_and_terminal(environ, plain):
     assert ascii_only(environ) is plain
+
+
+def test_the_locale_python_sets_for_itself_does_not_count(tmp_path):
+    code = (
+        "import os; from zconsole.ui.environment import as_started, ascii_only;"
+        "print(os.environ.get('LC_CTYPE'), ascii_only(as_started(os.environ)))"
+    )
+    given = {"PATH": os.environ["PATH"], "TERM": "vt100"}
+    for locale, plain in ({"LANG": "C"}, True), ({}, True), ({"LC_CTYPE": "C.UTF-8"}, False):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**given, **locale},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        assert run.stdout.split()[1:] == [str(plain).encode()]
+    assert as_started({"LC_CTYPE": "UTF-8"}, tmp_path / "absent") == {"LC_CTYPE": "UTF-8"}
 
 
 def test_the_operators_settings_win():

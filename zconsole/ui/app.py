@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
 from zconsole.themes import DEFAULT, SIXTEEN, ThemeError, ThemeFile, Themes, choose, find_themes
-from zconsole.ui.environment import ascii_only, prepare
+from zconsole.ui.environment import as_started, ascii_only, prepare
 from zconsole.ui.feed import ConsoleOptions, Feed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
     prepare(os.environ)
-    console = make_console(feed, options, os.environ, make_kit)
+    console = make_console(feed, options, as_started(os.environ), make_kit)
     console.call_later(_catch_signals, console)
     console.run(mouse=options.mouse)
     if console.failure is not None:
