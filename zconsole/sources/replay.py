@@ -134,6 +134,7 @@ def _sample(line: str) -> Raw:
         raise ValueError("no JSON") from None
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
+    found = {key: value for key, value in found.items() if value is not None}
     t = found.get("t")
     if not isinstance(t, (int, float)) or isinstance(t, bool) or not math.isfinite(t):
         raise ValueError("no time t")

@@ -164,6 +164,11 @@ class TestReplay:
         assert (found[0]["source"], found[0]["new"]) == ("replay", 1)
         assert decode(found[0])[0].source == "replay"
 
+    async def test_a_form_that_is_null_is_not_there(self, tmp_path):
+        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, "status": None, "list": None}))
+        ((raw,),) = await played(path)
+        assert (raw["text"], raw.keys() & {"status", "list"}) == (TEXT, set())
+
     async def test_a_recording_without_pool_keys_is_told_apart_by_its_forms(self, tmp_path):
         lines = [{"t": 1, "text": TEXT}, {"t": 2, "text": TEXT}, {"t": 3, "status": STATUS}]
         assert len(await played(write(tmp_path / "r", *map(line, lines)))) == 3
