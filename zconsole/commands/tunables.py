@@ -30,6 +30,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     if args.read_only:
         raise UsageError(f"{args.action} changes the kernel's tunables; not with --read-only")
     values = assignments(args.words) if args.action == "set" else {}
+    _check(args)
     if not parameters.era:
         raise UnavailableError("the zfs module is not loaded on this machine")
     control = Control(parameters, Memory(state_dir(create=True)))
@@ -38,6 +39,15 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     if args.action == "preset":
         return _preset(args, control, parameters)
     return _restore(args, control)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for words that make no sense, with ZFS or without."""
+    if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
+        raise UsageError(f"preset needs one of {', '.join(NAMES)}")
+    if args.action == "restore":
+        for name in args.words:
+            known(name)
 
 
 def assignments(words: Iterable[str]) -> dict[str, int]:
@@ -94,8 +104,6 @@ def _set(
 
 
 def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParameters) -> int:
-    if len(args.words) != 1 or args.words[0] not in NAMES:
-        raise UsageError(f"preset needs one of {', '.join(NAMES)}")
     chosen = preset(args.words[0], parameters, args.limit)
     for warning in chosen.warnings:
         _say(warning)
@@ -104,8 +112,6 @@ def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParamet
 
 
 def _restore(args: argparse.Namespace, control: Control) -> int:
-    for name in args.words:
-        known(name)
     done = control.restore(time.time(), args.words or None)
     for entry in done:
         _say(f"{entry.name}: {entry.text}")

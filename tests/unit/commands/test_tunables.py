@@ -88,6 +88,12 @@ def test_bad_words_are_usage_errors_and_write_nothing(module, words):
     assert (module / "parameters" / TIME).read_text() == "3000\n"
 
 
+@pytest.mark.parametrize("words", [("preset",), ("preset", "warp"), ("restore", "nope")])
+def test_bad_words_are_usage_errors_without_zfs_too(tmp_path, words):
+    with pytest.raises(UsageError):
+        run(tmp_path / "none", *words)
+
+
 def test_preset_warns_on_stderr(module, capsys):
     assert run(module, "preset", "faster-resilver") == 0
     assert "every pool" in capsys.readouterr().err
