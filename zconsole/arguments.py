@@ -111,7 +111,10 @@ def whole(word: str) -> int:
 
 
 def _pools(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pools", nargs="*", metavar="POOL", help="pools to watch (default: all)")
+    # The default keeps argparse from naming them among what is required.
+    parser.add_argument(
+        "pools", nargs="*", default=[], metavar="POOL", help="pools to watch (default: all)"
+    )
 
 
 def _pace(parser: argparse.ArgumentParser) -> None:

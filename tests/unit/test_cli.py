@@ -142,6 +142,7 @@ def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp
         (["demo", "--speed", "nan"], "'nan' is no number above 0"),
         (["watch", "--interval", "0.01"], "not under 0.1 seconds"),
         (["status", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["record"], "arguments are required: FILE; see"),
         (["rebalance"], "see zconsole rebalance --help"),
         (["rebalance", "run", "--min-free", "7", "x"], "--min-free"),
         (["demo", "--scenario", ""], "no scenario ''"),
