@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from zconsole.model import BlockCounters
 from zconsole.raw import Raw
@@ -19,7 +19,7 @@ class Blocks:
     """
 
     def __init__(self, raw: Raw) -> None:
-        self._rows = {row[2]: row for row in raw.get("diskstats") or () if len(row) >= _FIELDS}
+        self._rows = {row[2]: row for row in _rows(raw.get("diskstats"))}
         self._devices: Mapping[str, Sequence[str]] = raw.get("devices") or {}
 
     def __bool__(self) -> bool:
@@ -47,6 +47,15 @@ class Blocks:
     def gone(self) -> tuple[str, ...]:
         """The paths that ``devices`` names and no counters are left of."""
         return tuple(path for path in self._devices if self.of(path) is None)
+
+
+def _rows(diskstats: object) -> Iterator[Sequence[str]]:
+    """The rows as fields, also where a recording has them as lines of text."""
+    found = diskstats.splitlines() if isinstance(diskstats, str) else diskstats
+    for row in found if isinstance(found, list | tuple) else ():
+        fields = row.split() if isinstance(row, str) else row
+        if isinstance(fields, list | tuple) and len(fields) >= _FIELDS:
+            yield fields
 
 
 def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:

@@ -19,6 +19,9 @@ LONGEST_PAUSE = 10.0
 
 _POOL_LINE = re.compile(r"^\s*pool: (.+?)\s*$", re.MULTILINE)
 
+_OBJECTS = frozenset({"names", "message", "host", "devices"})
+"""Keys beyond the format's own whose values are objects."""
+
 
 class ReplaySource:
     """The samples of a recording; ``speed`` 2 plays twice as fast, None as fast as it goes."""
@@ -126,6 +129,24 @@ def pool_name(raw: Raw) -> str:
     return str(names[0]) if len(names) == 1 else ""
 
 
+def _is_ours(key: str, value: object) -> bool:
+    """Whether a key means what zconsole means by it.
+
+    Those it added to the format another recorder may use for something else: its host's name.
+    """
+    if value is None:
+        return False
+    if key == "events":
+        return isinstance(value, list) and all(map(_is_event, value))
+    if key == "tunables":
+        return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
+    return key not in _OBJECTS or isinstance(value, dict)
+
+
+def _is_event(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("t"), (int, float))
+
+
 def _sample(line: str) -> Raw:
     """A line of a recording; raises ValueError with what is wrong with it."""
     try:
@@ -134,7 +155,7 @@ def _sample(line: str) -> Raw:
         raise ValueError("no JSON") from None
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
-    found = {key: value for key, value in found.items() if value is not None}
+    found = {key: value for key, value in found.items() if _is_ours(key, value)}
     t = found.get("t")
     if not isinstance(t, (int, float)) or isinstance(t, bool) or not math.isfinite(t):
         raise ValueError("no time t")

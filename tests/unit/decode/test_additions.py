@@ -195,3 +195,17 @@ def test_text_with_its_paths_beside_it_finds_the_disks() -> None:
     assert found_leaf.path == path
     assert found_leaf.block is not None
     assert found_leaf.block.read_ops == 89
+
+
+COUNTERS = "254 1 vda1 89 0 70197 1678 5837 0 1722130 22256 0 14540 24102"
+
+
+@pytest.mark.parametrize(
+    "rows", [f"{COUNTERS}\n", [COUNTERS], [None, 3, [], "short", COUNTERS.split()]]
+)
+def test_rows_of_disk_counters_may_be_lines_of_text(rows: Any) -> None:
+    table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n\t  /dev/vda1 ONLINE 0 0 0\n"
+    sample = read(text=f"  pool: a\n state: ONLINE\nconfig:\n\n{table}", diskstats=rows)
+    block = next(sample.pool.root.leaves()).block
+    assert block is not None
+    assert block.read_ops == 89

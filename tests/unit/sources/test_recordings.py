@@ -169,6 +169,21 @@ class TestReplay:
         ((raw,),) = await played(path)
         assert (raw["text"], raw.keys() & {"status", "list"}) == (TEXT, set())
 
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4},
+            {"events": "none", "tunables": [1]},
+            {"events": ["resilver_start"], "tunables": {"zfs_scan_legacy": "off"}},
+        ],
+        ids=["objects", "lists", "contents"],
+    )
+    async def test_what_another_recorder_means_by_our_names_is_ignored(self, tmp_path, other):
+        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, **other}))
+        ((raw,),) = await played(path)
+        assert (raw["text"], raw.keys() & other.keys()) == (TEXT, set())
+        assert decode(raw)
+
     async def test_a_recording_without_pool_keys_is_told_apart_by_its_forms(self, tmp_path):
         lines = [{"t": 1, "text": TEXT}, {"t": 2, "text": TEXT}, {"t": 3, "status": STATUS}]
         assert len(await played(write(tmp_path / "r", *map(line, lines)))) == 3
