@@ -7,6 +7,7 @@ cmd/zpool/zpool_main.c (0.6.5, 0.7.13, 0.8.6, 2.1.15, 2.3.9); Solaris 10 and 11.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import tzinfo
 
 from zconsole.decode.values import parse_date
@@ -59,7 +60,7 @@ _ERROR_BLOCKS = re.compile(rf"(?P<pct>{_P})% done")
 
 def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
     """The scan of one section's lines; None for ``none requested`` and what is no scan."""
-    stripped = [line.strip() for line in lines if line.strip()]
+    stripped = _unwrapped(line.strip() for line in lines if line.strip())
     if not stripped:
         return None
     head, details = stripped[0], stripped[1:]
@@ -68,6 +69,17 @@ def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
     if match := _DONE.match(head):
         return _finished(match, zone)
     return _rarer(head, zone)
+
+
+def _unwrapped(lines: Iterable[str]) -> list[str]:
+    """The lines with each put back on one that a narrow window or a mail broke after a comma."""
+    whole: list[str] = []
+    for line in lines:
+        if whole and whole[-1].endswith(","):
+            whole[-1] += f" {line}"
+        else:
+            whole.append(line)
+    return whole
 
 
 def _rarer(head: str, zone: tzinfo) -> Scan | None:

@@ -224,6 +224,15 @@ def test_dates_are_read_in_the_given_zone() -> None:
     assert scan.end == START - 7200
 
 
+def test_lines_that_were_broken_after_a_comma_are_read_whole() -> None:
+    text = (
+        f"resilver in progress since {DATE}\n\t3.12T scanned at 1.11G/s, 1.04T issued at 380M/s,"
+        " 12.9T total\n\t210G resilvered, 8.06% done, 0 days 09:05:27 to go\n"
+    )
+    assert read(text.replace(", ", ",\n        ")) == read(text)
+    assert read(text).total_bytes is not None
+
+
 def test_a_line_that_is_cut_off_leaves_what_is_there() -> None:
     text = f"resilver in progress since {DATE}\n\t642M / 642M scanned, 24"
     scan = read(text)
