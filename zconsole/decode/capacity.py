@@ -5,11 +5,11 @@ Source: zpool_do_list, print_list_stats and print_one_column in cmd/zpool/zpool_
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from zconsole.decode.documents import documents_of, has_documents, together
 from zconsole.decode.names import disk_name, kind_of, leaf_kind
 from zconsole.decode.values import is_rounded, mapping, number, unspaced
 from zconsole.errors import NotUnderstoodError
@@ -95,11 +95,11 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
 
     Raises NotUnderstoodError when it is no ``zpool list`` output.
     """
-    if isinstance(listing, str) and listing.lstrip().startswith("{"):
+    if isinstance(listing, str) and has_documents(listing):
         try:
-            listing = json.loads(listing)
-        except (ValueError, RecursionError) as error:
-            raise NotUnderstoodError("not `zpool list -j` output: damaged JSON") from error
+            listing = together(documents_of(listing))
+        except NotUnderstoodError as error:
+            raise NotUnderstoodError(f"not `zpool list -j` output: {error}") from None
     if isinstance(listing, str):
         found = tuple(_from_text(listing))
     else:

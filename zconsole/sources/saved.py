@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -10,6 +9,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
+from zconsole.decode.documents import documents_of, has_documents, together
 from zconsole.decode.values import moment
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
@@ -18,8 +18,6 @@ STDIN = "-"
 LARGEST = 256 * 1024 * 1024
 """Bytes; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
 
-_OBJECT = re.compile(r"^\s*\{", re.MULTILINE)
-_JSON = re.compile(r'^\{\s*"', re.MULTILINE)
 _TEXT = re.compile(r"^\s*pool: ", re.MULTILINE)
 
 
@@ -70,28 +68,11 @@ def _read_file(path: str) -> bytes:
 
 
 def _document(path: str, text: str) -> dict[str, Any]:
-    """The JSON object. Of several (``zpool status -j 1``, files put together) the last, with the
-    pools of those before it that are about other pools only."""
-    *earlier, document = _documents(path, text)
-    for each in reversed(earlier):
-        pools, known = each.get("pools"), document.get("pools")
-        if not (isinstance(pools, dict) and isinstance(known, dict)) or pools.keys() & known.keys():
-            break
-        document = {**document, "pools": {**pools, **known}}
-    return document
-
-
-def _documents(path: str, text: str) -> list[dict[str, Any]]:
-    """Every JSON object that begins a line, whatever stands around it: a banner, a prompt."""
-    decoder, found, end = json.JSONDecoder(), [], 0
-    while (match := _OBJECT.search(text, end)) is not None:
-        try:
-            document, end = decoder.raw_decode(text, match.end() - 1)
-        except (ValueError, RecursionError):
-            raise NotUnderstoodError(f"{path}: damaged JSON") from None
-        found.append(document)
-    return found
+    try:
+        return together(documents_of(text))
+    except NotUnderstoodError as error:
+        raise NotUnderstoodError(f"{path}: {error}") from None
 
 
 def _is_json(text: str) -> bool:
-    return text.lstrip().startswith("{") or bool(_JSON.search(text) and not _TEXT.search(text))
+    return has_documents(text) and (text.lstrip().startswith("{") or not _TEXT.search(text))

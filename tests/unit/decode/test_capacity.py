@@ -88,6 +88,17 @@ def test_rows_without_an_altroot_and_with_blanks_in_the_name() -> None:
     ]
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_documents_of_several_pools_and_what_stands_around_them(indent: int | None) -> None:
+    document = json.loads((STATE / "list.json").read_text())
+    (pool,) = document["pools"].values()
+    pools = ({name: {**pool, "name": name}} for name in ("one", "two"))
+    lines = [json.dumps({**document, "pools": each}, indent=indent) for each in pools]
+    found = capacities("\n".join(["Last login: today", *lines, "root@nas:~# ", ""]))
+    assert [each.pool.name for each in found] == ["one", "two"]
+    assert found[0].vdevs == capacities(document)[0].vdevs
+
+
 def test_no_pools() -> None:
     assert capacities("no pools available\n") == ()
 

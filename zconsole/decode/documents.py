@@ -1,0 +1,47 @@
+"""JSON documents in saved output, among whatever else was saved with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError
+
+_OBJECT = re.compile(r"^\s*\{", re.MULTILINE)
+_FIRST = re.compile(r'^\{\s*"', re.MULTILINE)
+
+Document = dict[str, Any]
+
+
+def has_documents(text: str) -> bool:
+    """Whether the text is JSON, or a line in it, as below a login's banner, begins an object."""
+    return text.lstrip().startswith("{") or _FIRST.search(text) is not None
+
+
+def documents_of(text: str) -> list[Document]:
+    """Every JSON object that begins a line, whatever stands around it: a banner, a prompt.
+
+    Raises NotUnderstoodError where one is damaged.
+    """
+    decoder, found, end = json.JSONDecoder(), [], 0
+    while (match := _OBJECT.search(text, end)) is not None:
+        try:
+            document, end = decoder.raw_decode(text, match.end() - 1)
+        except (ValueError, RecursionError):
+            raise NotUnderstoodError("damaged JSON") from None
+        found.append(document)
+    return found
+
+
+def together(documents: Sequence[Document]) -> Document:
+    """The last of several (``zpool status -j 1``, files put together), with the pools of those
+    before it that are about other pools only."""
+    *earlier, document = documents
+    for each in reversed(earlier):
+        pools, known = each.get("pools"), document.get("pools")
+        if not (isinstance(pools, dict) and isinstance(known, dict)) or pools.keys() & known.keys():
+            break
+        document = {**document, "pools": {**pools, **known}}
+    return document
