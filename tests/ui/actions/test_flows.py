@@ -50,6 +50,21 @@ async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
         assert a.log == []
 
 
+async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
+    async with acting("mirror-scrub", (60, 15)) as a:
+        assert "read on" not in await a.press("S", "enter")
+    async with acting("hot-spare", (60, 15)) as a:
+        await a.to("ZWZJRW70")
+        said = await a.press("R", "enter")
+        assert "is overwritten" not in said
+        assert said.splitlines()[-1].strip().startswith("Up and Down read on")
+        assert said.splitlines()[-1].rstrip().endswith("Esc cancels")
+        await a.pilot.resize_terminal(100, 40)
+        assert "read on" not in await a.settle()
+        await a.pilot.resize_terminal(60, 15)
+        assert "read on" in await a.settle()
+
+
 @pytest.mark.parametrize("key", ["escape", "q"])
 async def test_escape_and_q_leave_a_plan_without_running_it(key):
     async with acting("mirror-scrub") as a:

@@ -87,16 +87,19 @@ class ConfirmScreen(Screen[None]):
         for view in self.query(LinesView):
             view.dress(self._palette)
         self._fill()
+        self.call_after_refresh(self._tell)
         self.query_one("#cancel", Button).focus()
 
     def on_resize(self) -> None:
-        """Wrap to the new width."""
+        """Wrap to the new width, and tell whether all of it can be seen once that is known."""
         self._fill()
+        self.call_after_refresh(self._tell)
 
     def action_other_way(self) -> None:
         """Go on to the next way of doing it."""
         if self._state == "asking":
             self._index = (self._index + 1) % len(self._deeds)
+            self.query_one("#deed", LinesView).edge(-1)
             self._fill()
 
     def action_scroll_deed(self, lines: int) -> None:
@@ -164,6 +167,9 @@ class ConfirmScreen(Screen[None]):
         if not asking:
             view.focus()
             view.edge(1)
+        self._tell()
+
+    def _tell(self) -> None:
         self._hint(*self._words())
 
     def _lines(self, width: int) -> Sequence[Line]:
@@ -182,7 +188,12 @@ class ConfirmScreen(Screen[None]):
         )
         asks = self.deed.typed is not None and not self.deed.barred
         moves = f"Tab, then type {self.deed.typed} and Enter" if asks else "Tab moves"
-        return f"{ways}{moves}, Esc cancels", "dim"
+        ends = f"{moves}, Esc cancels"
+        view = self.query_one("#deed", LinesView)
+        more = "Up and Down read on  " if view.line_count() >= view.size.height else ""
+        if more and len(more + ways + ends) >= self.app.size.width:
+            ends = moves if asks else "Esc cancels"
+        return f"{more}{ways}{ends}", "dim"
 
     def _hint(self, text: str, role: str) -> None:
         line = (Span(f" {self._look.text(text)}", role),)
