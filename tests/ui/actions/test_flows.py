@@ -65,6 +65,13 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
         assert "read on" in await a.settle()
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
+    async with acting("mirror-scrub", size) as a:
+        keys = (await a.press("T")).splitlines()[0].rstrip()
+        assert keys.endswith(("u back  e at end", "u put back  e at scan's end"))
+
+
 @pytest.mark.parametrize("key", ["escape", "q"])
 async def test_escape_and_q_leave_a_plan_without_running_it(key):
     async with acting("mirror-scrub") as a:

@@ -21,7 +21,9 @@ from zconsole.ui.look import Look, percent
 from zconsole.ui.screens import PickScreen
 from zconsole.ui.theming import Palette
 
-HEAD = "Enter set  f faster  g gentle  d default  u put back  e at scan's end"
+HEAD = "TUNABLES  Enter set  f faster  g gentle  d default  u put back  e at scan's end"
+SHORT_HEAD = "TUNABLES  f faster  g gentle  d default  u back  e at end"
+"""For a width that would cut the other."""
 ABOUT = 6
 """Lines below the list, about the tunable at the cursor."""
 _MEANING_FROM = 30
@@ -67,9 +69,7 @@ class TunablesScreen(PickScreen):
         def lines(width: int) -> tuple[Line, ...]:
             return tunable_lines(shown(), look, width)
 
-        super().__init__(
-            f"TUNABLES  {HEAD}", lines, palette, start=start, wide=True, moved=self._tell
-        )
+        super().__init__(HEAD, lines, palette, start=start, wide=True, moved=self._tell)
         self.wish = "set"
         self._shown = shown
         self._look_of = look
@@ -86,6 +86,7 @@ class TunablesScreen(PickScreen):
 
     def update(self) -> None:
         """Draw the lines anew."""
+        self._title_text = HEAD if len(HEAD) < self.app.size.width else SHORT_HEAD
         super().update()
         self._tell(self.view.cursor)
 
