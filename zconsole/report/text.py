@@ -128,9 +128,11 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     if scan.state != "finished":
         return f"{_scan_name(view)}: {scan.state}{on}"
     verb = "repaired" if scan.function == "scrub" else "resilvered"
+    known = scan.processed_bytes is not None  # neither Solaris 10 nor an error scrub tells
+    amount = f", {verb} {size(scan.processed_bytes)}" if known else ""
     took = f" in {duration(scan.duration)}" if scan.duration is not None else ""
     errors = f", {scan.errors} errors" if scan.errors is not None else ""
-    return f"{_scan_name(view)}: finished, {verb} {size(scan.processed_bytes)}{took}{errors}{on}"
+    return f"{_scan_name(view)}: finished{amount}{took}{errors}{on}"
 
 
 def _percent(view: ScanView) -> str:

@@ -100,6 +100,18 @@ def test_what_zpool_says_of_a_copy_is_told():
     assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
 
 
+def test_an_end_without_an_amount_tells_none():
+    date = "Tue Mar  5 11:20:30 2024"
+    for tag, said, told in (
+        (" scrub", "scrubbed 12 error blocks in 00:01:02", "errorscrub: finished in 1m02s"),
+        (" scrub", "scrub completed after 2h31m with 3 errors", "scrub: finished in 2h31m, 3 err"),
+    ):
+        text = f"{HEALTHY}{tag}: {said} on {date}\n"
+        assert f"\n{told}" in report(text)
+    done = f"  scan: resilvered 1.20T in 02:12:33 with 0 errors on {date}\n"
+    assert "\nresilver: finished, resilvered 1.20T in 2h12m, 0 errors" in report(HEALTHY + done)
+
+
 def test_an_error_scrub_counts_no_bytes():
     lines = (
         " scrub: error scrub in progress since Fri Jan 15 07:00:00 2027\n"
