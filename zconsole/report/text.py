@@ -162,7 +162,8 @@ def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
     span = ""
     if found.low is not None and found.high is not None:
         span = f" ({duration(found.low)} to {duration(found.high)})"
-    restarts = f", {view.restarts} restarts" if view.restarts else ""
+    count = view.restarts or 0
+    restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
     ends = _day_clock(now + found.eta, now, zone)
     return f"ETA {duration(found.eta)}{span}, {ends}; {found.reason}{zpool}{restarts}"
 

@@ -100,6 +100,15 @@ def test_what_zpool_says_of_a_copy_is_told():
     assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
 
 
+def test_one_restart_is_one():
+    session = Session(zone=UTC)
+    text = STUCK.replace("1 scanned", "1.00T scanned").replace("0.00%", "22.00%")
+    text = text.replace("1/s, (scan is slow, no estimated time)", "100M/s, 10h16m to go")
+    session.advance([{"t": T, "text": text}])
+    (frame,) = session.advance([{"t": T + 10, "text": text.replace("14:08:38", "15:08:38")}])
+    assert ", 1 restart\n" in status_report(frame, UTC)
+
+
 def test_an_end_without_an_amount_tells_none():
     date = "Tue Mar  5 11:20:30 2024"
     for tag, said, told in (
