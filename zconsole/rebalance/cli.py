@@ -159,6 +159,8 @@ def _settings(args: argparse.Namespace) -> Settings:
 
     if not args.dirs:
         raise UsageError("which directories?")
+    if not all(args.dirs):  # to realpath that is the working directory, to a script an unset name
+        raise UsageError("an empty word names no directory")
     return Settings(
         dirs=tuple(os.path.realpath(word) for word in args.dirs),
         engine=args.engine,
