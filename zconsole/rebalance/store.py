@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -70,7 +71,7 @@ def add(journal: Path | None, name: str | None = None) -> Record:
         job = name or secrets.token_hex(3)
         name = None
         file = where / f"{job}.json"
-        record = Record(job, (journal or where / f"{job}.db").absolute(), file)
+        record = Record(job, _real(journal or where / f"{job}.db"), file)
         try:
             fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
@@ -116,8 +117,12 @@ def remove(record: Record) -> None:
 
 def records() -> Iterator[Record]:
     """Every job known, oldest first; where it may be read, the system's as well."""
-    for file in sorted(files(), key=lambda file: file.stat().st_mtime):
-        yield Record(file.stem, _journal_of(file), file)
+    aged: list[tuple[float, Record]] = []
+    for file in files():
+        with contextlib.suppress(FileNotFoundError):  # of a job that never began, just forgotten
+            record = Record(file.stem, _journal_of(file), file)
+            aged.append((file.stat().st_mtime, record))
+    yield from (record for _, record in sorted(aged, key=lambda pair: pair[0]))
 
 
 def files() -> list[Path]:
@@ -130,7 +135,9 @@ def _journal_of(file: Path) -> Path:
     """The journal a record names; the one beside it where the record was damaged."""
     try:
         return Path(json.loads(file.read_text())["journal"])
-    except (ValueError, KeyError, TypeError):
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError):
         return file.with_suffix(".db")
 
 
@@ -144,8 +151,13 @@ def find(job: str) -> Record:
 
 def by_journal(journal: Path) -> Record | None:
     """The job that a journal belongs to."""
-    wanted = journal.absolute()
-    return next((record for record in records() if record.journal == wanted), None)
+    wanted = _real(journal)
+    return next((record for record in records() if _real(record.journal) == wanted), None)
+
+
+def _real(path: Path) -> Path:
+    """The one name of a file that may be reached by links; two jobs must not share a journal."""
+    return Path(os.path.realpath(path))
 
 
 def is_alive(record: Record) -> bool:
