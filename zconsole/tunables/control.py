@@ -168,11 +168,12 @@ class Control:
         entry = book.values.get(name)
         original = entry.original if entry and entry.value == before else before
         previous = dict(book.values)
-        if value == original:
-            book.values.pop(name, None)
-        else:
-            book.values[name] = Remembered(original, value, t, self._owner, until)
         try:
+            if value == original:
+                book.values.pop(name, None)
+            else:
+                book.values[name] = Remembered(original, value, t, self._owner, until)
+                book.save()
             self._parameters.write(name, value)
         except BaseException:
             book.values = previous

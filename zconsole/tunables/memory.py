@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -52,11 +52,13 @@ class Change:
 
 @dataclass(slots=True)
 class Book:
-    """The file's contents while it is locked; saved when changed."""
+    """The file's contents while it is locked; saved when changed, and on demand before that."""
 
     era: str
     values: dict[str, Remembered] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    save: Callable[[], None] = lambda: None
+    """Returns when it survives a death and a power cut. Raises StateError."""
 
 
 class Keeper(Protocol):
@@ -105,12 +107,19 @@ class Memory:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             book = self.peek(era)
-            before = _dump(book)
+            saved = _dump(book)
+
+            def save() -> None:
+                nonlocal saved
+                if (text := _dump(book)) != saved:
+                    write_private(self._path, text.encode("ascii"))
+                    saved = text
+
+            book.save = save
             try:
                 yield book
             finally:
-                if _dump(book) != before:
-                    write_private(self._path, _dump(book).encode("ascii"))
+                save()
         finally:
             os.close(handle)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.errors import UnavailableError, UsageError
+from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.registry import TUNABLES
 
 TIME = "zfs_resilver_min_time_ms"
@@ -18,6 +19,31 @@ def test_original_is_remembered_once_and_put_back(kernel):
     assert [r.put_back for r in kernel.console().restore(3.0)] == [True]
     assert kernel.read(TIME) == 3000
     assert console.setting(TIME).original is None
+
+
+def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monkeypatch):
+    known = []
+
+    def write(parameters, name, value):
+        known.append(kernel.console().setting(name).original)
+        kernel.write(name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", write)
+    console = kernel.console()
+    console.set({TIME: 5000, "zfs_scrub_min_time_ms": 2000}, 1.0)
+    console.set({TIME: 3000}, 2.0)
+    assert known == [3000, 1000, 3000]
+    assert console.setting(TIME).original is None
+
+
+def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
+    def write(parameters, name, value):
+        raise UnavailableError("no")
+
+    monkeypatch.setattr(SysfsParameters, "write", write)
+    with pytest.raises(UnavailableError):
+        kernel.console().set({TIME: 5000}, 1.0)
+    assert kernel.console().setting(TIME).original is None
 
 
 def test_somebody_elses_value_is_left_alone(kernel):
