@@ -72,6 +72,8 @@ def serve(registry: CollectorRegistry, address: tuple[str, int]) -> Callable[[],
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
+    except UnicodeError:  # what getaddrinfo raises for a name that no host can have
+        raise ZconsoleError(f"--listen {host}:{port}: not the name of a host") from None
 
     def stop() -> None:
         server.shutdown()

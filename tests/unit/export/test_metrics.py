@@ -86,6 +86,12 @@ def test_a_textfile_is_replaced_whole(resilver, tmp_path):
         write(registry, tmp_path / "absent" / "x.prom")
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
+def test_a_host_that_is_none_is_one_clear_line(host):
+    with pytest.raises(ZconsoleError, match=f"--listen {host}:9617: "):
+        serve(registry_of(Page()), (host, 9617))
+
+
 def test_the_page_is_served_on_loopback_and_stops(resilver):
     page = Page()
     page.families = families([resilver])
