@@ -224,22 +224,33 @@ def _directory_plan(
     exported = choice.is_exported(place.mount.point)
     chosen = choice.choose(wish, place.mount, place.dataset, reader.version(), able, exported)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
+    if chosen.engine == "copy":
+        _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
     in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
         in_flight = max(in_flight, found.largest)
-        if found.too_large:
-            found.skipped["too large for the free space"] += found.too_large
     plan.space_needed = in_flight + plan.pinned_most
     return plan
+
+
+def _leave_out_too_large(plan: DirectoryPlan) -> None:
+    """A copy needs room for a whole file: larger ones are skipped, and foretell nothing."""
+    large = plan.found.too_large
+    if large.files:
+        plan.found.skipped["too large for the free space"] += large.files
+    plan.files -= large.files
+    plan.bytes -= large.bytes
+    plan.found.allocated -= large.allocated
+    plan.found.old_allocated -= large.old_allocated
 
 
 def _pinned(dataset: Dataset | None, pool: Pool | None, found: Survey) -> dict[str, int | None]:
     if dataset is None or pool is None:
         return dict.fromkeys(("snapshots", "clones", "checkpoint", "dedup", "block_clones"))
     return {
-        "snapshots": found.snapshot_allocated,
-        "clones": found.clone_allocated,
+        "snapshots": min(found.allocated, found.snapshot_allocated),
+        "clones": min(found.allocated, found.clone_allocated),
         "checkpoint": found.allocated if pool.checkpoint else 0,
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
@@ -357,6 +368,9 @@ def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | 
         return f"needs {needed} bytes and only {plan.available} are free above the floor"
     if plan.available <= 0:
         return "no free space above the floor"
+    too_large = any(d.found.skipped["too large for the free space"] for d in plan.directories)
+    if too_large and not any(directory.files for directory in plan.directories):
+        return f"every file is too large for the {plan.available} bytes free above the floor"
     return _aim_refusal(plan, wish, goal)
 
 

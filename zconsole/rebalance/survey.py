@@ -34,6 +34,24 @@ class Ages:
 
 
 @dataclass(slots=True)
+class TooLarge:
+    """Files that a copy has no room for: their names, lengths, and what their blocks take."""
+
+    files: int = 0
+    bytes: int = 0
+    allocated: int = 0
+    old_allocated: int = 0
+    """Of which in files older than the newest vdev."""
+
+    def add(self, files: int, size: int, allocated: int, old: bool) -> None:
+        """Take in one inode of so many names."""
+        self.files += files
+        self.bytes += size
+        self.allocated += allocated
+        self.old_allocated += allocated if old else 0
+
+
+@dataclass(slots=True)
 class Survey:
     """One directory tree. Bytes are lengths; ``allocated`` is what the blocks take (st_blocks)."""
 
@@ -48,10 +66,11 @@ class Survey:
     bytes: int = 0
     allocated: int = 0
     largest: int = 0
+    """Allocated bytes of the largest file that there is room for."""
     snapshot_allocated: int = 0
     """Allocated bytes of files that the newest snapshot has as well."""
     clone_allocated: int = 0
-    too_large: int = 0
+    too_large: TooLarge = field(default_factory=TooLarge)
     old_allocated: int = 0
     """Allocated bytes of files older than the newest vdev."""
     snapshot_bytes: int = 0
@@ -76,10 +95,11 @@ class Survey:
         self.files += 1
         self.bytes += status.st_size
         self.allocated += allocated
-        if allocated > self.largest:
-            self.largest = allocated
         if self.room is not None and allocated > self.room:
-            self.too_large += 1
+            if status.st_nlink == 1:
+                self.too_large.add(1, status.st_size, allocated, self._is_old(status.st_ctime))
+        elif allocated > self.largest:
+            self.largest = allocated
         if status.st_size <= self.special:
             self.special_allocated += allocated
         ages, age = self.ages, status.st_ctime
@@ -91,12 +111,17 @@ class Survey:
         if ages.addition is not None and age < ages.addition:
             self.old_allocated += allocated
 
+    def _is_old(self, age: float) -> bool:
+        return self.ages.addition is not None and age < self.ages.addition
+
     def count_once(self, link: Link) -> None:
         """Take out what an inode of several names was counted for too often."""
         size, allocated, age = (link.size, link.allocated, link.ctime)
         again, ages = link.names - 1, self.ages
         if link.whole:
             self.bytes -= size * again
+        if link.together and self.room is not None and allocated > self.room:
+            self.too_large.add(link.names, size, allocated, self._is_old(age))
         self.allocated -= allocated * again
         if size <= self.special:
             self.special_allocated -= allocated * again
@@ -105,7 +130,7 @@ class Survey:
             self.snapshot_bytes -= size * again
         if ages.clone is not None and age < ages.clone:
             self.clone_allocated -= allocated * again
-        if ages.addition is not None and age < ages.addition:
+        if self._is_old(age):
             self.old_allocated -= allocated * again
 
 
@@ -119,6 +144,8 @@ class Link(NamedTuple):
     names: int
     whole: bool
     """Whether all its names are in the set."""
+    together: bool
+    """Whether they are, in one root."""
 
 
 @dataclass(slots=True)
@@ -147,7 +174,8 @@ class Links:
     def settle(self, surveys: Sequence[Survey]) -> None:
         """Count the bytes of an inode once, however many names it has."""
         sql = (
-            "SELECT min(root), size, allocated, ctime, count(*), count(*) = max(nlink)"
+            "SELECT min(root), size, allocated, ctime, count(*), count(*) = max(nlink),"
+            " count(*) = max(nlink) AND min(root) = max(root)"
             " FROM links GROUP BY dev, ino"
         )
         for link in map(Link._make, self._db.execute(sql)):

@@ -1,0 +1,53 @@
+"""Plans of directories on any filesystem: what they promise is what a run can do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance import plan
+from zconsole.rebalance.choice import Wish
+from zconsole.rebalance.facts import Reader
+from zconsole.rebalance.plan import Goal
+from zconsole.rebalance.syscalls import Sys
+
+LARGE, SMALL = 3 << 20, 1 << 20
+TOO_LARGE = "too large for the free space"
+
+
+def made(root: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> plan.Plan:
+    monkeypatch.setattr(plan, "_available", lambda *_: room)
+    found = plan.places([str(root)], Reader())
+    return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), Goal())
+
+
+def tree(root: Path, *names: str) -> Path:
+    root.mkdir()
+    for name in names:
+        (root / name).write_bytes(os.urandom(LARGE if name.startswith("l") else SMALL))
+    return root
+
+
+def test_what_there_is_no_room_for_is_not_among_what_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "large", "small", "linked")
+    (root / "again").hardlink_to(root / "linked")
+    found = made(root, monkeypatch, 2 << 20)
+    (directory,) = found.directories
+    assert directory.found.skipped == {TOO_LARGE: 3}
+    assert (directory.files, directory.bytes) == (1, SMALL)
+    assert SMALL <= directory.space_needed < LARGE
+    assert found.refused is None
+
+
+def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tree(tmp_path / "tree", "large", "larger")
+    found = made(root, monkeypatch, 2 << 20)
+    assert found.refused == f"every file is too large for the {2 << 20} bytes free above the floor"
+
+
+def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made(tree(tmp_path / "tree"), monkeypatch, 1).refused is None
