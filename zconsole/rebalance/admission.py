@@ -28,8 +28,8 @@ class Policy:
     unnamed: bool = True
     """Begin with files of no name. Not on ZFS, which waits for a whole txg on each first link
     (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
-    room: Callable[[], int | None] = field(default=lambda: None)
-    """Bytes that may be written before the free-space floor; None: not limited."""
+    room: Callable[[int], int | None] = field(default=lambda device: None)
+    """Bytes that may be written on a device before the free-space floor; None: not limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Admission:
             raise SkipError("immutable or append-only")
         if item.meta.flags & metadata.UNCOPYABLE:
             raise SkipError("signed by fs-verity")
-        room = self.policy.room()
+        room = self.policy.room(status.st_dev)
         if room is not None and status.st_blocks * 512 > room:
             raise SkipError("too large for the free space")
         for place in item.places[1:]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from zconsole.rebalance.plan import FLOOR
 from zconsole.rebalance.predict import Space
@@ -22,6 +24,21 @@ class Clocks:
     local: Callable[[], datetime] = datetime.now
 
 
+class Floor(NamedTuple):
+    """What of a filesystem's free space is not for a job, bytes; and the size its share is of."""
+
+    reserve: int
+    size: float
+
+
+def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
+    """Those a journal tells, by root; journals of before knew one filesystem only."""
+    if "floors" in data:
+        return {root: Floor(*floor) for root, floor in data["floors"].items()}
+    size = sum(size for _, size, *_ in data["spaces"]) / data["raw_factor"]
+    return {data["settings"]["dirs"][0]: Floor(data["reserve"], size)}
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a journal says about the job it belongs to."""
@@ -33,14 +50,16 @@ class Job:
     spaces: tuple[Space, ...]
     """The vdevs when the job began."""
     raw_factor: float
-    reserve: int
+    floors: Mapping[str, Floor]
+    """By root path."""
     bytes_to_target: int | None
 
-    def reserve_at(self, min_free: float | None) -> int:
-        """Bytes of the filesystem's free space that are not for this job, at another floor."""
-        planned = self.settings.limits.min_free
-        if min_free == planned or not self.spaces:
-            return self.reserve
-        floors = [FLOOR if share is None else share for share in (planned, min_free)]
-        size = sum(space.size for space in self.spaces) / self.raw_factor
-        return max(0, round(self.reserve + (floors[1] - floors[0]) * size))
+    def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
+        """Bytes of each root's free space that are not for this job, at another floor."""
+        usual = FLOOR if self.spaces else 0.0
+        shares = (self.settings.limits.min_free, min_free)
+        before, now = (usual if share is None else share for share in shares)
+        return {
+            os.fsencode(root): max(0, round(floor.reserve + (now - before) * floor.size))
+            for root, floor in self.floors.items()
+        }

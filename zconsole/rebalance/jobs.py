@@ -21,7 +21,7 @@ from zconsole.rebalance.counting import WALKING, WalkSink
 from zconsole.rebalance.desk import interrupted
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
-from zconsole.rebalance.job import Clocks, Job
+from zconsole.rebalance.job import Clocks, Job, floors
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
 from zconsole.rebalance.plan import Plan
@@ -210,7 +210,6 @@ def _walk_into(
     if made.refused:
         journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
         return made
-    status = os.statvfs(found[0].root)
     pool = made.pool
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", {})
@@ -222,7 +221,7 @@ def _walk_into(
             "engines": engines,
             "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
             "raw_factor": pool.raw_factor if pool else 1.0,
-            "reserve": max(0, status.f_bavail * status.f_frsize - made.available),
+            "floors": plan.floors(made),
             "bytes_to_target": made.bytes_to_target,
             "created": time.time(),
         },
@@ -250,7 +249,7 @@ def read_job(journal: Journal) -> Job:
         engines=data["engines"],
         spaces=tuple(Space(*space) for space in data["spaces"]),
         raw_factor=data["raw_factor"],
-        reserve=data["reserve"],
+        floors=floors(data),
         bytes_to_target=data["bytes_to_target"],
     )
 

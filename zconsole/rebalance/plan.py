@@ -321,6 +321,19 @@ def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
     return max(0, round(min(free, above)))
 
 
+def floors(plan: Plan) -> dict[str, tuple[int, float]]:
+    """Of each root's filesystem: free bytes that are not for the job, and the size of the whole
+    that a share to keep free is a share of."""
+    pool, found = plan.pool, {}
+    for directory in plan.directories:
+        status = os.statvfs(directory.place.root)
+        free, room = status.f_bavail * status.f_frsize, directory.found.room
+        whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
+        reserve = max(0, free - (free if room is None else room))
+        found[os.fsdecode(directory.place.root)] = (reserve, whole)
+    return found
+
+
 def _notes(plan: Plan, goal: Goal) -> list[str]:
     notes = []
     pool = plan.pool

@@ -85,7 +85,7 @@ class Runner:
             accept_races=self.job.settings.accept_races,
             direct=self._around.pool is not None and self.reader.version() >= (2, 3),
             unnamed=self._around.pool is None,
-            room=self._around.space.room,
+            room=lambda device: self._around.space.room(device=device),
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
@@ -143,7 +143,7 @@ class Runner:
         return gating.Surroundings(
             reader=self.reader,
             places=self.places,
-            space=SpaceGate([place.root for place in self.places], job.reserve, clock),
+            space=SpaceGate(job.reserves_at(self._limits.min_free), clock),
             effect=watching,
             clock=clock,
             now=self.clocks.epoch,
@@ -155,7 +155,7 @@ class Runner:
 
     def _set_limits(self, limits: Limits) -> None:
         self._limits = limits
-        self._around.space.reserve = self.job.reserve_at(limits.min_free)
+        self._around.space.reserves = self.job.reserves_at(limits.min_free)
         self._pacer.rate = limits.rate
         own = [self._obey]
         self._pacer.gates = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.facts import Reader
@@ -81,31 +82,37 @@ class PoolGate:
 class SpaceGate:
     """Closed while free space is at the floor. Also tells how much may be written now."""
 
-    roots: Sequence[bytes]
-    """Directories of the job, the first of which that is there is looked at."""
-    reserve: int
-    """Bytes of the filesystem's free space that are not for this job."""
+    reserves: Mapping[bytes, int]
+    """Bytes of the free space that are not for this job, by its directories: they may be on
+    filesystems, or datasets with quotas, of which one is full long before another."""
     clock: Callable[[], float]
     _looked: float | None = None
-    _room: int = 0
+    _rooms: Mapping[int, int] = field(default_factory=dict)
+    """By device."""
 
-    def room(self, fresh: bool = False) -> int:
-        """Bytes that may be written before the floor is reached, as of half a second ago.
+    def room(self, fresh: bool = False, device: int | None = None) -> int:
+        """Bytes that may be written before the floor is reached, as of half a second ago: on one
+        filesystem, or on each.
 
         Raises StopJobError when all of its directories are gone.
         """
         now = self.clock()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
-            self._room = self._free() - self.reserve
-        return max(0, self._room)
+            self._rooms = self._look()
+        least = min(self._rooms.values())
+        return max(0, least if device is None else self._rooms.get(device, least))
 
-    def _free(self) -> int:
-        for root in self.roots:
+    def _look(self) -> Mapping[int, int]:
+        rooms: dict[int, int] = {}
+        for root, reserve in self.reserves.items():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                status = os.statvfs(root)
-                return status.f_bavail * status.f_frsize
-        raise StopJobError("its directories are gone")
+                device, status = Path(os.fsdecode(root)).stat().st_dev, os.statvfs(root)
+                room = status.f_bavail * status.f_frsize - reserve
+                rooms[device] = min(room, rooms.get(device, room))
+        if not rooms:
+            raise StopJobError("its directories are gone")
+        return rooms
 
     def __call__(self) -> str | None:
         """The gate."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from tests.unit.rebalance.test_pacing import Clock
 from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.watch import POOL_INTERVAL, SNAPSHOT_INTERVAL, Looks, PoolGate, SnapshotGate
+from zconsole.rebalance.job import Floor, Job
+from zconsole.rebalance.job import floors as read_floors
+from zconsole.rebalance.settings import Limits, Settings
+from zconsole.rebalance.watch import (
+    POOL_INTERVAL,
+    SNAPSHOT_INTERVAL,
+    Looks,
+    PoolGate,
+    SnapshotGate,
+    SpaceGate,
+)
 from zconsole.sources.blocking import Completed
 
 ONLINE = "  pool: tank\n state: ONLINE\n  scan: none requested\n"
@@ -60,3 +75,37 @@ def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     assert gate() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
     assert len(notes) == 1
     assert "tank/a" in notes[0]
+
+
+class Filesystem(NamedTuple):
+    f_bavail: int
+    f_frsize: int
+    st_dev: int
+
+
+def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = Filesystem(1000, 10, 1), Filesystem(50, 10, 2)
+    disks = {b"/large": large, "/large": large, b"/small": small, "/small": small}
+    monkeypatch.setattr(os, "statvfs", lambda path: disks[path])
+    monkeypatch.setattr(Path, "stat", lambda path, **_: disks[str(path)])
+    gate = SpaceGate({b"/large": 100, b"/small": 480}, Clock())
+    assert [gate.room(device=device) for device in (1, 2)] == [9900, 20]
+    assert gate.room() == 20
+    gate.reserves = {b"/large": 100, b"/small": 500}
+    assert gate.room(fresh=True) == 0
+    assert gate() == "free space is at the floor"
+
+
+def test_a_floor_is_moved_on_any_filesystem() -> None:
+    settings = Settings(("/a", "/b"), limits=Limits(min_free=0.1))
+    floors = {"/a": Floor(100, 1000.0), "/b": Floor(30, 300.0)}
+    job = Job("j", settings, {}, (), 1.0, floors, None)
+    assert job.reserves_at(0.1) == {b"/a": 100, b"/b": 30}
+    assert job.reserves_at(0.5) == {b"/a": 500, b"/b": 150}
+    assert job.reserves_at(0.0) == {b"/a": 0, b"/b": 0}
+
+
+def test_a_journal_of_before_has_the_floor_of_its_first_directory() -> None:
+    data = {"settings": {"dirs": ["/a", "/b"]}, "reserve": 7, "raw_factor": 2.0,
+            "spaces": [["v", 100, 5, 1]]}  # fmt: skip
+    assert read_floors(data) == {"/a": Floor(7, 50.0)}
