@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,7 @@ class Batches:
     _batch: list[FileRow] = field(default_factory=list)
     _size: int = 0
     _held: set[int] = field(default_factory=set)
+    _waiting: deque[FileRow] = field(default_factory=deque)
     _parents: dict[int, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,6 +58,26 @@ class Batches:
     def give_back(self, outcomes: Sequence[Outcome]) -> None:
         """Take off the byte limit only what was moved."""
         self._spent -= sum(done.row.size for done in outcomes if done.outcome != "moved")
+
+    def one_by_one(self, rows: Sequence[FileRow]) -> Iterator[FileRow]:
+        """Rows of a portion that are handled alone, but for those ``shorten`` takes off."""
+        self._waiting = deque(rows)
+        while self._waiting:
+            yield self._waiting.popleft()
+
+    def shorten(self, shed: Callable[[int], int]) -> None:
+        """Leave to do what a limit lowered meanwhile leaves no room for in this portion.
+
+        ``shed`` is told how many bytes are too many, and tells how many of them it left.
+        """
+        self._spent -= shed(self._excess)
+        while self._waiting and 0 < self._waiting[-1].size <= self._excess:
+            self._spent -= self._waiting.pop().size
+
+    @property
+    def _excess(self) -> int:
+        most = self.most()
+        return 0 if most is None else max(0, self._spent - most)
 
     def adapt(self, seconds: float, size: int, largest: int = BATCH_BYTES) -> None:
         """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long."""

@@ -106,6 +106,17 @@ class Engine:
             self.directories.restore_times()
         return self.outcomes
 
+    def shed(self, excess: int) -> int:
+        """Leave the last files of the batch to do that are not begun, as far as so many bytes too
+        many allow; returns their bytes."""
+        taken = 0
+        for item in reversed(self._live() if excess else []):
+            if item.copy >= 0 or taken + item.size > excess:
+                break
+            item.close(self.sys)
+            taken += item.size
+        return taken
+
     def release(self) -> None:
         """Close the originals of the last batch: until then their blocks are not free."""
         self._closer.settle()

@@ -157,10 +157,8 @@ class Runner:
         self._limits = limits
         self._around.space.reserves = self.job.reserves_at(limits.min_free)
         self._pacer.rate = limits.rate
-        own = [self._obey]
-        self._pacer.gates = [
-            *own, *gating.limiting(limits, self._around), *gating.lasting(self._around)
-        ]  # fmt: skip
+        own = [self._obey, *gating.limiting(limits, self._around)]
+        self._pacer.gates = [*own, *gating.lasting(self._around)]
 
     def _obey(self) -> str | None:
         """The gate of orders: signals, and what other processes wrote into the journal."""
@@ -171,6 +169,7 @@ class Runner:
             self._read_control()
             if before != self._limits:
                 self._set_limits(self._limits)
+                self._batches.shorten(self._engine.shed)
         if self._order == "stop":
             raise StopJobError("stop")
         return "paused" if self._order == "pause" else None
@@ -262,7 +261,7 @@ class Runner:
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._in_place = True
-        for row in rows:
+        for row in self._batches.one_by_one(rows):
             self._current = row
             self._report(self._rewriter.run(row), "rewrite")
         if rows:
