@@ -322,21 +322,21 @@ def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
 
 
 def floors(plan: Plan) -> dict[str, tuple[int, float]]:
-    """Of each root's filesystem: free bytes that are not for the job, and the size of the whole
-    that a share to keep free is a share of."""
+    """By root: free bytes that are not for the job, and what a share to keep free is a share of."""
     pool, found = plan.pool, {}
     for directory in plan.directories:
         status = os.statvfs(directory.place.root)
         free, room = status.f_bavail * status.f_frsize, directory.found.room
         whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
-        reserve = max(0, free - (free if room is None else room))
-        found[os.fsdecode(directory.place.root)] = (reserve, whole)
+        found[os.fsdecode(directory.place.root)] = (max(0, free - (room or 0)), whole)
     return found
 
 
 def _notes(plan: Plan, goal: Goal) -> list[str]:
     notes = []
     pool = plan.pool
+    if pool is None and goal.until_spread is not None:
+        notes.append("no pool: there is no spread to stop at")
     if pool is not None:
         if len(pool.spaces) == 1:
             notes.append("one vdev: there is nothing to balance")

@@ -17,10 +17,12 @@ LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
 
 
-def made(root: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> plan.Plan:
+def made(
+    root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None
+) -> plan.Plan:
     monkeypatch.setattr(plan, "_available", lambda *_: room)
     found = plan.places([str(root)], Reader())
-    return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), Goal())
+    return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), goal or Goal())
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -51,3 +53,13 @@ def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert made(tree(tmp_path / "tree"), monkeypatch, 1).refused is None
+
+
+def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "small")
+    assert (
+        "no pool: there is no spread to stop at" in made(root, monkeypatch, LARGE, Goal(0.1)).notes
+    )
+    assert not any("spread" in note for note in made(root, monkeypatch, LARGE).notes)
