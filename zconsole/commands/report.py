@@ -92,7 +92,7 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     if args.svg:
         raise UsageError("--compare prints text or JSON, no SVG")
     words: list[str] = args.compare
-    known = _known(args) if any(word.isdigit() for word in words) else ()
+    known = _known(args) if any(map(_is_number, words)) else ()
     first, second = (_named(word, known, args.pool) for word in words)
     if not args.json:
         print(compared(first, second, zone), end="")
@@ -108,14 +108,18 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
 
 def _named(word: str, known: Sequence[ScanReport], pool: str | None) -> ScanReport:
     """By its number among those known, else a file: a report's JSON, or a recording."""
-    if word.isdigit():
-        if word == "0":
+    if _is_number(word):
+        if int(word) == 0:
             raise UsageError("scans count from 1, the newest")
         return _chosen(known, int(word), pool)
     path = Path(word)
     if _is_recording(path):
         return _chosen(common.run(recorded(word)), 1, None)
     return read_report(path)
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()
 
 
 def _is_recording(path: Path) -> bool:
@@ -125,6 +129,6 @@ def _is_recording(path: Path) -> bool:
             first = stdlib_json.loads(file.readline(1 << 24))
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and "t" in first

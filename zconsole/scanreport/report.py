@@ -135,8 +135,8 @@ def loaded(text: str, name: str) -> ScanReport:
         data["changes"] = tuple(TunableChange(**row) for row in data["changes"])
         data["notes"] = tuple(str(note) for note in data["notes"])
         data["limits"] = {str(k): float(v) for k, v in data["limits"].items()}
-        for name in ("evidence", "troubles"):
-            data[name] = {str(k): str(v) for k, v in data.get(name, {}).items()}
+        for words in ("evidence", "troubles"):
+            data[words] = {str(k): str(v) for k, v in data.get(words, {}).items()}
         data["tunables"] = {str(k): int(v) for k, v in data.get("tunables", {}).items()}
         return _checked(ScanReport(**data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

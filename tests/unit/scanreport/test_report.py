@@ -205,12 +205,29 @@ def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, capsys):
         (["report", "--from", "/nonexistent"], 3),
         (["report", "--compare", "/nonexistent", "1"], 3),
         (["report", "--compare", "0", "1"], 2),
+        (["report", "--compare", "00", "1"], 2),
+        (["report", "--compare", "²", "/nonexistent"], 3),
     ],
 )
 def test_what_is_not_there_is_one_line(words, code, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
     assert main(words) == code
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"t":' + "[" * 200_000, "none"])
+def test_a_file_that_is_no_report_is_named(text, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    odd = tmp_path / "odd"
+    odd.write_text(text)
+    assert main(["report", "--compare", str(odd), str(odd)]) == 5
+    assert capsys.readouterr().err.startswith(f"zconsole: {odd}: no scan report")
+
+
+async def test_a_report_with_a_wrong_time_is_named(nvme):
+    (report,) = await recorded(str(nvme))
+    with pytest.raises(NotUnderstoodError, match=r"^that\.json: no scan report"):
+        loaded(dumped(replace(report, start=1e30)), "that.json")
 
 
 async def test_what_was_set_is_told_and_told_apart(nvme):
