@@ -358,7 +358,7 @@ def _notes(plan: Plan, goal: Goal) -> list[str]:
     if held:
         notes.append(f"{held} snapshots are held")
     if os.geteuid() != 0:
-        notes.append("not root: files of others are skipped, trusted attributes are not seen")
+        notes.append("not root: files of others fail, trusted attributes are not seen and get lost")
     return notes
 
 

@@ -63,3 +63,11 @@ def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
         "no pool: there is no spread to stop at" in made(root, monkeypatch, LARGE, Goal(0.1)).notes
     )
     assert not any("spread" in note for note in made(root, monkeypatch, LARGE).notes)
+
+
+def test_what_only_root_can_bring_through_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).notes
+    assert "not root: files of others fail, trusted attributes are not seen and get lost" in notes
