@@ -5,7 +5,6 @@ Formats: zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4.
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -288,13 +287,12 @@ def _data_disks(name: str, devices: int) -> int:
     return int(layout[1]) if layout else max(1, devices - int(match[1]))
 
 
-def mount_of(device: int, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
-    """The mount whose files have this ``st_dev`` (proc_pid_mountinfo(5))."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+def mount_of(number: int, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
+    """The mount of this number (proc_pid_mountinfo(5))."""
     for line in table.read_text(errors="surrogateescape").splitlines():
         left, _, right = line.partition(" - ")
         fields, rest = left.split(" "), right.split(" ")
-        if fields[2] == wanted and len(rest) >= 2:
+        if fields[0] == str(number) and len(rest) >= 2:
             options = fields[5].split(",") + (rest[2].split(",") if len(rest) > 2 else [])
             return Mount(rest[0], _plain(rest[1]), _plain(fields[4]), "ro" in options)
     return None

@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, UsageError
@@ -147,7 +146,7 @@ def places(directories: Sequence[str], reader: Reader, snapshots: bool = True) -
     for directory in directories:
         try:
             root = walk.resolve(directory)
-            mount = facts.mount_of(Path(os.fsdecode(root)).stat().st_dev)
+            mount = facts.mount_of(walk.mount_at(root))
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
         mount = mount or Mount("unknown", "", "/")

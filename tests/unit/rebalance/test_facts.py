@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.facts import Dataset, Reader, last_addition, mount_of, parse_spaces
+from zconsole.rebalance.walk import mount_at
 from zconsole.sources.blocking import Completed
 
 LIST = (
@@ -97,10 +99,22 @@ def test_the_condition_of_a_pool(tmp_path: Path) -> None:
     assert Reader(run, kstat=tmp_path).condition("tank") == ("DEGRADED", "scrub")
 
 
-def test_a_mount_by_its_device(tmp_path: Path) -> None:
+def test_a_mount_by_its_number(tmp_path: Path) -> None:
+    """Not by its device: a bind has the same, and files on btrfs have none of those listed."""
     table = tmp_path / "mountinfo"
-    table.write_text("36 35 0:44 / /tank/a\\040b rw,noatime shared:1 - zfs tank/a\\040b rw,xattr\n")
-    mount = mount_of(44, table)
+    table.write_text(
+        "36 35 0:44 / /tank/a\\040b rw,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
+        "37 35 0:44 / /bound ro,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
+    )
+    mount, bound = mount_of(36, table), mount_of(37, table)
     assert mount is not None
+    assert bound is not None
     assert (mount.kind, mount.source, mount.point) == ("zfs", "tank/a b", "/tank/a b")
-    assert mount_of(45, table) is None
+    assert (bound.point, mount.read_only, bound.read_only) == ("/bound", False, True)
+    assert mount_of(44, table) is None
+
+
+def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Path) -> None:
+    mount = mount_of(mount_at(os.fsencode(tmp_path)))
+    assert mount is not None
+    assert tmp_path.is_relative_to(mount.point)
