@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 RENAME_EXCHANGE: Final = 2
+AT_EMPTY_PATH: Final = 0x1000
 FS_IOC_GETFLAGS: Final = 0x80086601
 FS_IOC_SETFLAGS: Final = 0x40086602
 FS_IOC_FSGETXATTR: Final = 0x801C581F
@@ -98,7 +99,11 @@ class Sys:
 
     def link_fd(self, fd: int, directory: int, name: bytes) -> None:
         """Give the inode behind ``fd`` a name; fails with EEXIST where it is taken."""
-        os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=directory, follow_symlinks=True)
+        try:
+            _check(_libc.linkat(fd, b"", directory, name, AT_EMPTY_PATH), name)
+        except FileNotFoundError:  # what a process without CAP_DAC_READ_SEARCH is told
+            path = f"/proc/self/fd/{fd}"
+            os.link(path, name, dst_dir_fd=directory, follow_symlinks=True)
 
     def link(self, directory: int, name: bytes, other: bytes) -> None:
         """A second name in the same directory; a symbolic link is linked itself."""
