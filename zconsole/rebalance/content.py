@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole.rebalance.syscalls import Sys
 
@@ -26,6 +26,8 @@ WINDOW = 1 << 20
 """Bytes read, digested and written at a time; a multiple of every recordsize up to 1 MiB."""
 SMALL = 128 << 10
 """Up to here a file with all its blocks allocated is taken to have no holes."""
+KEPT = 8 << 10
+"""Up to here content is kept until it is read back: to compare it takes less than a digest."""
 BESIDE = 8 << 20
 """From here on a thread is worth its start."""
 _ZEROS = bytes(WINDOW)
@@ -46,6 +48,13 @@ MAKERS: dict[int, Maker] = {
 to a file needs no second file of the same digest to do so."""
 Tick = Callable[[int], None]
 """Called with the bytes just handled; may wait, or raise to give the file up."""
+
+
+class Written(NamedTuple):
+    """What was copied: its digest and, of a very small file, all of it."""
+
+    digest: bytes
+    kept: bytes | None = None
 
 
 class ChangedError(Exception):
@@ -132,7 +141,7 @@ def whole(content: bytes, make: Maker) -> bytes:
     """The digest of a file of at most one window, given all of it."""
     size = len(content)
     head = size.to_bytes(8, "big")
-    if content == (_ZEROS if size == WINDOW else bytes(size)):
+    if _ZEROS.startswith(content):
         return make(head).digest()
     return make(b"".join((head, _FIRST, content))).digest()
 
@@ -145,8 +154,8 @@ def copy(
     tick: Tick,
     make: Maker,
     buffers: Buffers | None = None,
-) -> bytes:
-    """Write the content of ``source`` into the empty ``target``; returns the digest.
+) -> Written:
+    """Write the content of ``source`` into the empty ``target``.
 
     Holes stay holes. Raises OSError, ChangedError when the file is shorter than its status said.
     """
@@ -155,7 +164,7 @@ def copy(
         content = _read(sys, source, 0, size)
         _write(sys, target, content, 0)
         tick(size)
-        return whole(content, make)
+        return Written(whole(content, make), content if size <= KEPT else None)
     digest, buffers = Digest(size, make), buffers or Buffers()
     if size:
         sys.ftruncate(target, size)
@@ -165,7 +174,7 @@ def copy(
         for start, count in parts:
             _write(sys, target, window[start - offset : start - offset + count], start)
         tick(length)
-    return digest.value()
+    return Written(digest.value())
 
 
 def digest(
@@ -182,6 +191,14 @@ def digest(
         result.update(offset, buffers.read(sys, fd, offset, length))
         tick(length)
     return result.value()
+
+
+def same(sys: Sys, fd: int, kept: bytes, tick: Tick, buffers: Buffers | None = None) -> bool:
+    """Whether an open file begins with this content; ``buffers`` as for ``digest``."""
+    size = len(kept)
+    found = _read(sys, fd, 0, size) if buffers is None else bytes(buffers.read(sys, fd, 0, size))
+    tick(size)
+    return found == kept
 
 
 def windows(sys: Sys, fd: int, size: int) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:

@@ -163,7 +163,7 @@ class Engine:
         sys, abilities = self.sys, self._swapper(place).abilities
         marks = metadata.mark(sys, item.copy, item.meta, abilities)
         tick = partial(self._tick, item)
-        item.digest = content.copy(
+        item.digest, item.kept = content.copy(
             sys, item.source, item.copy, item.status, tick, self.make, self._buffers
         )
         different: str | None = "anything"

@@ -69,6 +69,8 @@ class Item:
     copy_opened: bool = False
     """Whether another process was let in to write to the copy."""
     digest: bytes = b""
+    kept: bytes | None = None
+    """The content of a very small file, until the copy has been read back."""
     new: int = 0
     """Inode number of the copy."""
     swapped_ctime: int = 0

@@ -1,4 +1,4 @@
-"""Whether a copy on the disks has what the original had: read back and compared by digest."""
+"""Whether a copy on the disks has what the original had: read back and compared."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ class Verifier:
 
     def verify(self, item: Item, tick: content.Tick) -> None:
         """Raises OSError (EIO) when the copy differs, ChangedError, and what ``tick`` raises."""
-        if self._digest(item, tick) != item.digest:
+        if not self._is_same(item, tick):
             raise OSError(errno.EIO, "the copy read back differs")
+        item.kept = None
 
     def _lease(self, fd: int) -> None:
         """A child being started has every descriptor of ours until it becomes its program."""
@@ -58,14 +59,22 @@ class Verifier:
             self.sleep(LEASE_PAUSE)
         raise SkipError("open for writing")
 
-    def _digest(self, item: Item, tick: content.Tick) -> bytes:
+    def _is_same(self, item: Item, tick: content.Tick) -> bool:
         try:
-            return content.digest(self.sys, item.copy, item.size, tick, self.make, self.direct)
+            return self._compare(item, item.copy, tick, self.direct)
         except OSError as error:
             if error.errno != errno.EINVAL or self.direct is None:
                 raise
         fd = self.sys.reopen(item.copy, READING)  # this file cannot be read past the cache
         try:
-            return content.digest(self.sys, fd, item.size, tick, self.make)
+            return self._compare(item, fd, tick, None)
         finally:
             self.sys.close(fd)
+
+    def _compare(
+        self, item: Item, fd: int, tick: content.Tick, direct: content.Buffers | None
+    ) -> bool:
+        if item.kept is not None:
+            return content.same(self.sys, fd, item.kept, tick, direct)
+        digest = content.digest(self.sys, fd, item.size, tick, self.make, direct)
+        return digest == item.digest

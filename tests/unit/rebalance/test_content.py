@@ -26,7 +26,7 @@ def copied(source: Path, target: Path) -> bytes:
     try:
         return content.copy(
             Sys(), source_fd, target_fd, source.stat(), lambda count: None, hashlib.sha256
-        )
+        ).digest
     finally:
         os.close(source_fd)
         os.close(target_fd)

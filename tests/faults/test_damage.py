@@ -1,0 +1,31 @@
+"""A copy that does not come back from the disks as it was written replaces nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.harness import create, run, tree_of
+from zconsole.rebalance.content import KEPT, SMALL
+from zconsole.rebalance.syscalls import Sys
+
+
+def spoiled(fd: int, data: bytes | memoryview, offset: int) -> int:
+    """Writes all of it, the last byte wrong."""
+    return os.pwrite(fd, bytes(data[:-1]) + bytes([data[-1] ^ 1]), offset)
+
+
+@pytest.mark.parametrize("size", [1, KEPT, KEPT + 1, SMALL, SMALL + 1])
+def test_a_damaged_copy_is_thrown_away(
+    area: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    root = tree_of(area, 2, size)
+    before = {path: path.read_bytes() for path in root.iterdir()}
+    create(root, area / "job.db")
+    monkeypatch.setattr(Sys, "pwrite", staticmethod(spoiled))
+    shown, summary = run(area / "job.db")
+    assert {path: path.read_bytes() for path in root.iterdir()} == before
+    assert [record["reason"] for record in shown] == ["the copy read back differs"] * 2
+    assert (summary["files_moved"], summary["files_failed"]) == (0, 2)
