@@ -168,7 +168,8 @@ class Engine:
         )
         different: str | None = "anything"
         if born is not None and not born.xattrs and marks is not None:
-            born = born._replace(mode=stat.S_IFREG | mode)
+            if born.mode != stat.S_IFREG | mode:
+                born = born._replace(mode=stat.S_IFREG | mode)
             different = self._dress(item, born, abilities, marks)
         if different:
             place.directory.born, _ = metadata.read(sys, item.copy, abilities)
