@@ -8,8 +8,9 @@ absurd one.
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 
 from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
@@ -25,6 +26,15 @@ ABSURD = 1e12
 
 _BUCKET_SECONDS = tuple(1.5 * 2.0**i / 1e9 for i in range(64))
 """Midpoint of bucket i, which counts requests of 2^i to 2^(i+1) ns."""
+
+
+def _added(counts: Sequence[int], seconds: Sequence[float]) -> float:
+    total: float = sum(map(mul, counts, seconds))
+    return total
+
+
+_sumprod: Callable[[Sequence[int], Sequence[float]], float] = getattr(math, "sumprod", _added)
+"""Python's own from 3.12 on, in a third of the time."""
 
 Wait = tuple[float, float]
 """Requests, and seconds they waited in all."""
@@ -140,7 +150,12 @@ def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> Wait | None:
     if not found:
         return None
     requests = sum(sum(counts) for counts in found)
-    return float(requests), sum(sum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
+    return float(requests), sum(map(_waited, found))
+
+
+def _waited(counts: Sequence[int]) -> float:
+    """Seconds that the requests of a histogram waited in all."""
+    return _sumprod(counts[: len(_BUCKET_SECONDS)], _BUCKET_SECONDS[: len(counts)])
 
 
 def _mean_wait(old: Wait, new: Wait) -> float | None:
