@@ -79,11 +79,19 @@ class Batches:
         most = self.most()
         return 0 if most is None else max(0, self._spent - most)
 
-    def adapt(self, seconds: float, size: int, largest: int = BATCH_BYTES) -> None:
-        """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long."""
+    def adapt(
+        self, seconds: float, size: int, largest: int = BATCH_BYTES, rate: float | None = None
+    ) -> None:
+        """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long.
+
+        ``rate`` is the limit in bytes/s: what a portion moved is told when it ends, which must
+        not be minutes later.
+        """
         if seconds > 0 and size:
             self.bytes = round(size / seconds * BATCH_SECONDS)
         self.bytes = max(SMALLEST_BATCH, min(self.bytes, largest))
+        if rate is not None:
+            self.bytes = max(1, min(self.bytes, round(rate * BATCH_SECONDS)))
 
     def keep_within(self, room: int) -> None:
         """Take no more than half of so many free bytes: a portion frees space when it ends."""

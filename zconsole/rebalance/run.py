@@ -243,7 +243,7 @@ class Runner:
         largest = BATCH_BYTES  # and small enough for some looks on the way to a wanted spread
         if self._limits.until_spread is not None and self._around.effect is not None:
             largest = min(largest, self._around.effect.step or largest)
-        self._batches.adapt(seconds, size, largest)
+        self._batches.adapt(seconds, size, largest, self._limits.rate)
         self._batches.keep_within(self._room())
 
     def _room(self) -> int:

@@ -58,6 +58,17 @@ def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
     assert handled(batches) == [3, 3, 3, 1]
 
 
+def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
+    walked(journal, [None], [(1, MB // 8)] * 10)
+    batches = Batches(journal, lambda: None)
+    batches.adapt(0, 0, rate=MB / 8)
+    assert handled(batches) == [4, 4, 2]
+    batches.adapt(4, MB, rate=None)
+    assert handled(batches) == [10]
+    batches.adapt(4, MB, rate=1)  # one file at least
+    assert handled(batches) == [1] * 10
+
+
 def test_no_portion_opens_more_directories_than_it_may(journal: Journal) -> None:
     parents: list[int | None] = [None]
     for branch in range(20):
