@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.argumenttypes import check, positive, share, size_above_0
 from zconsole.errors import ExitCode, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.lines import plan_lines, summary_lines
+from zconsole.rebalance.lines import left_out_lines, plan_lines, summary_lines
 from zconsole.units import clean, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.jobs import Status
+    from zconsole.rebalance.locks import TreeLocks
     from zconsole.rebalance.plan import Plan
     from zconsole.rebalance.settings import Settings
     from zconsole.rebalance.store import Record
@@ -211,16 +212,16 @@ def _run(args: argparse.Namespace) -> int:
 
     try:
         if args.journal is not None and args.journal.exists():
-            record = _again(args.journal, args.detach)
+            record, locks = _again(args.journal, args.detach), None
         else:
-            record = _create(args)
+            record, locks = _create(args)
     except StopJobError:
         _say("stopped while counting files: nothing was moved")
         return ExitCode.OK
     if args.detach:
         jobs.start(record)
         return ExitCode.OK
-    return _execute(record, args.json)
+    return _execute(record, args.json, locks)
 
 
 def _again(journal: Path, detach: bool) -> Record:
@@ -236,8 +237,11 @@ def _again(journal: Path, detach: bool) -> Record:
     return record
 
 
-def _create(args: argparse.Namespace) -> Record:
-    """Plan a new job, show the plan, and ask; nobody else can run the job before the answer."""
+def _create(args: argparse.Namespace) -> tuple[Record, TreeLocks | None]:
+    """Plan a new job, show the plan, and ask; nobody else can run the job before the answer.
+
+    Unless another process is to run it, its trees stay locked, so that no job comes between.
+    """
     from zconsole.rebalance import jobs
     from zconsole.rebalance.facts import Reader
 
@@ -253,7 +257,9 @@ def _create(args: argparse.Namespace) -> Record:
         _say(f"job {record.job}")
 
     settings = _settings(args)
-    return jobs.create(settings, Reader(), args.journal, args.yes, begun, ask=ask).record
+    hold = not args.detach
+    made = jobs.create(settings, Reader(), args.journal, args.yes, begun, ask=ask, hold=hold)
+    return made.record, made.locks
 
 
 def _show_plan(plan: Mapping[str, Any]) -> None:
@@ -267,11 +273,11 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _execute(record: Record, as_json: bool) -> int:
+def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
     """Run a job in this process."""
     from zconsole.rebalance import execute
 
-    failed, interrupted = execute.execute(record, _lasting(_printer(as_json)))
+    failed, interrupted = execute.execute(record, _lasting(_printer(as_json)), locks)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK
@@ -334,15 +340,8 @@ def _show_job(status: Status, as_json: bool) -> None:
         _print_json({**status.as_json(), **left})
     else:
         _show_status(status)
-        _show_left_out(left)
-
-
-def _show_left_out(left: Mapping[str, Any]) -> None:
-    for outcome in ("failed", "skipped"):
-        for reason, count in left[outcome].items():
-            print(f"  {outcome}: {count} ({clean(reason)})")
-    for file in left["left_out"]:
-        print(f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}")
+        for line in left_out_lines(left):
+            print(line)
 
 
 def _show_status(status: Status) -> None:

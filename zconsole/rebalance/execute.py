@@ -37,27 +37,28 @@ Show = Callable[[Sequence[dict[str, Any]]], None]
 """Given what became of files, a batch at a time, and the summary last."""
 
 
-def execute(record: Record, show: Show) -> tuple[int, bool]:
+def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
     """Run a job to its end; returns how many files failed and whether SIGINT ended it.
 
-    Raises ZconsoleError when it runs already, is refused, or its tree is busy or gone.
+    ``held`` are the locks of its trees, where it was created with them held. Raises ZconsoleError
+    when it runs already, is refused, or its tree is busy or gone.
     """
     lock = JobLock(record)
     try:
         journal = Journal.open(record.journal)
         try:
-            return _run(journal, show)
+            return _run(journal, show, held)
         finally:
             journal.close()
     finally:
         lock.close()
 
 
-def _run(journal: Journal, show: Show) -> tuple[int, bool]:
+def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:
     os.umask(UMASK)
     job, reader, system = read_job(journal), Reader(), Sys()
     places = plan.places(job.settings.dirs, reader, snapshots=False)
-    locks = TreeLocks(system, [place.root for place in places])
+    locks = _locked(system, [place.root for place in places], held)
     try:
         journal.retry()
         with ThreadPoolExecutor(CLOSERS) as closers:
@@ -71,6 +72,15 @@ def _run(journal: Journal, show: Show) -> tuple[int, bool]:
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
     return summary["files_failed"], runner.stop == STOPPING[signal.SIGINT]
+
+
+def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLocks:
+    """The locks of these trees: those held, unless a link on the way was turned since."""
+    if held is not None:
+        if held.roots == tuple(roots):
+            return held
+        held.close()
+    return TreeLocks(system, roots)
 
 
 @contextmanager

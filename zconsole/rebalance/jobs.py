@@ -10,7 +10,7 @@ import sqlite3
 import sys as python
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,8 @@ class Created:
 
     record: Record
     plan: Plan
+    locks: TreeLocks | None = None
+    """Those of its trees, where they were to be held."""
 
 
 def create(
@@ -97,16 +99,19 @@ def create(
     begun: Callable[[Record], None] = lambda record: None,
     clocks: Clocks | None = None,
     ask: Callable[[Plan], None] = lambda plan: None,
+    hold: bool = False,
 ) -> Created:
     """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
 
     ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
     is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
-    nobody else can run the job; when it raises, nothing is kept either. Raises StopJobError when
-    told to stop, ZconsoleError, and what ``ask``, ``plan.places`` and ``plan.make`` raise.
+    nobody else can run the job; when it raises, nothing is kept either. ``hold``: the trees stay
+    locked, for ``execute`` to go on with. Raises StopJobError when told to stop, ZconsoleError, and
+    what ``ask``, ``plan.places`` and ``plan.make`` raise.
     """
     found = plan.places(settings.dirs, reader)
-    with closing(_locked(found)):
+    with ExitStack() as held:
+        locks = held.enter_context(closing(_locked(found)))
         record = _record_for(journal_path)
         with closing(store.JobLock(record)):
             walking = {"settings": settings.as_json(), "agreed": agreed}
@@ -125,7 +130,9 @@ def create(
                 journal.close()
                 if not kept:
                     _forget(record)
-    return Created(record, made)
+        if hold:
+            held.pop_all()
+    return Created(record, made, locks if hold else None)
 
 
 def recount(record: Record, reader: Reader) -> Created:
@@ -259,11 +266,8 @@ def adopt(journal_path: Path) -> Record:
     known = store.by_journal(journal_path)
     if known is not None:
         return known
-    journal = Journal.open(journal_path)
-    try:
+    with closing(Journal.open(journal_path)) as journal:
         name = read_job(journal).name
-    finally:
-        journal.close()
     return store.add(journal_path, name)
 
 
@@ -326,14 +330,11 @@ def forget_order(record: Record) -> None:
 
 
 def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:
-    journal = Journal.open(record.journal)
-    try:
+    with closing(Journal.open(record.journal)) as journal:
         control = journal.get("control") or {}
         merged = {**control.get("limits", {}), **(limits or {})}
         given = order or control.get("order", "run")
         journal.set("control", {"order": given, "limits": merged})
-    finally:
-        journal.close()
 
 
 def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zconsole.units import clean, size
@@ -50,3 +50,12 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         before, after = size(vdev["alloc_before"]), size(vdev["alloc_after"])
         lines.append(f"  {clean(vdev['name'])}: {before} -> {after}")
     return lines
+
+
+def left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
+    """What ``leftout.as_json`` tells: reasons with their numbers, then files."""
+    for outcome in ("failed", "skipped"):
+        for reason, count in left[outcome].items():
+            yield f"  {outcome}: {count} ({clean(reason)})"
+    for file in left["left_out"]:
+        yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"

@@ -26,6 +26,7 @@ class TreeLocks:
     def __init__(self, sys: Sys, roots: Sequence[bytes]) -> None:
         """Take the locks. Raises BusyTreeError, OSError."""
         self._fds: list[int] = []
+        self.roots = tuple(roots)
         try:
             shared = {parent for root in roots for parent in _above(root)}
             for path in sorted(shared):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.unit.rebalance.test_command import Shell
-from zconsole.errors import ZconsoleError
-from zconsole.rebalance import jobs, store
+from zconsole.cli import main
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.rebalance import execute, jobs, store
+from zconsole.rebalance.execute import Show
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.journal import Journal
+from zconsole.rebalance.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.plan import Plan
 from zconsole.rebalance.settings import Settings
+from zconsole.rebalance.store import Record
+from zconsole.rebalance.syscalls import Sys
 
 
 @pytest.fixture
@@ -123,3 +129,33 @@ def test_a_job_whose_directory_is_gone_says_so_when_it_is_resumed(tree: Path) ->
     done = shell("resume", "--all")
     assert (done.returncode, done.stderr) == (0, f"resumed job {record.job}\n")
     assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == 1
+
+
+def test_no_job_comes_between_the_plan_of_another_and_its_run(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+
+    def late(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
+        with pytest.raises(BusyTreeError):
+            jobs.create(Settings((str(tree),), allow_non_zfs=True), Reader())
+        done = real(record, show, held)
+        ran.append(record.job)
+        return done
+
+    real = execute.execute
+    monkeypatch.setattr(execute, "execute", late)
+    assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
+    assert [status.record.job for status in jobs.listed()] == ran
+    TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
+
+
+def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    held = TreeLocks(Sys(), [os.fsencode(tmp_path / "old")])
+    locks = execute._locked(Sys(), [os.fsencode(tmp_path / "new")], held)
+    with pytest.raises(BusyTreeError):
+        TreeLocks(Sys(), [os.fsencode(tmp_path / "new")])
+    locks.close()
+    TreeLocks(Sys(), [os.fsencode(tmp_path / "old")]).close()
