@@ -10,7 +10,8 @@ from tests.ui.fakes import FakeFeed, showing
 from zconsole.errors import ExitCode
 from zconsole.eta import Estimate
 from zconsole.frame import ActivityView
-from zconsole.model import Activity
+from zconsole.history.series import RateSeries
+from zconsole.model import Activity, IoRates
 from zconsole.ui.keys import TABLE
 from zconsole.ui.screens import PickScreen, TextScreen
 
@@ -199,6 +200,30 @@ async def test_pause_freezes_the_body_and_not_the_header():
         await pilot.press("p")
         assert "PAUSED" not in screen()
         assert "replacing-0" in screen()
+
+
+async def test_pause_freezes_the_past_of_the_rates_too():
+    """A key that paints again shows no samples newer than the pause."""
+    made = frames.resilver()
+    series, view = RateSeries(), made.scan
+    feed = FakeFeed((made._replace(series=series),))
+
+    def sampled() -> None:
+        series.advance()
+        series.put_scan(view.key, 0.0, 1e8)
+        for row in made.rows:
+            series.put_device(row.key, IoRates(1e7, 1e7, 1e7, 1e7))
+
+    sampled()
+    async with showing(feed=feed, size=(120, 40)) as (_, pilot, screen):
+        await pilot.press("p")
+        before = screen()
+        for _ in range(5):
+            sampled()
+        await pilot.press("u", "u", "u")
+        assert screen() == before
+        await pilot.press("p")
+        assert screen() != before
 
 
 async def test_panes_are_shown_and_hidden_by_number():

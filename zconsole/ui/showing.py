@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 from zconsole.frame import Frame
 from zconsole.ui.board import Scene
@@ -54,8 +55,15 @@ class Showing:
 
     def toggle_pause(self) -> bool:
         """Freeze the body at what it shows now, or go on with the newest; whether it is frozen."""
-        self.frozen = self.latest if self.frozen is None else None
+        self.frozen = self._still() if self.frozen is None else None
         return self.frozen is not None
+
+    def _still(self) -> Update | None:
+        """The newest round with rates that take no more samples: those of a frame go on."""
+        if self.latest is None:
+            return None
+        frames = tuple(f._replace(series=deepcopy(f.series)) for f in self.latest.frames)
+        return replace(self.latest, frames=frames)
 
     def scene(self, now: float, interval: float) -> Scene | None:
         """What to paint at ``now`` on the console's clock; None before the first frame."""
