@@ -297,6 +297,7 @@ def status(record: Record) -> Status:
             state, why = "running", WALKING
         if state in RUNNING and not alive:
             state, why = "dead", "its process is gone; resume it"
+        data |= {} if state in RUNNING else dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
             return Status(record, state, why, counting, {}, data)
         job = read_job(journal)

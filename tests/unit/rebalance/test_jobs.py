@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,23 @@ def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
     lock = store.JobLock(record)
     try:
         assert jobs.resumable() == []
+    finally:
+        lock.close()
+
+
+@pytest.mark.parametrize("state", ["running", "finished", "stopped"])
+def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None:
+    """Whoever died running told of a file last, too."""
+    record = created(tree, state)
+    moving = {"state": state, "rate": 1e6, "eta_seconds": 9.0, "current": "/tree/file"}
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("status", moving)
+    told = jobs.status(record).as_json()
+    assert [told[key] for key in ("rate", "eta_seconds", "current")] == [None] * 3
+    lock = store.JobLock(record)
+    try:
+        found = jobs.status(record).as_json()
+        assert (found["current"] is None) is (state != "running")
     finally:
         lock.close()
 
