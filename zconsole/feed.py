@@ -39,6 +39,7 @@ class SessionFeed:
     async def next(self) -> Update | None:
         """Wait for the next sample's time, take it, and return its frames; None at the end."""
         await self._pace.wait()
+        self._session.check()
         raws = await self._source.sample()
         if raws is None:
             return None

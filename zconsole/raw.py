@@ -55,6 +55,8 @@ class Raw(TypedDict, total=False):
     """Leaf path to the names in /proc/diskstats that carry its I/O."""
     utc_offset: float
     """Seconds to add to UTC for the zoneless dates inside ``text``; absent: UTC."""
+    place: str
+    """Where it was read, file and line, for whoever has to be told that it is damaged."""
     kstat: str
     version: str
     """OpenZFS version of the sampled machine (``2.3.9``)."""

@@ -39,17 +39,31 @@ class Session:
         self._notes: dict[str, str] = {}
         self._histories: dict[str, PoolHistory] = {}
         self._last: dict[str, Frame] = {}
+        self._damage: NotUnderstoodError | None = None
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
         """One frame for every pool of this round, in the round's order.
 
         A raw form that cannot be read is a frame with a ``problem`` once the pool is known;
-        raises NotUnderstoodError where nothing tells which pool it is.
+        raises NotUnderstoodError where nothing tells which pool it is. With frames of what came
+        before it in the round, those are returned and ``check`` raises it.
         """
         frames: list[Frame] = []
         for raw in raws:
-            frames.extend(self._frame(seen) for seen in self._apart(self._decode(raw)))
+            try:
+                found = self._decode(raw)
+            except NotUnderstoodError as error:
+                if not frames:
+                    raise
+                self._damage = error
+                break
+            frames.extend(self._frame(seen) for seen in self._apart(found))
         return tuple(frames)
+
+    def check(self) -> None:
+        """To be called when the frames of a round were handed on; see ``advance``."""
+        if self._damage is not None:
+            raise self._damage
 
     def _apart(self, found: Iterable[Sample | Trouble]) -> Iterator[Sample | Trouble]:
         """``found`` as it is; a pool that one output shows twice has no past the second time.
@@ -95,7 +109,7 @@ class Session:
         except NotUnderstoodError as error:
             name = raw.get("pool")
             if name is None:
-                raise
+                raise _placed(error, raw) from None
             clock = raw.get("clock", raw["t"])
             return (Trouble(name, raw["t"], clock, str(error), raw.get("kstat")),)
 
@@ -140,3 +154,9 @@ class Session:
         if last is None:
             return blank_frame(trouble, "none", history.series)
         return stale_frame(last, trouble, history)
+
+
+def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:
+    """The error with the file and line it is about, where there are any."""
+    place = raw.get("place")
+    return NotUnderstoodError(f"{place}: {error}") if place else error

@@ -202,6 +202,39 @@ def test_a_recording_that_was_cut_short_says_so(tmp_path, capsys):
     assert "cut short" in err
 
 
+DAMAGED = [
+    {"text": "what is this"},
+    {"text": "    pool: b"},
+    {"libzfs": {"name": "b", "vdev_tree": 5}},
+    {"status": {"pools": {"b": {}}}},
+]
+"""Lines that are whole, with forms that are not."""
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
+def test_what_stands_before_a_damaged_sample_is_told_and_where_it_stands(damaged, tmp_path, capsys):
+    path = tmp_path / "r"
+    good = [{"t": t, "text": STATUS} for t in (1, 2, 4)]
+    lines = [*good[:2], {"t": 3, **damaged}, good[2]]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["replay", str(path), "--json"]) == 5
+    out, err = capsys.readouterr()
+    assert [json.loads(each)["t"] for each in out.splitlines()] == [1, 2]
+    assert err.startswith(f"zconsole: {path}: line 3: ")
+    assert err.count("\n") == 1
+    assert main(["report", "--from", str(path)]) == 5
+    assert f"{path}: line 3: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
+def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
+    path = tmp_path / "r"
+    lines = [{"t": 1, "text": STATUS}, {"t": 2, **damaged}]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["status", "--from", str(path)]) == 5
+    assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 2: ")
+
+
 def test_a_closed_pipe_is_quiet():
     read, write = os.pipe()
     os.close(read)

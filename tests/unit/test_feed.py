@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from zconsole.details import described
+from zconsole.errors import NotUnderstoodError
 from zconsole.feed import SessionFeed
 from zconsole.session import Session
 from zconsole.sim.source import SimulatedSource
 from zconsole.sources.base import Capabilities
+from zconsole.sources.replay import ReplaySource
 
 
 class Counted:
@@ -30,6 +33,19 @@ class Counted:
 
     async def aclose(self) -> None:
         self.closed = True
+
+
+async def test_the_console_shows_what_stands_before_damage(tmp_path):
+    path = tmp_path / "r"
+    samples = [{"t": 1, "text": "  pool: tank\n state: ONLINE\n"}, {"t": 2, "text": "what is this"}]
+    path.write_text("".join(json.dumps(each) + "\n" for each in samples))
+    feed = SessionFeed(ReplaySource(str(path)), Session(), 0.0)
+    update = await feed.next()
+    assert update is not None
+    assert [frame.pool for frame in update.frames] == ["tank"]
+    with pytest.raises(NotUnderstoodError, match="line 2"):
+        await feed.next()
+    await feed.aclose()
 
 
 async def test_the_first_sample_comes_at_once_and_the_next_an_interval_later():

@@ -28,6 +28,7 @@ async def rounds(
         while (raws := await source.sample()) is not None:
             frames = session.advance(raws)
             yield list(signs.look(frames) if signs is not None else frames)
+            session.check()
             due = max(due + interval, loop.time()) if interval else loop.time()
             await asyncio.sleep(max(0.0, due - loop.time()))
     finally:

@@ -125,7 +125,7 @@ def _is_number(word: str) -> bool:
 def _is_recording(path: Path) -> bool:
     """Whether a file's first line is a sample."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
             first = stdlib_json.loads(file.readline(1 << 24))
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None

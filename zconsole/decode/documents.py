@@ -23,15 +23,22 @@ def has_documents(text: str) -> bool:
 def documents_of(text: str) -> list[Document]:
     """Every JSON object that begins a line, whatever stands around it: a banner, a prompt.
 
-    Raises NotUnderstoodError where one is damaged.
+    Raises NotUnderstoodError, with the number of the line, where one is damaged.
     """
+    return [document for document, _ in numbered(text)]
+
+
+def numbered(text: str) -> list[tuple[Document, int]]:
+    """``documents_of``, each with the number of the line that it begins."""
     decoder, found, end = json.JSONDecoder(), [], 0
+    number, counted = 1, 0
     while (match := _OBJECT.search(text, end)) is not None:
+        number, counted = number + text.count("\n", counted, match.end()), match.end()
         try:
             document, end = decoder.raw_decode(text, match.end() - 1)
         except (ValueError, RecursionError):
-            raise NotUnderstoodError("damaged JSON") from None
-        found.append(document)
+            raise NotUnderstoodError(f"line {number}: damaged JSON") from None
+        found.append((document, number))
     return found
 
 

@@ -81,7 +81,7 @@ def read_report(path: Path) -> ScanReport:
         raise NotFoundError(f"{path}: {error.strerror}") from None
     if len(data) > MOST_BYTES:
         raise NotUnderstoodError(f"{path}: too large for a scan report")
-    return loaded(data.decode("utf-8", "replace"), str(path))
+    return loaded(data.decode("utf-8-sig", "replace"), str(path))
 
 
 def _files(directory: Path, guid: str | None) -> list[Path]:

@@ -94,7 +94,7 @@ class ReplaySource:
                 continue
             seen = True
             try:
-                yield _sample(line)
+                yield cast("Raw", {**_sample(line), "place": f"{self._path}: line {number}"})
             except ValueError as error:
                 if number > 1 and not line.endswith("\n"):
                     self._note = f"{self._path}: the last line is cut short and left out"
@@ -105,7 +105,7 @@ class ReplaySource:
 
     def _lines(self) -> Iterator[str]:
         try:
-            with Path(self._path).open(encoding="utf-8", errors="surrogateescape") as file:
+            with Path(self._path).open(encoding="utf-8-sig", errors="surrogateescape") as file:
                 yield from file
         except FileNotFoundError:
             raise NotFoundError(f"{self._path}: no such file") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import time
@@ -9,8 +10,8 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
-from zconsole.decode.documents import documents_of, has_documents, together
-from zconsole.decode.values import moment
+from zconsole.decode.documents import has_documents, numbered, together
+from zconsole.decode.values import moment, parse_date
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
 
@@ -18,17 +19,26 @@ STDIN = "-"
 LARGEST = 256 * 1024 * 1024
 """Bytes; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
 
-_TEXT = re.compile(r"^\s*pool: ", re.MULTILINE)
+_TEXT = re.compile(r"^\s*pool: +(.*?)\s*$", re.MULTILINE)
+_HEADING = re.compile(
+    r"^(?:(?P<seconds>\d{10})|(?P<date>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [\w:+\- ]+))\r?$",
+    re.MULTILINE | re.ASCII,
+)
+"""The line that ``-T u`` and ``-T d`` print above each sample, as date(1) does."""
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_text(path: str) -> str:
-    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped.
+    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped, without its mark
+    of order of bytes.
 
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     data = sys.stdin.buffer.read(LARGEST + 1) if path == STDIN else _read_file(path)
     if len(data) > LARGEST:
         raise NotUnderstoodError(f"{path}: too long for output of zpool")
+    if data.startswith(_UTF_16):  # what PowerShell makes of any output
+        return data.decode("utf-16", "replace")
     return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
 
 
@@ -40,19 +50,32 @@ def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
     """
     text = read_text(path)
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
+    place = "standard input" if path == STDIN else path
     if not text.strip():
-        raise NotUnderstoodError(f"{'standard input' if path == STDIN else path}: empty")
+        raise NotUnderstoodError(f"{place}: empty")
     if not _is_json(text):
-        return Raw(t=t, source="text", text=text)
-    document = _document(path, text)
+        return Raw(t=_headed(text, zone) or t, place=place, source="text", text=text)
+    document, line = _document(place, text)
     if isinstance(document.get("t"), (int, float)) and any(form in document for form in FORMS):
-        return cast("Raw", document)
+        return cast("Raw", {**document, "place": f"{place}: line {line}"})
     if "vdev_tree" in document:
-        return Raw(t=t, undated=True, source="libzfs", libzfs=document)
+        return Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document)
     printed = moment(document.get("time"), zone)
     if printed is None:
-        return Raw(t=t, undated=True, source="json", status=document)
-    return Raw(t=printed, source="json", status=document)
+        return Raw(t=t, undated=True, place=place, source="json", status=document)
+    return Raw(t=printed, place=place, source="json", status=document)
+
+
+def _headed(text: str, zone: tzinfo) -> float | None:
+    """Epoch seconds of the last heading with a time, if every pool of the text stands below it."""
+    headings = list(_HEADING.finditer(text))
+    if not headings:
+        return None
+    last = headings[-1]
+    above, below = (set(_TEXT.findall(part)) for part in (text[: last.start()], text[last.end() :]))
+    if not below or not above <= below:
+        return None
+    return float(last["seconds"]) if last["seconds"] else parse_date(last["date"], zone)
 
 
 def _read_file(path: str) -> bytes:
@@ -67,11 +90,13 @@ def _read_file(path: str) -> bytes:
         raise ZconsoleError(f"{path}: {error.strerror}") from None
 
 
-def _document(path: str, text: str) -> dict[str, Any]:
+def _document(place: str, text: str) -> tuple[dict[str, Any], int]:
+    """What the documents say together, and the line on which the last one begins."""
     try:
-        return together(documents_of(text))
+        found = numbered(text)
     except NotUnderstoodError as error:
-        raise NotUnderstoodError(f"{path}: {error}") from None
+        raise NotUnderstoodError(f"{place}: {error}") from None
+    return together([document for document, _ in found]), found[-1][1]
 
 
 def _is_json(text: str) -> bool:

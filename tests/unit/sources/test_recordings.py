@@ -234,6 +234,10 @@ class TestReplay:
         ((raw,),) = await played(str(tmp_path / "r"))
         assert raw["text"] == "\udcff"
 
+    async def test_a_mark_of_the_order_of_bytes_is_skipped(self, tmp_path):
+        (tmp_path / "r").write_bytes(b"\xef\xbb\xbf" + line(sample(1)).encode())
+        assert (await played(str(tmp_path / "r")))[0][0]["t"] == 1
+
     @pytest.mark.parametrize(
         ("times", "speed", "pauses"),
         [
@@ -281,6 +285,41 @@ class TestSaved:
         os.utime(path, (1, 55))
         assert read_saved(path)["t"] == 55
 
+    @pytest.mark.parametrize(
+        "heading",
+        [
+            "1795168000",
+            "Fri Nov 20 10:46:40 2026",
+            "Fri Nov 20 10:46:40 CET 2026",
+            "Fri 20 Nov 2026 10:46:40 AM CET",
+        ],
+    )
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_the_heading_of_text_counts(self, tmp_path, heading, end):
+        path = tmp_path / "s"
+        path.write_bytes((heading + end + TEXT.replace("\n", end)).encode())
+        raw = read_saved(str(path), timezone(timedelta(hours=1)))
+        assert raw["t"] == 1_795_168_000
+        assert [sample.pool.name for sample in decode(raw)] == ["tank"]
+
+    @pytest.mark.parametrize(
+        ("parts", "t"),
+        [
+            (("1795168000\n", TEXT, "1795168005\n", TEXT), 1_795_168_005),
+            (("$ zpool status -T u\n1795168000\n", TEXT), 1_795_168_000),
+            (("1795168000\n", TEXT, "1795168005\n", TEXT.replace("tank", "other")), 55),
+            (("1795168000\n", TEXT, "1795168005\n"), 55),
+            ((TEXT, "1795168000\n"), 55),
+            (("Fri Nov 20 was a good day for 2026\n", TEXT), 55),
+            (("    1795168000\n", TEXT), 55),
+        ],
+        ids=["twice", "prompt", "other", "cut", "below", "no date", "a name"],
+    )
+    def test_the_last_heading_if_it_is_that_of_every_pool(self, tmp_path, parts, t):
+        path = write(tmp_path / "s", *parts)
+        os.utime(path, (1, 55))
+        assert read_saved(path)["t"] == t
+
     @pytest.mark.parametrize("document", [STATUS, CONFIG])
     def test_which_is_not_the_time_of_what_it_shows(self, tmp_path, document):
         assert read_saved(write(tmp_path / "s", json.dumps(document)))["undated"]
@@ -315,6 +354,18 @@ class TestSaved:
     def test_damage_is_not_understood(self, tmp_path, content):
         with pytest.raises(NotUnderstoodError):
             read_saved(write(tmp_path / "s", content))
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("content", [TEXT, json.dumps(STATUS)], ids=["text", "json"])
+    def test_a_mark_of_the_order_of_bytes_is_no_content(self, tmp_path, content, encoding):
+        path = tmp_path / "s"
+        path.write_bytes(content.replace("\n", "\r\n").encode(encoding))
+        assert [sample.pool.name for sample in decode(read_saved(str(path)))] == ["tank"]
+
+    def test_the_line_of_damaged_json_is_named(self, tmp_path):
+        path = write(tmp_path / "s", line(STATUS), "\n", line(STATUS), '{"pools": {')
+        with pytest.raises(NotUnderstoodError, match=r"/s: line 4: damaged JSON"):
+            read_saved(path)
 
     def test_a_missing_file_is_not_found(self, tmp_path):
         with pytest.raises(NotFoundError):
