@@ -166,6 +166,56 @@ def test_what_zpool_said_in_place_of_a_pool_is_repeated(said, tmp_path, capsys):
     assert capsys.readouterr() == ("", f"zconsole: {said}\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "pools", "code", "said"),
+    [
+        ("pool 'tank' is healthy\n", "tank", 0, "pool 'tank' is healthy"),
+        ("Fri Nov 20 10:46:40 2026\npool 'tank' is healthy\n", "tank", 0, "'tank' is healthy"),
+        ("pool 'a b' is healthy\n", "tank", 3, "no pool 'tank' in that output"),
+        ("all pools are healthy\n", "tank", 3, "in that output: all pools are healthy"),
+        ("no pools available\n", "tank", 3, "in that output: no pools available"),
+        ("pool 'a' is healthy\npool 'b' is healthy\n", "a b", 0, "pool 'b' is healthy"),
+        (STATUS + "pool 'a' is healthy\n", "a", 0, "pool 'a' is healthy"),
+    ],
+)
+def test_a_pool_that_is_said_to_be_healthy_is_there(text, pools, code, said, tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(text)
+    words = ["status", *pools.split(), "--from", str(path), "--exit-status"]
+    assert main(words) == code
+    out, err = capsys.readouterr()
+    assert (out, said in err) == ("", True)
+
+
+def test_what_is_told_of_the_healthy_stands_beside_the_others(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text("pool 'a' is healthy\n" + STATUS)
+    assert main(["status", "--from", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["pool"], err) == ("tank", "zconsole: pool 'a' is healthy\n")
+    assert main(["status", "tank", "--from", str(path), "--json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_a_pool_shown_several_times_is_reported_once_as_it_was_last(how, tmp_path, capsys):
+    path = tmp_path / "s"
+    other = STATUS.replace("tank", "other")
+    path.write_text(STATUS + other + STATUS.replace("DEGRADED", "FAULTED", 1))
+    assert main(["status", "--from", str(path), *how, "--exit-status"]) == 11
+    out, err = capsys.readouterr()
+    assert err == "zconsole: tank is shown 2 times, the last counts\n"
+    if how:
+        found = [json.loads(each) for each in out.splitlines()]
+        assert [(f["pool"], f["state"]) for f in found] == [
+            ("tank", "FAULTED"),
+            ("other", "DEGRADED"),
+        ]
+    else:
+        heads = [each for each in out.splitlines() if each.startswith(("tank:", "other:"))]
+        assert heads == ["tank: FAULTED", "other: DEGRADED"]
+
+
 def test_scan_lines_alone_are_not_taken_for_degraded(tmp_path):
     path = tmp_path / "s"
     path.write_text("scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")

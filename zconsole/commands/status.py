@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from zconsole.commands import printing
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
@@ -19,6 +19,8 @@ NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 FINE = frozenset({"OK", "UNKNOWN"})
 
+Sentence = tuple[str, str | None]
+"""What zpool says in place of a pool, and the pool's name where it is about one."""
 Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
 """The pools, and what of other machines is not to be had."""
 
@@ -30,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     frames, failures = (_saved(args), ()) if args.saved else _live(args)
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames or args.saved else [NONE]):
-        print(f"zconsole: {clean(text)}", file=sys.stderr)
+        _say(text)
     with for_who_reads():
         printing.report(frames, args.json)
     code = exit_status(frames) if args.exit_status else ExitCode.OK
@@ -52,27 +54,49 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
     zone = printing.local_zone()
     raw = read_saved(args.saved, zone)
-    frames = _chosen(Session(zone=zone).advance([raw]), args.pools)
-    if not frames:
-        print(f"zconsole: {clean(_in_place(raw))}", file=sys.stderr)
+    shown = Session(zone=zone).advance([raw])
+    said = [each for each in _in_place(raw) if each[1] not in {frame.pool for frame in shown}]
+    _check_names(args.pools, shown, said)
+    frames = _newest(frame for frame in shown if not args.pools or frame.pool in args.pools)
+    for text, name in said:
+        if name in args.pools if args.pools else name or not shown:
+            _say(text)
+    if not shown and not said:
+        _say(NONE)
     return frames
 
 
-def _in_place(raw: Raw) -> str:
-    """What is to be said of saved output without a pool: what zpool said."""
-    from zconsole.decode.text import no_pools  # only here: JSON needs none of it
+def _newest(frames: Iterable[Frame]) -> tuple[Frame, ...]:
+    """One frame a pool: the last, where saved output shows it several times."""
+    found: dict[tuple[str, str | None], list[Frame]] = {}
+    for frame in frames:
+        found.setdefault((frame.pool, frame.guid), []).append(frame)
+    for (pool, _), each in found.items():
+        if len(each) > 1:
+            _say(f"{pool} is shown {len(each)} times, the last counts")
+    return tuple(each[-1] for each in found.values())
 
-    return no_pools(raw.get("text", "")) or NONE
+
+def _say(text: str) -> None:
+    print(f"zconsole: {clean(text)}", file=sys.stderr)
 
 
-def _chosen(frames: tuple[Frame, ...], names: Sequence[str]) -> tuple[Frame, ...]:
-    if not names:
-        return frames
-    known = {frame.pool for frame in frames}
+def _in_place(raw: Raw) -> Sequence[Sentence]:
+    """What zpool said of pools that it did not show."""
+    if "text" not in raw:
+        return ()
+    from zconsole.decode.text import in_place  # only here: JSON needs none of it
+
+    return in_place(raw["text"])
+
+
+def _check_names(names: Sequence[str], shown: Sequence[Frame], said: Sequence[Sentence]) -> None:
+    """Raise NotFoundError for a name that is neither shown nor said to be healthy."""
+    known = {frame.pool for frame in shown} | {name for _, name in said}
+    why = next((f": {text}" for text, name in said if name is None and not shown), "")
     for name in names:
         if name not in known:
-            raise NotFoundError(f"no pool {name!r} in that output")
-    return tuple(frame for frame in frames if frame.pool in names)
+            raise NotFoundError(f"no pool {name!r} in that output{why}")
 
 
 def _live(args: argparse.Namespace) -> Found:

@@ -34,7 +34,9 @@ _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s
 """The heading of ``zpool iostat`` or ``zpool list``, printed below a list of damaged files."""
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
-_NO_POOLS = re.compile(r"\s*(no pools available|all pools are healthy|pool '.+' is healthy)")
+_NO_POOLS = re.compile(
+    r"^\s*(no pools available|all pools are healthy|pool '(.+)' is healthy)\s*$", re.MULTILINE
+)
 _POOL_INDENT = 2
 _FARTHEST_TAG = 16
 _UNTAGGED = ""
@@ -83,7 +85,7 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
         raise NotUnderstoodError("not `zpool status` output: no text")
     lines = [line.rstrip("\r\f") for line in _unquoted(unspaced(text)).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
-    if not blocks and no_pools(text) is None:
+    if not blocks and not in_place(text):
         raise NotUnderstoodError("not `zpool status` output")
     return tuple(_pool(block, zone) for block in blocks)
 
@@ -93,10 +95,12 @@ def _unquoted(text: str) -> str:
     return _QUOTED.sub("", text) if _QUOTED_POOL.search(text) else text
 
 
-def no_pools(text: str) -> str | None:
-    """What zpool printed in place of pools: that there are none, or that they are healthy (-x)."""
-    match = _NO_POOLS.match(text)
-    return match[1] if match else None
+def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
+    """What zpool printed in place of pools: that there are none, or that they are healthy (-x).
+
+    Each sentence with the pool it is about, where it is about one.
+    """
+    return tuple((match[1], match[2]) for match in _NO_POOLS.finditer(text))
 
 
 def _means_a_pool(block: _Block) -> bool:
