@@ -114,7 +114,10 @@ def recordings(
     for path in sorted(where.rglob("*.jsonl")) if where.is_dir() else [where]:
         pools: dict[str, list[Sample | Trouble]] = {}
         for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-            raw = json.loads(line)
+            try:
+                raw = json.loads(line)
+            except ValueError:
+                raise SystemExit(f"{path}: not a recording") from None
             if form and form not in raw:
                 continue
             for other in FORMS if form else ():
@@ -161,6 +164,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("directory", type=Path, nargs="+")
     parser.add_argument("--form", choices=FORMS, help="read only this raw form")
     options = parser.parse_args(arguments)
+    for where in options.directory:
+        if not where.exists():
+            parser.exit(2, f"{where}: no such file or directory\n")
     found = (r for where in options.directory for r in recordings(where, options.form))
     print("\n".join(table(row for name, samples in found for row in judge(name, samples))))
     return 0

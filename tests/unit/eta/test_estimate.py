@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.bench.eta import judge, table, verdict
+from tests.bench.eta import judge, main, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from zconsole.eta import Work, forecast
 from zconsole.eta.course import Course, Reading
@@ -191,3 +191,12 @@ def test_bytes_skipped_during_the_walk_are_no_speed():
 def test_a_little_past_the_total_it_is_about_to_end():
     found = told(course([10 * MIB] * 100), 998 * MIB)
     assert found.estimate.eta == pytest.approx(0, abs=5)
+
+
+@pytest.mark.parametrize("content", [None, "hello\n"])
+def test_what_is_no_recording_is_no_traceback(content, tmp_path):
+    path = tmp_path / "r"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SystemExit):
+        main([str(path)])
