@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from zconsole.decode.names import draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.decode.text_notes import Note
-from zconsole.decode.text_rows import Columns, Row, looks_like_row, row_of
+from zconsole.decode.text_rows import Columns, Row, looks_like_row, row_of, unwrapped
 from zconsole.decode.tree import with_spares_left
 from zconsole.model import GROUP_KINDS, ErrorCounters, Vdev
 
@@ -99,7 +99,7 @@ def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone:
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[Row]]:
     columns, rows = None, []
-    for line in lines:
+    for line in unwrapped(lines):
         header = Columns.of(line)
         if header is not None:
             columns = columns or header

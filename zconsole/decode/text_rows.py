@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from zconsole.units import parse_size
@@ -17,6 +18,10 @@ _VDEV_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED"
 _KNOWN_STATES = frozenset((*_VDEV_STATES, "SUSPENDED", "AVAIL", "INUSE"))
 _COUNTERS = ("READ", "WRITE", "CKSUM", "SLOW")
 _EXTRA = frozenset({"POWER", "DIO"})
+_REST = re.compile(
+    rf"\s*(?:\(.*\)\s*$|was /|(?:-|{_NUMBER.pattern})(?:\s|$)|(?:WRITE|CKSUM|SLOW|POWER|DIO)\b)"
+)
+"""How what was broken off a row begins; a row of its own may begin so too."""
 
 
 class Columns(NamedTuple):
@@ -58,12 +63,57 @@ def row_of(line: str, columns: Columns | None) -> Row | None:
     if not name:
         return None
     indent = len(flat) - len(name)
-    split = _by_column(flat, indent, columns) or _by_pattern(name)
+    split = _split(flat, indent, columns)
     if split is None:
         return Row(indent, name, None, _NO_COUNTERS, "")
     name, state, rest = split
     counters, note = _counters(rest, columns)
     return Row(indent, name, state, counters, note)
+
+
+def unwrapped(lines: Iterable[str]) -> list[str]:
+    """The lines with each put back on the row that a narrow window or a mail broke.
+
+    Only where nothing else can be meant: what lacks counters of the heading gets exactly those,
+    and what has them all a note in parentheses or a former path.
+    """
+    whole: list[str] = []
+    columns: Columns | None = None
+    for line in lines:
+        if columns and _REST.match(line) and _continues(whole[-1], line, columns):
+            whole[-1] += f" {line.strip()}"
+        else:
+            whole.append(line)
+        columns = Columns.of(whole[-1]) or columns
+    return whole
+
+
+def _continues(above: str, line: str, columns: Columns) -> bool:
+    words = line.split()
+    if not words or Columns.of(above) is not None:
+        return bool(words) and _EXTRA.union(_COUNTERS).issuperset(words)
+    flat = above.expandtabs().rstrip()
+    split = _split(flat, len(flat) - len(flat.lstrip()), columns)
+    below = row_of(line, columns)
+    if split is None or split[1] not in _KNOWN_STATES or below is None or below.state:
+        return False
+    if _counters(split[2], columns)[1]:
+        return False  # a note has begun: what follows it may be anything
+    lacking = len(columns.names) - len(split[2].split())
+    if lacking <= 0:
+        return lacking == 0 and (words[0].startswith("(") or words[0] == "was")
+    after = words[lacking : lacking + 1]
+    counts = [_is_count(word) for word in (*words[:lacking], *after)]
+    return counts == [True] * lacking + [False] * len(after)
+
+
+def _is_count(word: str) -> bool:
+    return word == "-" or _NUMBER.fullmatch(word) is not None
+
+
+def _split(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
+    """Name, state and the rest of a row."""
+    return _by_column(flat, indent, columns) or _by_pattern(flat[indent:])
 
 
 def looks_like_row(line: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.decode.texts import HEAD, TABLE, leaf, pool
 
 
@@ -95,3 +97,49 @@ def test_names_that_look_like_lines_of_the_output_stay_names() -> None:
     assert (odd.name, odd.root.name, odd.root.state) == ("errors: a.b", "errors: a.b", "ONLINE")
     assert [disk.name for disk in odd.root.leaves()] == ["scan: b", "pool: c"]
     assert odd.error_count == 0
+
+
+class TestBrokenRows:
+    """As a window of 40 columns or a mail leaves them."""
+
+    WHOLE = (
+        "\tNAME        STATE     READ WRITE CKSUM\n"
+        "\ttank        ONLINE       0     0     0\n"
+        "\t  mirror-0  ONLINE       0     0     0\n"
+        "\t    sda     ONLINE       0     1     2  (resilvering)\n"
+        "\t    sdb     FAULTED      3     4  1.5K  too many errors\n"
+        "\t    1234    UNAVAIL      0     0     0  was /dev/sdc1\n"
+        "\tspares\n"
+        "\t  sdd       AVAIL   \n"
+        "\t  5678      AVAIL   \n"
+    )
+
+    @pytest.mark.parametrize(
+        ("whole", "broken"),
+        [
+            ("    0     0     0\n", "    0     0\n    0\n"),
+            ("     2  (res", "\n     2  (res"),
+            ("  (resilvering)", "\n(resilvering)"),
+            ("  1.5K  too", "\n1.5K  too"),
+            ("ONLINE       0     1     2  (", "ONLINE\n0 1 2  ("),
+            ("  was /dev", "\n  was /dev"),
+            (" CKSUM", "\nCKSUM"),
+        ],
+    )
+    def test_what_was_broken_off_is_put_back(self, whole: str, broken: str) -> None:
+        assert whole in self.WHOLE
+        assert pool(HEAD + self.WHOLE.replace(whole, broken)) == pool(HEAD + self.WHOLE)
+
+    def test_all_at_once(self) -> None:
+        lines = [line.expandtabs() for line in self.WHOLE.splitlines()]
+        text = "".join(f"{line[:40].rstrip()}\n{line[40:]}\n" for line in lines)
+        assert pool(HEAD + text) == pool(HEAD + self.WHOLE)
+
+    @pytest.mark.parametrize(
+        "rest", ["0 0", "zero", "(a) sda", "0 ONLINE 0 0 0", "(x) ONLINE 0 0 0", "cache"]
+    )
+    def test_other_lines_are_left_alone(self, rest: str) -> None:
+        rows = "\ttank        ONLINE       0     0     0\n\t  sda       ONLINE       0     0\n"
+        (first, *_) = pool(f"{HEAD}{TABLE}{rows}\t  {rest}\n").root.children
+        assert (first.name, first.errors.write, first.errors.cksum) == ("sda", 0, None)
+        assert first.note == ""
