@@ -35,6 +35,15 @@ def pools(raws):
     return [sample for raw in raws for sample in decode(raw)]
 
 
+def test_what_was_paused_before_the_story_is_told_of_then():
+    (sample,) = pools(World("paused", 1).raws())
+    (current,) = sample.pool.scans
+    assert [(event.t, event.text) for event in sample.events] == [
+        (pytest.approx(current.start, abs=1), "scrub started"),
+        (pytest.approx(current.paused_since, abs=1), "scrub paused"),
+    ]
+
+
 def test_names_are_short_unique_and_begin_with_the_default():
     assert names()[0] == DEFAULT
     assert len(set(names())) == len(names()) >= 12

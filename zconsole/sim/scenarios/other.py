@@ -7,7 +7,7 @@ from zconsole.sim.activity import Expansion, Removal
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import EXOS_16T, MIB, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
-from zconsole.sim.pool import Layout, Member, Top
+from zconsole.sim.pool import Layout, Member, PoolEvent, Top
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -98,6 +98,10 @@ def paused(seed: int) -> tuple[Story, ...]:
     current.pass_issued = current.issued
     current.start = current.pass_start = -7 * HOUR
     current.paused_since = -2 * HOUR
+    pool.events = [
+        PoolEvent(current.start, "scrub_start", "scrub started"),
+        PoolEvent(current.paused_since, "scrub_paused", "scrub paused", "notice"),
+    ]
     return (Story(pool),)
 
 
