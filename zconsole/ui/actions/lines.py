@@ -40,20 +40,26 @@ def wrapped(text: str, role: str, look: Look, width: int, indent: str = "  ") ->
 
 def candidate_lines(candidates: Sequence[Candidate], look: Look, width: int) -> tuple[Line, ...]:
     """A line a device: what it is, and what stands against it."""
-    return tuple(_candidate(candidate, look, width) for candidate in candidates)
+    longest = max((len(look.text(_name(each))) for each in candidates), default=0)
+    names = max(16, min(44, width // 2, longest))
+    return tuple(_candidate(candidate, names, look, width) for candidate in candidates)
 
 
-def _candidate(candidate: Candidate, look: Look, width: int) -> Line:
+def _name(candidate: Candidate) -> str:
+    path = candidate.device.path
+    return path.rpartition("/")[2] if "/by-" in path else path
+
+
+def _candidate(candidate: Candidate, names: int, look: Look, width: int) -> Line:
     device = candidate.device
     heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
-    sectors = f"{device.logical or '?'}/{device.physical or '?'}" if device.kind == "disk" else ""
-    name = device.path.rpartition("/")[2] if "/by-" in device.path else device.path
+    known = device.kind == "disk" and (device.logical or device.physical)
+    sectors = f"{device.logical or '?'}/{device.physical or '?'}" if known else ""
     facts = "  ".join(filter(None, (device.node.rpartition("/")[2], device.serial, heat)))
     doubts = (*candidate.problems, *candidate.cautions)
     said = "; ".join(doubts) if doubts else f"{device.model}  {facts}"
-    wide = max(16, min(44, width // 2))
     start = (
-        f"  {fit(look.text(name), wide, ellipsis=look.glyphs.ellipsis)} "
+        f"  {fit(look.text(_name(candidate)), names, ellipsis=look.glyphs.ellipsis)} "
         f"{fit(look.size(device.size), 6, right=True)} {fit(sectors, 9)} "
     )
     room = max(4, width - len(start))

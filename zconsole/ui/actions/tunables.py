@@ -15,6 +15,8 @@ from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import Effect
 from zconsole.tunables.memory import Change
 from zconsole.tunables.report import notes
+from zconsole.tunables.tunable import Tunable
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look, percent
@@ -141,7 +143,7 @@ def about_lines(shown: Shown, look: Look, width: int) -> tuple[Line, ...]:
     setting, tunable = shown.setting, shown.setting.tunable
     default = "depends" if setting.default is None else setting.default
     scan = "acts on a running scan" if tunable.running_scan else "acts on later scans"
-    facts = f"{tunable.low} to {tunable.high} {tunable.unit}, default {default}; {scan}"
+    facts = f"{_range(tunable)}, default {default}; {scan}"
     lines = [*_wrapped(facts, "bold", look, width)]
     if setting.ours:
         ends = "goes back at the end of the scan" if shown.until else "stays until put back"
@@ -179,17 +181,20 @@ def question_lines(setting: Setting, look: Look, width: int) -> tuple[Line, ...]
     tunable = setting.tunable
     texts = [
         tunable.meaning,
-        f"{tunable.low} to {tunable.high} {tunable.unit}; now {setting.value},"
+        f"{_range(tunable)}; now {setting.value},"
         f" default {'depends' if setting.default is None else setting.default}",
         "acts on a running scan" if tunable.running_scan else "acts on later scans",
         "it acts on every pool of this machine",
         *notes(setting),
     ]
-    room = max(10, width - 3)
-    return tuple(
-        (Span(f"  {fit(look.text(text), room, ellipsis=look.glyphs.ellipsis).rstrip()}"),)
-        for text in texts
-    )
+    return tuple(line for text in texts for line in wrapped(text, "", look, width))
+
+
+def _range(tunable: Tunable) -> str:
+    """The values it may have, with what they count."""
+    joined = "or" if tunable.high - tunable.low == 1 else "to"
+    unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
+    return f"{tunable.low} {joined} {tunable.high}{unit}"
 
 
 def changes_text(changes: Sequence[Change], effect: Effect) -> str:
