@@ -185,6 +185,37 @@ async def test_sort_goes_through_its_orders():
         assert app.devices.arrangement.sort == "tree"
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
+async def test_the_order_is_marked_on_every_title(size):
+    """A title that fills its column gives its last letter for the mark, and is not cut."""
+    async with showing(frames.resilver(), size=size) as (_, pilot, screen):
+        for title in ("LAT▾", "BUS▾", "READ▾", "WRI", "▾"):
+            await pilot.press("s")
+            (heading,) = [line for line in screen().splitlines() if line.startswith(" NAME")]
+            assert "…" not in heading
+            if title == "BUS▾" and size[0] == 60:
+                assert " by busy " in heading  # the column has no room
+                continue
+            assert title in heading
+            assert heading.count("▾") == 1
+
+
+async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
+    async with showing(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
+        assert "metadata" not in screen()
+        await pilot.press("shift+tab", "z")
+        assert "metadata" in screen()
+        await pilot.press("z")
+        assert "metadata" not in screen()
+
+
+async def test_help_is_wrapped_where_it_is_narrow():
+    async with showing(frames.healthy(), size=(60, 90)) as (_, pilot, screen):
+        await pilot.press("question_mark")
+        assert "…" not in screen()
+        assert "path, note" in screen()
+
+
 async def test_pause_freezes_the_body_and_not_the_header():
     feed = FakeFeed((frames.healthy(),))
     async with showing(feed=feed) as (_, pilot, screen):
@@ -331,6 +362,8 @@ async def test_the_overview_goes_on_living():
 async def test_the_palette_opens_and_offers_the_keys():
     async with showing(frames.healthy()) as (app, pilot, screen):
         offered = {command.title: command for command in app.get_system_commands(app.screen)}
+        assert offered["Pause or resume the display"].help == "p; sampling goes on"
+        assert offered["Choose a theme"].help == "t"
         offered["Pause or resume the display"].callback()
         await pilot.pause()
         assert "PAUSED" in screen()

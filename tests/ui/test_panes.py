@@ -383,3 +383,14 @@ class TestSeveralPools:
         lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
         assert "resilver 38.2 %  ETA 17h52m" in plain(lines[0])
         assert "OK" in plain(lines[1])
+
+
+class TestNarrowBars:
+    def test_a_bar_too_short_to_tell_anything_is_left_out(self):
+        trim = Activity("trim", "running", vdev="ata-Samsung_SSD_870_EVO_1TB_UYFMMYT8",
+                        start=1.0, done_bytes=94 << 30, total_bytes=559 << 30)  # fmt: skip
+        (line, *_) = scan_lines(with_activities(trim), LOOK, 80)
+        assert "16.8 %" in plain(line)
+        assert not {"▏", "·"} & set(plain(line))
+        (line, *_) = scan_lines(with_activities(trim), LOOK, 120)
+        assert "·" in plain(line)

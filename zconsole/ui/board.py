@@ -165,7 +165,7 @@ class Board(Vertical):
     def _scan(self, scene: Scene, room: int | None = None) -> tuple[Line, ...]:
         width, height = self.app.size
         roomy = height >= ROOMY or self.zoomed == "scan"
-        compact = height < COMPACT
+        compact = height < COMPACT and self.zoomed != "scan"
         return scan_lines(scene.body, scene.look, width, compact=compact, roomy=roomy, room=room)
 
     def _heights(self, scene: Scene, header: int, scan: int) -> Heights:

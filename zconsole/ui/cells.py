@@ -74,7 +74,8 @@ def heading(panel: Panel, sort: str) -> Line:
     for column in panel.columns:
         title = column.title
         if column.key == sorted_key or (sorted_key == "err" and column.key == "err_read"):
-            title += panel.look.glyphs.sorted
+            mark = panel.look.glyphs.sorted
+            title = title[: max(0, column.width - len(mark))] + mark
         if column.key in ("read_spark", "write_spark"):
             title = f"0-{units.size(panel.top)}"
         spans.append(Span(_fit(title, column, panel.look), "title"))

@@ -19,7 +19,7 @@ from zconsole.ui.devices import DeviceView
 from zconsole.ui.environment import terminal_ready
 from zconsole.ui.feed import ConsoleOptions, Feed
 from zconsole.ui.helppane import help_lines
-from zconsole.ui.keys import TABLE
+from zconsole.ui.keys import TABLE, shown
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import UNIT_MODES, Look
 from zconsole.ui.messages import FactsFound, FeedEnded, FramesReady
@@ -368,7 +368,7 @@ class Console(App[None]):
             if key.group != "Move" and key.action not in ("command_palette", "back"):
                 yield SystemCommand(
                     key.text.split(";")[0].capitalize(),
-                    key.text,
+                    " ".join(map(shown, key.keys)) + "".join(key.text.partition(";")[1:]),
                     lambda action=key.action: self.call_later(self.run_action, action),
                 )
 

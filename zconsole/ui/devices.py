@@ -11,7 +11,7 @@ from zconsole.frame import Frame
 from zconsole.ui.cells import Panel, common_scale, heading, row_line
 from zconsole.ui.columns import Column, arrange
 from zconsole.ui.detail import Facts, detail_lines
-from zconsole.ui.draw import Line, Span, merged
+from zconsole.ui.draw import Line, Span, merged, plain
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.names import short_names
@@ -94,7 +94,7 @@ class DeviceView(LinesView):
         if self._panel is None:
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
-        mark = self._position()
+        mark = self._position(told=self._look.glyphs.sorted in plain(line))
         if not mark:
             return line
         return _over(merged(line), mark)
@@ -144,7 +144,7 @@ class DeviceView(LinesView):
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
-        longest = max(longest, len("NAME  ") + len(self._position()))
+        longest = max(longest, len("NAME  ") + len(self._position(told=True)))
         return arrange(max(1, self._width - 2), longest, self._look.number)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
@@ -200,8 +200,11 @@ class DeviceView(LinesView):
         if wanted != top:
             self.scroll_to(y=wanted, animate=False, immediate=True)
 
-    def _position(self) -> str:
+    def _position(self, *, told: bool) -> str:
+        """``told``: whether a title has the mark of the order, as its column is shown."""
         parts = []
+        if self.arrangement.sort != "tree" and not told:
+            parts.append(f"by {self.arrangement.sort}")
         if self.arrangement.filter:
             parts.append(f"/{self._look.text(self.arrangement.filter)}")
         if len(self._items) > self.size.height - 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from zconsole.ui.draw import Line, Span, crop, fit, joined, width_of
 from zconsole.ui.keys import GROUPS, TABLE, Offer, footer_keys, shown
@@ -31,16 +32,15 @@ def help_lines(look: Look, width: int, offers: Sequence[Offer] = ()) -> tuple[Li
     lines: list[Line] = []
     for group in GROUPS:
         lines.append((Span(f" {group}", "bold"),))
-        lines.extend(
-            _pair(" ".join(map(shown, key.keys)), key.text, width, look)
-            for key in TABLE
-            if key.group == group
-        )
+        for key in TABLE:
+            if key.group == group:
+                lines.extend(_pair(" ".join(map(shown, key.keys)), key.text, width))
     if offers:
         lines.extend(_actions(offers, width, look))
     for title, pairs in (("Marks", _MARKS), ("Columns", _COLUMNS)):
         lines.append((Span(f" {title}", "bold"),))
-        lines.extend(_pair(key, text, width, look) for key, text in pairs)
+        for key_shown, text in pairs:
+            lines.extend(_pair(key_shown, text, width))
     return tuple(lines)
 
 
@@ -48,25 +48,29 @@ def _actions(offers: Sequence[Offer], width: int, look: Look) -> list[Line]:
     """The keys that change something; a reason that keeps from all of them is in the heading."""
     reasons = {offer.reason for offer in offers if not offer.enabled}
     if len(reasons) != 1 or any(offer.enabled for offer in offers):
-        return [(Span(" Actions", "bold"),), *(_offer(offer, width, look) for offer in offers)]
+        return [(Span(" Actions", "bold"),), *(ln for o in offers for ln in _offer(o, width, look))]
     heading = (Span(" Actions", "bold"), Span(f"  not now: {reasons.pop()}", "warning"))
-    keys = (_offer(offer._replace(reason=""), width, look) for offer in offers)
+    keys = (line for offer in offers for line in _offer(offer._replace(reason=""), width, look))
     return [crop(heading, width, look.glyphs.ellipsis), *keys]
 
 
-def _offer(offer: Offer, width: int, look: Look) -> Line:
+def _offer(offer: Offer, width: int, look: Look) -> list[Line]:
     why = f" (not now: {offer.reason})" if offer.reason and not offer.enabled else ""
-    text = f"{offer.key.text}{why}"
-    line = _pair(" ".join(map(shown, offer.key.keys)), text, width, look)
-    return line if offer.enabled else tuple(Span(span.text, "dim") for span in line)
+    text = look.text(f"{offer.key.text}{why}")
+    lines = _pair(" ".join(map(shown, offer.key.keys)), text, width)
+    if offer.enabled:
+        return lines
+    return [tuple(Span(span.text, "dim") for span in line) for line in lines]
 
 
-def _pair(key: str, text: str, width: int, look: Look) -> Line:
-    room = max(1, width - _KEY - 3)
-    return (
-        Span(f"  {fit(key, _KEY)}", "accent"),
-        Span(fit(text, room, ellipsis=look.glyphs.ellipsis).rstrip()),
-    )
+def _pair(key: str, text: str, width: int) -> list[Line]:
+    """A key and what it does, wrapped beside it."""
+    broken = wrap(text, max(1, width - _KEY - 3)) or [""]
+    keys = (key, *[""] * (len(broken) - 1))
+    return [
+        (Span(f"  {fit(name, _KEY)}", "accent"), Span(line))
+        for name, line in zip(keys, broken, strict=True)
+    ]
 
 
 def footer_line(

@@ -19,6 +19,8 @@ LABEL = 10
 _PERCENT = 8
 _AMOUNT = 16
 _LEAST_NAME = 8
+_LEAST_BAR = 4
+"""Cells below which a bar tells nothing that its percentage does not."""
 
 
 class Ink(NamedTuple):
@@ -67,13 +69,11 @@ def barred(
     if done is None and total is None:
         whole = ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
-    share = None if percent is None else percent / 100
-    return (
-        *head,
-        Span(f"{shown:>{_PERCENT}}  "),
-        *(thin_bar if thin else bar)(share, max(0, room - len(amount)), look.glyphs),
-        Span(amount),
-    )
+    share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
+    drawn = (thin_bar if thin else bar)(share, cells, look.glyphs)
+    if cells < _LEAST_BAR:
+        drawn = (Span(" " * cells),)
+    return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
 
 
 def _amount(done: str, total: str) -> str:
