@@ -9,6 +9,7 @@ from zconsole.actions.device import Device
 from zconsole.tunables.control import Setting
 from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.lines import candidate_lines
+from zconsole.ui.actions.menu import Entry, menu_lines
 from zconsole.ui.actions.tunables import Shown, about_lines, question_lines
 from zconsole.ui.draw import plain, width_of
 from zconsole.ui.look import Look
@@ -65,3 +66,13 @@ def test_a_switch_is_one_of_two() -> None:
     said = [*about_lines(Shown(setting), LOOK, 80), *question_lines(setting, LOOK, 80)]
     assert ["0 or 1," in plain(line) or "0 or 1;" in plain(line) for line in said].count(True) == 2
     assert "0/1" not in "".join(map(plain, said))
+
+
+def test_reasons_are_as_readable_as_other_text() -> None:
+    """A bar's track is hardly to be seen, on purpose."""
+    refused = Entry("Put it online", refused="bay02 is online")
+    lines = [*candidate_lines([candidate("bay01", USED)], LOOK, 80)]
+    lines += menu_lines([Entry("Take it offline"), refused], LOOK, 80)
+    roles = {span.role for line in lines for span in line}
+    assert roles == {"", "dim"}
+    assert {span.role for span in lines[1]} == {""}

@@ -113,4 +113,4 @@ def test_the_head_names_the_columns_where_they_are():
             assert head.index("size") + 4 == line.index("T") + 1
             assert head.index("files") + 5 == line.index("K") + 1
             assert head.index("directory") == line.index("a", line.index("K")) - 2
-            assert ("share" in head) == (width >= 70)
+            assert ("of largest" in head) == (width >= 70)

@@ -65,7 +65,7 @@ def _candidate(candidate: Candidate, names: int, look: Look, width: int) -> Line
     room = max(4, width - len(start))
     shown = fit(look.text(said), room, ellipsis=look.glyphs.ellipsis).rstrip()
     if not candidate.usable:
-        return (Span(start, "dim"), Span(shown, "track"))
+        return (Span(start, "dim"), Span(shown, "dim"))
     return (Span(start), Span(shown, "warning" if candidate.cautions else "dim"))
 
 

@@ -113,7 +113,7 @@ class RebalanceFlow:
     def _options(self, settings: Settings, row: int) -> PickScreen:
         look = self.console.showing.look
         return PickScreen(
-            "REBALANCE  what for, and how far?  Enter changes, Esc goes back",
+            "REBALANCE  what for, how far?  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
             self.palette,
             start=row,

@@ -177,7 +177,7 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
 
 def folder_head(look: Look, width: int) -> Line:
     """What the columns of ``folder_lines`` are."""
-    share = f"{fit('share', _BAR)} " if width >= _BARS_FROM else ""
+    share = f"{fit('of largest', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("size", look.number + 1, right=True), fit("files", 5, right=True)
     return (Span(f"     {size} {files} {share}  directory", "dim"),)
 
