@@ -197,23 +197,14 @@ def test_what_is_told_of_the_healthy_stands_beside_the_others(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("how", [(), ("--json",)])
-def test_a_pool_shown_several_times_is_reported_once_as_it_was_last(how, tmp_path, capsys):
+def test_every_sample_of_saved_text_is_told_in_the_order_of_the_file(tmp_path, capsys):
     path = tmp_path / "s"
     other = STATUS.replace("tank", "other")
     path.write_text(STATUS + other + STATUS.replace("DEGRADED", "FAULTED", 1))
-    assert main(["status", "--from", str(path), *how, "--exit-status"]) == 11
-    out, err = capsys.readouterr()
-    assert err == "zconsole: tank is shown 2 times, the last counts\n"
-    if how:
-        found = [json.loads(each) for each in out.splitlines()]
-        assert [(f["pool"], f["state"]) for f in found] == [
-            ("tank", "FAULTED"),
-            ("other", "DEGRADED"),
-        ]
-    else:
-        heads = [each for each in out.splitlines() if each.startswith(("tank:", "other:"))]
-        assert heads == ["tank: FAULTED", "other: DEGRADED"]
+    assert main(["status", "--from", str(path), "--json", "--exit-status"]) == 11
+    found = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    told = [("tank", "DEGRADED"), ("other", "DEGRADED"), ("tank", "FAULTED")]
+    assert [(each["pool"], each["state"]) for each in found] == told
 
 
 def test_scan_lines_alone_are_not_taken_for_degraded(tmp_path):

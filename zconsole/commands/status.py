@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from zconsole.commands import printing
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
@@ -57,24 +57,13 @@ def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
     shown = Session(zone=zone).advance([raw])
     said = [each for each in _in_place(raw) if each[1] not in {frame.pool for frame in shown}]
     _check_names(args.pools, shown, said)
-    frames = _newest(frame for frame in shown if not args.pools or frame.pool in args.pools)
+    frames = tuple(frame for frame in shown if not args.pools or frame.pool in args.pools)
     for text, name in said:
         if name in args.pools if args.pools else name or not shown:
             _say(text)
     if not shown and not said:
         _say(NONE)
     return frames
-
-
-def _newest(frames: Iterable[Frame]) -> tuple[Frame, ...]:
-    """One frame a pool: the last, where saved output shows it several times."""
-    found: dict[tuple[str, str | None], list[Frame]] = {}
-    for frame in frames:
-        found.setdefault((frame.pool, frame.guid), []).append(frame)
-    for (pool, _), each in found.items():
-        if len(each) > 1:
-            _say(f"{pool} is shown {len(each)} times, the last counts")
-    return tuple(each[-1] for each in found.values())
 
 
 def _say(text: str) -> None:
