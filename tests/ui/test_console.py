@@ -9,7 +9,7 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, showing
 from zconsole.errors import ExitCode
 from zconsole.eta import Estimate
-from zconsole.frame import ActivityView
+from zconsole.frame import ActivityView, Frame
 from zconsole.history.series import RateSeries
 from zconsole.model import Activity, IoRates
 from zconsole.ui.keys import TABLE
@@ -401,16 +401,28 @@ async def test_a_click_puts_the_cursor_there():
         assert cursor_name(app) == "sda"
 
 
-async def test_what_runs_beyond_the_room_is_counted_and_zoom_shows_it_all():
-    running = [
-        Activity("trim", "running", f"sd{n}", total_bytes=2, done_bytes=1) for n in "abcdefgh"
-    ]
-    views = tuple(ActivityView(a, None, Estimate(60.0, 50.0, 70.0, "")) for a in running)
-    frame = replace(frames.healthy(), scans=(), activities=views)
-    async with showing(frame, size=(60, 15)) as (app, pilot, screen):
+def with_trims(state: str) -> Frame:
+    """Eight devices that are being trimmed, or were until that was paused."""
+    trims = [Activity("trim", state, f"sd{n}", total_bytes=2, done_bytes=1) for n in "abcdefgh"]
+    views = tuple(ActivityView(a, None, Estimate(60.0, 50.0, 70.0, "")) for a in trims)
+    return replace(frames.healthy(), scans=(), activities=views)
+
+
+async def test_what_is_beyond_the_room_is_counted_and_zoom_shows_it_all():
+    async with showing(with_trims("paused"), size=(60, 15)) as (app, pilot, screen):
         assert "+5 more" in screen()
         assert screen().count("ETA") == 3
         app.query_one("#scan").focus()
         await pilot.press("z")
         assert "+" not in screen()
+        assert screen().count("ETA") > 5
+
+
+async def test_many_devices_at_one_work_are_told_together_and_zoom_shows_each():
+    async with showing(with_trims("running"), size=(60, 15)) as (app, pilot, screen):
+        assert "trim of 8 devices running" in screen()
+        assert screen().count("ETA") == 1
+        app.query_one("#scan").focus()
+        await pilot.press("z")
+        assert "8 devices" not in screen()
         assert screen().count("ETA") > 5

@@ -168,10 +168,42 @@ class TestScan:
 
     def test_activities_without_room_are_counted(self):
         trims = [Activity("trim", "running", f"sd{n}", done_bytes=1, total_bytes=2) for n in "abcd"]
-        lines = scan_lines(with_activities(*trims), LOOK, 80, room=6)
+        lines = scan_lines(with_activities(*trims), LOOK, 80, roomy=True, room=6)
         assert [plain(line).split()[0] for line in lines] == ["trim", "ETA", "trim", "ETA", "+2"]
         assert plain(lines[-1]) == " +2 more"
-        assert len(scan_lines(with_activities(*trims), LOOK, 80, room=8)) == 8
+        assert len(scan_lines(with_activities(*trims), LOOK, 80, roomy=True, room=8)) == 8
+
+    def test_devices_at_the_same_work_are_told_together_unless_there_is_room(self):
+        def at(n, eta, **more):
+            trim = Activity("trim", "running", f"sd{n}", done_bytes=n << 30, total_bytes=8 << 30)
+            estimate = Estimate(eta, None, None, "warming up")
+            return ActivityView(trim._replace(**more), (n << 20) * 1.0, estimate)
+
+        views = [at(1, 60.0), at(2, 3600.0), at(3, 20.0), at(4, 30.0, state="paused")]
+        frame = replace(frames.healthy(), scans=(), activities=tuple(views))
+        said = [plain(line) for line in scan_lines(frame, LOOK, 80)]
+        assert said[0].startswith(" trim of 3 devices running   25.0 %")
+        assert said[0].rstrip().endswith("6G of 24G")
+        assert said[1].startswith(" last ETA 1h00m")
+        assert said[1].endswith("at 6M/s   last sd2")
+        assert said[2].startswith(" trim of sd4 paused")
+        each = [plain(line) for line in scan_lines(frame, LOOK, 80, roomy=True)]
+        assert [line.split()[2] for line in each if "trim" in line] == ["sd1", "sd2", "sd3", "sd4"]
+        two = replace(frame, activities=tuple(views[:2]))
+        assert "devices" not in text(scan_lines(two, LOOK, 80))
+
+    def test_where_one_of_them_has_no_estimate_the_last_has_none(self):
+        names = [(60.0, "sda"), (None, "sdb"), (20.0, "sdc")]
+        views = [
+            ActivityView(
+                Activity("initialize", "running", name, done_bytes=1, total_bytes=2),
+                None,
+                Estimate(eta, None, None, "warming up"),
+            )
+            for eta, name in names
+        ]
+        frame = replace(frames.healthy(), scans=(), activities=tuple(views))
+        assert "last ETA none: warming up" in text(scan_lines(frame, LOOK, 80))
 
     def test_what_does_not_fit_at_all_is_shown_as_far_as_it_goes(self):
         base = frames.rebuilds()

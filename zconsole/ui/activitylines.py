@@ -2,9 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from zconsole.frame import ActivityView
 from zconsole.ui.draw import Line, Span
+from zconsole.ui.names import middle
 from zconsole.ui.scanparts import Ink, barred, eta_line, packed, subject, zpool_says
+
+_TOGETHER = 3
+"""From so many devices on that do the same, one entry tells of all of them."""
+_LAST_NAME = 24
+"""Cells of the name of the one that ends last."""
+
+
+def activity_entries(views: Sequence[ActivityView], ink: Ink) -> Iterator[list[Line]]:
+    """The lines of each activity; of many devices at the same work together, unless roomy."""
+    told: set[str] = set()
+    for view in views:
+        kind = view.activity.kind
+        fellows = [] if ink.roomy else [v for v in views if _at_work(v, kind)]
+        if len(fellows) < _TOGETHER or view not in fellows:
+            yield activity_lines(view, ink)
+        elif kind not in told:
+            told.add(kind)
+            yield _together(kind, fellows, ink)
+
+
+def _at_work(view: ActivityView, kind: str) -> bool:
+    activity = view.activity
+    counted = activity.done_bytes is not None and activity.total_bytes is not None
+    return activity.kind == kind and activity.state == "running" and counted
+
+
+def _together(kind: str, views: Sequence[ActivityView], ink: Ink) -> list[Line]:
+    """What all of them did, and when the last one ends."""
+    done = sum(view.activity.done_bytes or 0 for view in views)
+    total = sum(view.activity.total_bytes or 0 for view in views)
+    head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))
+    lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
+    last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
+    name = middle(ink.look.text(last.activity.vdev or ""), _LAST_NAME, ink.look.glyphs.ellipsis)
+    parts: list[Line] = [eta_line("last ETA", last.estimate, ink)]
+    rates = [view.rate for view in views if view.rate is not None]
+    if rates:
+        parts.append((Span("at ", "dim"), Span(ink.look.rate(sum(rates)))))
+    return [*lines, *packed([*parts, (Span("last ", "dim"), Span(name))], ink)]
 
 
 def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:

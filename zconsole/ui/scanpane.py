@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zconsole import units
 from zconsole.frame import Frame, ScanView
 from zconsole.model import Scan
-from zconsole.ui.activitylines import activity_lines
+from zconsole.ui.activitylines import activity_entries
 from zconsole.ui.draw import Line, Span, crop, width_of
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
@@ -55,7 +55,7 @@ def scan_lines(
     """
     ink = Ink(look, width, frame.t, frame, compact, roomy)
     running = [_running(view, ink) for view in frame.scans if view.scan.active]
-    entries = [*running, *(activity_lines(activity, ink) for activity in frame.activities)]
+    entries = [*running, *activity_entries(frame.activities, ink)]
     past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
     lines = _counted(entries, room)
     for view in past[: 1 if running else _PAST_SHOWN]:
