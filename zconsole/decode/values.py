@@ -11,6 +11,9 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.raw import numbers
 from zconsole.units import parse_size
 
+POOL_LINE = re.compile(r"^\s*pool: +(.+?)\s*$", re.MULTILINE)
+"""Where ``zpool status`` begins a pool, with its name."""
+
 _MONTHS = {
     month: index
     for index, month in enumerate(

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +43,12 @@ def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[
     ``held`` are the locks of its trees, where it was created with them held. Raises ZconsoleError
     when it runs already, is refused, or its tree is busy or gone.
     """
-    lock = JobLock(record)
-    try:
-        journal = Journal.open(record.journal)
-        try:
-            return _run(journal, show, held)
-        finally:
-            journal.close()
-    finally:
-        lock.close()
+    with ExitStack() as stack:
+        if held is not None:
+            stack.enter_context(closing(held))
+        stack.enter_context(closing(JobLock(record)))
+        journal = stack.enter_context(closing(Journal.open(record.journal)))
+        return _run(journal, show, held)
 
 
 def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:

@@ -297,11 +297,11 @@ def status(record: Record) -> Status:
             state, why = "running", WALKING
         if state in RUNNING and not alive:
             state, why = "dead", "its process is gone; resume it"
-        data |= {} if state in RUNNING else dict.fromkeys(("rate", "eta_seconds", "current"))
+        if state not in RUNNING:  # what was told last is of when something was being moved
+            data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
             return Status(record, state, why, counting, {}, data)
-        job = read_job(journal)
-        days = tuple(journal.days())
+        job, days = read_job(journal), tuple(journal.days())
         agreed = (journal.get("walking") or {}).get("agreed", True)
         if state == "planned" and alive and not agreed:
             state, why = "waiting", "its operator is asked"

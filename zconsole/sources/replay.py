@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from zconsole.decode.values import POOL_LINE
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
 from zconsole.sources.base import Capabilities
 
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""
-
-_POOL_LINE = re.compile(r"^\s*pool: (.+?)\s*$", re.MULTILINE)
 
 _OBJECTS = frozenset({"names", "message", "host", "devices"})
 """Keys beyond the format's own whose values are objects."""
@@ -125,7 +123,7 @@ def pool_name(raw: Raw) -> str:
         pools = raw["status"].get("pools")
         names = list(pools) if isinstance(pools, dict) else []
     else:
-        names = _POOL_LINE.findall(raw.get("text", ""))
+        names = POOL_LINE.findall(raw.get("text", ""))
     return str(names[0]) if len(names) == 1 else ""
 
 

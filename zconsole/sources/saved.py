@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from zconsole.decode.documents import has_documents, numbered, together
-from zconsole.decode.values import moment, parse_date
+from zconsole.decode.values import POOL_LINE, moment, parse_date
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
 
@@ -19,7 +19,6 @@ STDIN = "-"
 LARGEST = 256 * 1024 * 1024
 """Bytes; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
 
-_TEXT = re.compile(r"^\s*pool: +(.*?)\s*$", re.MULTILINE)
 _HEADING = re.compile(
     r"^(?:(?P<seconds>\d{10})|(?P<date>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [\w:+\- ]+))\r?$",
     re.MULTILINE | re.ASCII,
@@ -72,7 +71,9 @@ def _headed(text: str, zone: tzinfo) -> float | None:
     if not headings:
         return None
     last = headings[-1]
-    above, below = (set(_TEXT.findall(part)) for part in (text[: last.start()], text[last.end() :]))
+    above, below = (
+        set(POOL_LINE.findall(part)) for part in (text[: last.start()], text[last.end() :])
+    )
     if not below or not above <= below:
         return None
     return float(last["seconds"]) if last["seconds"] else parse_date(last["date"], zone)
@@ -100,4 +101,4 @@ def _document(place: str, text: str) -> tuple[dict[str, Any], int]:
 
 
 def _is_json(text: str) -> bool:
-    return has_documents(text) and (text.lstrip().startswith("{") or not _TEXT.search(text))
+    return has_documents(text) and (text.lstrip().startswith("{") or not POOL_LINE.search(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from zconsole.frame import ActivityView
@@ -17,25 +18,26 @@ _LAST_NAME = 24
 
 def activity_entries(views: Sequence[ActivityView], ink: Ink) -> Iterator[list[Line]]:
     """The lines of each activity; of many devices at the same work together, unless roomy."""
-    told: set[str] = set()
+    at_work: defaultdict[str, list[ActivityView]] = defaultdict(list)
+    for view in () if ink.roomy else filter(_is_at_work, views):
+        at_work[view.activity.kind].append(view)
     for view in views:
-        kind = view.activity.kind
-        fellows = [] if ink.roomy else [v for v in views if _at_work(v, kind)]
-        if len(fellows) < _TOGETHER or view not in fellows:
+        fellows = at_work.get(view.activity.kind, [])
+        if len(fellows) < _TOGETHER or not _is_at_work(view):
             yield activity_lines(view, ink)
-        elif kind not in told:
-            told.add(kind)
-            yield _together(kind, fellows, ink)
+        elif view is fellows[0]:
+            yield _together(fellows, ink)
 
 
-def _at_work(view: ActivityView, kind: str) -> bool:
+def _is_at_work(view: ActivityView) -> bool:
     activity = view.activity
     counted = activity.done_bytes is not None and activity.total_bytes is not None
-    return activity.kind == kind and activity.state == "running" and counted
+    return activity.state == "running" and counted
 
 
-def _together(kind: str, views: Sequence[ActivityView], ink: Ink) -> list[Line]:
+def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
     """What all of them did, and when the last one ends."""
+    kind = views[0].activity.kind
     done = sum(view.activity.done_bytes or 0 for view in views)
     total = sum(view.activity.total_bytes or 0 for view in views)
     head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))

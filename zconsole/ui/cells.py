@@ -67,13 +67,19 @@ def common_scale(frame: Frame, samples: int) -> float:
     return scale(peaks)
 
 
+def sort_key(columns: Sequence[Column], sort: str) -> str | None:
+    """The key of the column that shows what the order goes by, None where none does."""
+    wanted = {"latency": ("lat",), "errors": ("err", "err_read")}.get(sort, (sort,))
+    return next((column.key for column in columns if column.key in wanted), None)
+
+
 def heading(panel: Panel, sort: str) -> Line:
     """The titles over the columns; over a sparkline stands the top of its scale."""
-    sorted_key = {"latency": "lat", "errors": "err"}.get(sort, sort)
+    sorted_key = sort_key(panel.columns, sort)
     spans = []
     for column in panel.columns:
         title = column.title
-        if column.key == sorted_key or (sorted_key == "err" and column.key == "err_read"):
+        if column.key == sorted_key:
             mark = panel.look.glyphs.sorted
             title = title[: max(0, column.width - len(mark))] + mark
         if column.key in ("read_spark", "write_spark"):

@@ -8,10 +8,10 @@ from textual import events
 from textual.geometry import Size
 
 from zconsole.frame import Frame
-from zconsole.ui.cells import Panel, common_scale, heading, row_line
+from zconsole.ui.cells import Panel, common_scale, heading, row_line, sort_key
 from zconsole.ui.columns import Column, arrange
 from zconsole.ui.detail import Facts, detail_lines
-from zconsole.ui.draw import Line, Span, merged, plain
+from zconsole.ui.draw import Line, Span, merged
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.names import short_names
@@ -94,7 +94,8 @@ class DeviceView(LinesView):
         if self._panel is None:
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
-        mark = self._position(told=self._look.glyphs.sorted in plain(line))
+        told = sort_key(self._panel.columns, self.arrangement.sort) is not None
+        mark = self._position(told=told)
         if not mark:
             return line
         return _over(merged(line), mark)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
+
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.plan import Plan
 from zconsole.ui.draw import Line, Span, fit
@@ -40,7 +42,7 @@ def wrapped(text: str, role: str, look: Look, width: int, indent: str = "  ") ->
 
 def candidate_lines(candidates: Sequence[Candidate], look: Look, width: int) -> tuple[Line, ...]:
     """A line a device: what it is, and what stands against it."""
-    longest = max((len(look.text(_name(each))) for each in candidates), default=0)
+    longest = max((cell_len(look.text(_name(each))) for each in candidates), default=0)
     names = max(16, min(44, width // 2, longest))
     return tuple(_candidate(candidate, names, look, width) for candidate in candidates)
 
@@ -65,7 +67,7 @@ def _candidate(candidate: Candidate, names: int, look: Look, width: int) -> Line
     room = max(4, width - len(start))
     shown = fit(look.text(said), room, ellipsis=look.glyphs.ellipsis).rstrip()
     if not candidate.usable:
-        return (Span(start, "dim"), Span(shown, "dim"))
+        return (Span(f"{start}{shown}", "dim"),)
     return (Span(start), Span(shown, "warning" if candidate.cautions else "dim"))
 
 

@@ -76,7 +76,7 @@ def _line(entry: Entry, longest: int, look: Look, width: int) -> Line:
         return (Span(f"  {entry.text}"),)
     room = max(8, width - longest - 4)
     reason = fit(look.text(entry.refused), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (Span(f"  {fit(entry.text, longest)}", "dim"), Span(reason, "dim"))
+    return (Span(f"  {fit(entry.text, longest)}{reason}", "dim"),)
 
 
 def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -144,18 +143,15 @@ def about_lines(shown: Shown, look: Look, width: int) -> tuple[Line, ...]:
     default = "depends" if setting.default is None else setting.default
     scan = "acts on a running scan" if tunable.running_scan else "acts on later scans"
     facts = f"{_range(tunable)}, default {default}; {scan}"
-    lines = [*_wrapped(facts, "bold", look, width)]
+    lines = [*wrapped(facts, "bold", look, width, " ")]
     if setting.ours:
         ends = "goes back at the end of the scan" if shown.until else "stays until put back"
-        lines += _wrapped(f"set from here, was {setting.original}: {ends}", "accent", look, width)
+        said = f"set from here, was {setting.original}: {ends}"
+        lines += wrapped(said, "accent", look, width, " ")
     if shown.change is not None:
-        lines += _wrapped(_measured(shown.change, shown.effect, look), "notice", look, width)
-    lines += _wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width)
+        lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
+    lines += wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width, " ")
     return tuple(lines)
-
-
-def _wrapped(text: str, role: str, look: Look, width: int) -> list[Line]:
-    return [(Span(f" {line}", role),) for line in wrap(look.text(text), max(20, width - 2)) if line]
 
 
 def _measured(change: Change, effect: Effect | None, look: Look) -> str:
