@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,10 @@ ALONE = Clocks(sleep=lambda seconds: None)
 
 
 def run(
-    journal_path: Path, sys: Sys | None = None, clocks: Clocks | None = None
+    journal_path: Path,
+    sys: Sys | None = None,
+    clocks: Clocks | None = None,
+    threads: Executor | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
@@ -159,8 +163,9 @@ def run(
         job, reader = read_job(journal), Reader()
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
-            sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks()
-        )
+            sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
+            closers=threads,
+        )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)
         try:
             summary = runner.run()

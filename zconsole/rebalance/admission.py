@@ -25,6 +25,9 @@ class Policy:
     accept_races: bool = False
     direct: bool = False
     """Read copies back with O_DIRECT (ZFS 2.3+), so that they come from the disks."""
+    ahead: bool = True
+    """Ask for content before its turn. Not on ZFS before 2.2, which reads it into the page cache
+    only (zpl_fadvise, module/os/linux/zfs/zpl_file.c 2.2.0)."""
     unnamed: bool = True
     """Begin with files of no name. Not on ZFS, which waits for a whole txg on each first link
     (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""

@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +27,7 @@ from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities, Marks, Metadata
+from zconsole.rebalance.readahead import ahead
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.verifying import Verifier
@@ -76,7 +77,7 @@ class Engine:
         self.unnamed = self.policy.unnamed
         self._closer = Closer(self.sys, self.threads)
         direct = self._buffers if self.policy.direct else None
-        self._verifier = Verifier(self.sys, self.make, direct, self.sleep)
+        self._verifier = Verifier(self.sys, self.make, direct, self.sleep, self.threads)
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
@@ -93,7 +94,7 @@ class Engine:
                 self._attempt_open(row)
             if not self.unnamed:
                 self._commit_names()
-            for item in self._live():
+            for item in self._to_copy():
                 self._guarded(item, self._copy)
             if self._live():
                 self._make_durable()
@@ -142,6 +143,9 @@ class Engine:
                 item.copy_leased, item.copy_opened = False, True
 
     # Copying.
+
+    def _to_copy(self) -> Iterable[Item]:
+        return ahead(self.sys, self._live()) if self.policy.ahead else self._live()
 
     def _attempt_open(self, row: FileRow) -> None:
         names = self.journal.names_of(row)
@@ -253,8 +257,9 @@ class Engine:
     def _verify_all(self) -> None:
         for item in self._live():
             self._guarded(item, self._verifier.forget)
-        for item in self._live():
-            self._guarded(item, self._verify)
+        with contextlib.closing(self._verifier.ahead(self._live(), self.service)) as items:
+            for item in items:
+                self._guarded(item, self._verify)
 
     def _verify(self, item: Item) -> None:
         self._verifier.verify(item, lambda count: self._tick(item, 0))

@@ -71,6 +71,8 @@ class Item:
     digest: bytes = b""
     kept: bytes | None = None
     """The content of a very small file, until the copy has been read back."""
+    verdict: bool | Exception | None = None
+    """Whether the copy read back is the same, or why it could not be read; None: not read yet."""
     new: int = 0
     """Inode number of the copy."""
     swapped_ctime: int = 0

@@ -84,6 +84,7 @@ class Runner:
         policy = Policy(
             accept_races=self.job.settings.accept_races,
             direct=self._around.pool is not None and self.reader.version() >= (2, 3),
+            ahead=self._around.pool is None or self.reader.version() >= (2, 2),
             unnamed=self._around.pool is None,
             room=lambda device: self._around.space.room(device=device),
         )
