@@ -164,7 +164,7 @@ def run(
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
             sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
-            closers=threads,
+            threads=threads,
         )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)
         try:

@@ -58,7 +58,7 @@ class Engine:
     _admission: Admission = field(init=False)
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
-    """What closes originals whose last name is gone."""
+    """What waits for disks beside the work: closes originals, reads small copies back."""
     make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet: told after the next sync, or by ``flush``."""

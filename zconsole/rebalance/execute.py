@@ -27,8 +27,9 @@ STOPPING = {
     signal.SIGHUP: HUNG_UP,
 }
 
-CLOSERS = 32
-"""Threads that close originals; with ``discard`` they close twenty times as many as one."""
+THREADS = 32
+"""Threads to wait for disks in. To close originals wants most of them: with ``discard`` so many
+close twenty times what one does."""
 
 UMASK = 0o022
 """A stricter one of the operator's would be taken back from every copy."""
@@ -58,8 +59,8 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
     locks = _locked(system, [place.root for place in places], held)
     try:
         journal.retry()
-        with ThreadPoolExecutor(CLOSERS) as closers:
-            runner = Runner(system, reader, journal, job, places, show, closers=closers)
+        with ThreadPoolExecutor(THREADS) as threads:
+            runner = Runner(system, reader, journal, job, places, show, threads=threads)
             with _signals(runner):
                 summary = runner.run()
     finally:

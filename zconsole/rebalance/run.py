@@ -51,7 +51,7 @@ class Runner:
     show: Callable[[Sequence[dict[str, Any]]], None]
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
-    closers: Executor | None = None
+    threads: Executor | None = None
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)
@@ -90,7 +90,7 @@ class Runner:
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
-            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.closers,
+            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads,
         )  # fmt: skip
         results = self._engine.results
         self._rewriter = Rewriter(
