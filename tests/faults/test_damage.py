@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.faults.harness import create, run, tree_of
-from zconsole.rebalance import run as run_module
 from zconsole.rebalance.admission import Policy
 from zconsole.rebalance.content import KEPT, SMALL
 from zconsole.rebalance.syscalls import Sys
@@ -31,8 +28,7 @@ def threads(
     if request.param == "alone":
         yield None
         return
-    direct = partial(replace, direct=True)
-    monkeypatch.setattr(run_module, "Policy", lambda **given: direct(Policy(**given)))
+    monkeypatch.setattr(Policy, "direct", True)
     with ThreadPoolExecutor(4) as pool:
         yield pool
 

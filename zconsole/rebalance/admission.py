@@ -23,16 +23,27 @@ class Policy:
     """What the filesystem offers and the operator permits."""
 
     accept_races: bool = False
-    direct: bool = False
-    """Read copies back with O_DIRECT (ZFS 2.3+), so that they come from the disks."""
-    ahead: bool = True
-    """Ask for content before its turn. Not on ZFS before 2.2, which reads it into the page cache
-    only (zpl_fadvise, module/os/linux/zfs/zpl_file.c 2.2.0)."""
-    unnamed: bool = True
-    """Begin with files of no name. Not on ZFS, which waits for a whole txg on each first link
-    (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
+    zfs: tuple[int, ...] | None = None
+    """The version of the kernel's module; None on another filesystem."""
     room: Callable[[int], int | None] = field(default=lambda device: None)
     """Bytes that may be written on a device before the free-space floor; None: not limited."""
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether to begin with files of no name. Not on ZFS, which waits for a whole txg on each
+        first link (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
+        return self.zfs is None
+
+    @property
+    def direct(self) -> bool:
+        """Whether copies are read back with O_DIRECT, so that they come from the disks."""
+        return self.zfs is not None and self.zfs >= (2, 3)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether content is asked for before its turn. Not on ZFS before 2.2, which reads it into
+        the page cache only (zpl_fadvise, module/os/linux/zfs/zpl_file.c 2.2.0)."""
+        return self.zfs is None or self.zfs >= (2, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities, Marks, Metadata
-from zconsole.rebalance.readahead import ahead
+from zconsole.rebalance.readahead import ReadAhead
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.verifying import Verifier
@@ -94,8 +94,7 @@ class Engine:
                 self._attempt_open(row)
             if not self.unnamed:
                 self._commit_names()
-            for item in self._to_copy():
-                self._guarded(item, self._copy)
+            self._copy_all()
             if self._live():
                 self._make_durable()
                 self._verify_all()
@@ -144,8 +143,16 @@ class Engine:
 
     # Copying.
 
-    def _to_copy(self) -> Iterable[Item]:
-        return ahead(self.sys, self._live()) if self.policy.ahead else self._live()
+    def _copy_all(self) -> None:
+        items = self._live()
+        wanted = iter(items if self.policy.ahead else ())
+        front = ReadAhead(wanted, lambda item: 0 if item.done else item.size, self._ask)
+        for item in items:
+            front.step()
+            self._guarded(item, self._copy)
+
+    def _ask(self, item: Item, count: int) -> None:
+        self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)
 
     def _attempt_open(self, row: FileRow) -> None:
         names = self.journal.names_of(row)

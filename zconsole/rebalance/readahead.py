@@ -6,39 +6,44 @@ Files read one after the other keep one disk of a pool busy at a time, and that 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from zconsole.rebalance.content import WINDOW
-from zconsole.rebalance.item import Item
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.directories import MovedError
 
 AHEAD_FILES = 64
 AHEAD_BYTES = 16 << 20
-"""What has been asked for and is not copied yet: ZFS itself sets no limit (openzfs/zfs#15776)."""
+"""What has been asked for and was not due yet: ZFS itself sets no limit (openzfs/zfs#15776)."""
+
+File = TypeVar("File")
 
 
-def ahead(sys: Sys, items: Iterable[Item]) -> Iterator[Item]:
-    """All items in order, the beginning of those that follow asked for before each is given.
+@dataclass(slots=True)
+class ReadAhead(Generic[File]):
+    """Goes in front of the work, by no more than AHEAD_FILES and AHEAD_BYTES."""
 
-    Never more than AHEAD_FILES and AHEAD_BYTES; what the filesystem answers makes no difference.
-    """
-    coming, asked, size = iter(items), deque[tuple[Item, int]](), 0
-    while True:
-        while len(asked) < AHEAD_FILES and size < AHEAD_BYTES and (item := next(coming, None)):
-            count = 0 if item.done else min(item.size, WINDOW)
-            _ask(sys, item.source, count)
-            asked.append((item, count))
-            size += count
-        if not asked:
-            return
-        item, count = asked.popleft()
-        size -= count
-        yield item
+    coming: Iterator[File]
+    size_of: Callable[[File], int]
+    """Bytes that are going to be read of a file."""
+    ask: Callable[[File, int], None]
+    """Asks for so many bytes; what the filesystem answers makes no difference."""
+    _asked: deque[int] = field(default_factory=deque)
+    _bytes: int = 0
 
-
-def _ask(sys: Sys, fd: int, count: int) -> None:
-    if count:
-        with contextlib.suppress(OSError):
-            sys.fadvise(fd, 0, count, os.POSIX_FADV_WILLNEED)
+    def step(self) -> None:
+        """The next file is due: ask for the beginnings of those that follow."""
+        while len(self._asked) < AHEAD_FILES and self._bytes < AHEAD_BYTES:
+            file = next(self.coming, None)
+            if file is None:
+                break
+            count = min(self.size_of(file), WINDOW)
+            if count:
+                with contextlib.suppress(OSError, MovedError):
+                    self.ask(file, count)
+            self._asked.append(count)
+            self._bytes += count
+        if self._asked:
+            self._bytes -= self._asked.popleft()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from zconsole.rebalance import metadata
 from zconsole.rebalance.content import SMALL
@@ -17,7 +17,8 @@ from zconsole.rebalance.directories import Directories, MovedError
 from zconsole.rebalance.item import Outcome, SkipError, StopJobError, UnsupportedError
 from zconsole.rebalance.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.metadata import Abilities
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.readahead import ReadAhead
+from zconsole.rebalance.syscalls import SOURCE, Sys
 
 CHUNK_SECONDS = 0.05
 SMALLEST = 1 << 20
@@ -50,12 +51,21 @@ class Rewriter:
     """Shared with whoever commits them."""
     chunk: int = 8 << 20
     _noted: float = 0.0
+    _front: ReadAhead[FileRow] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin(())
+
+    def begin(self, rows: Sequence[FileRow]) -> None:
+        """These are going to be rewritten next, in this order, but perhaps not all of them."""
+        self._front = ReadAhead(iter(rows), lambda row: row.size - row.offset, self._ask)
 
     def run(self, row: FileRow) -> list[Outcome]:
         """Rewrite one inode; returns what became of each of its names.
 
         Raises StopJobError (the journal knows how far it got), UnsupportedError, sqlite3.Error.
         """
+        self._front.step()
         names = self.journal.names_of(row)
         size, outcome, reason = 0, "moved", None
         try:
@@ -69,6 +79,15 @@ class Rewriter:
         state = {"moved": State.MOVED, "skipped": State.SKIPPED}.get(outcome, State.FAILED)
         self.results += [Result(name.number, state, reason) for name in names]
         return [Outcome(name, outcome, size if name is row else 0, reason) for name in names]
+
+    def _ask(self, row: FileRow, count: int) -> None:
+        """Have the beginning of a file read into the ARC; it is not opened for writing yet."""
+        directory = self.directories.get(row.directory)
+        fd = self.sys.open(row.name, SOURCE, dir_fd=directory.fd)
+        try:
+            self.sys.fadvise(fd, row.offset, count, os.POSIX_FADV_WILLNEED)
+        finally:
+            self.sys.close(fd)
 
     def _rewrite(self, row: FileRow) -> int:
         directory = self.directories.get(row.directory)

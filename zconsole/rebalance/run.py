@@ -83,9 +83,7 @@ class Runner:
         self._set_limits(self._limits)
         policy = Policy(
             accept_races=self.job.settings.accept_races,
-            direct=self._around.pool is not None and self.reader.version() >= (2, 3),
-            ahead=self._around.pool is None or self.reader.version() >= (2, 2),
-            unnamed=self._around.pool is None,
+            zfs=self.reader.version() if self._around.pool is not None else None,
             room=lambda device: self._around.space.room(device=device),
         )
         self._engine = Engine(
@@ -262,6 +260,7 @@ class Runner:
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._in_place = True
+        self._rewriter.begin(rows)
         for row in self._batches.one_by_one(rows):
             self._current = row
             self._report(self._rewriter.run(row), "rewrite")
