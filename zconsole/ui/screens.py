@@ -14,6 +14,10 @@ from zconsole.ui.theming import Palette
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
+About = Callable[[int, int, int], Sequence[Line]]
+"""What there is to say of the line at an index, for a width, in at most so many lines."""
+_ABOUT_SHARE = 3
+"""The part of the screen that may tell of the line at the cursor: one in so many."""
 
 
 class TextScreen(Screen[None]):
@@ -64,15 +68,27 @@ class PickView(LinesView):
         if wanted == self.cursor:
             return
         self.cursor = wanted
-        room = max(1, self.size.height - 1)
-        top = min(max(self.scroll_offset.y, wanted - room + 1), wanted)
-        self.scroll_to(y=top, animate=False, immediate=True)
+        self._reveal()
         self._moved(wanted)
         self.update_lines()
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight: where a list opens far down, and in a smaller window."""
+        self._reveal()
+
+    def _reveal(self) -> None:
+        room = max(1, self.size.height - int(self.has_title))
+        top = min(max(self.scroll_offset.y, self.cursor - room + 1), self.cursor)
+        self.scroll_to(y=top, animate=False, immediate=True)
 
 
 def no_preview(index: int) -> None:
     """For lists where moving the cursor changes nothing."""
+
+
+def nothing_about(index: int, width: int, most: int) -> Sequence[Line]:
+    """For lists whose lines say all there is."""
+    return ()
 
 
 class PickScreen(Screen[int | None]):
@@ -87,17 +103,20 @@ class PickScreen(Screen[int | None]):
         start: int = 0,
         wide: bool = False,
         moved: Callable[[int], None] = no_preview,
+        about: About = nothing_about,
     ) -> None:
-        super().__init__(classes="wide" if wide else "")
+        super().__init__(classes="wide" if wide else "side")
         self._title_text = title
         self._make = lines
         self._palette = palette
         self._start = start
         self._preview = moved
+        self._about = about
 
     def compose(self) -> ComposeResult:
-        """The one view."""
-        yield PickView(self._start, self._preview)
+        """The list, and below it what there is to say of the line at the cursor."""
+        yield PickView(self._start, self._moved)
+        yield LinesView(id="about")
 
     @property
     def view(self) -> PickView:
@@ -111,17 +130,33 @@ class PickScreen(Screen[int | None]):
 
     def dress(self, palette: Palette) -> None:
         """Paint with these styles from now on."""
-        self.view.dress(palette)
+        for view in self.query(LinesView):
+            view.dress(palette)
         self.update()
 
     def update(self) -> None:
         """Draw the lines anew."""
         title = (Span(f" {self._title_text}", "title"),)
         self.view.show(self._make(self.view.size.width or self.app.size.width), title)
+        told = [len(self._said(index)) for index in range(self.view.line_count())]
+        # As high as the longest, so that nothing jumps while the cursor moves.
+        self.query_one("#about").styles.height = max(told, default=0)
+        self._tell()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw for the new width."""
-        self.update()
+        """Draw for the new width, once the list has it."""
+        self.call_after_refresh(self.update)
+
+    def _moved(self, index: int) -> None:
+        self._tell()
+        self._preview(index)
+
+    def _tell(self) -> None:
+        self.query_one("#about", LinesView).show(self._said(self.view.cursor))
+
+    def _said(self, index: int) -> Sequence[Line]:
+        size = self.app.size
+        return self._about(index, size.width, max(1, size.height // _ABOUT_SHARE))
 
     def choose(self) -> None:
         """Return what the cursor is on."""

@@ -21,8 +21,15 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.topology import data_vdevs
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
 from zconsole.ui.actions.leave import UnderWay, left_behind
-from zconsole.ui.actions.lines import plan_lines, wrapped
-from zconsole.ui.actions.menu import Entry, Planner, menu_lines, row_entries, scan_entries
+from zconsole.ui.actions.lines import at_most, plan_lines, wrapped
+from zconsole.ui.actions.menu import (
+    Entry,
+    Planner,
+    menu_lines,
+    reason_lines,
+    row_entries,
+    scan_entries,
+)
 from zconsole.ui.actions.tunablesflow import tunables_flow
 from zconsole.ui.actions.watch import Done, Watch
 from zconsole.ui.actions.wizard import attach_flow, batch_flow, replace_flow
@@ -201,7 +208,11 @@ class Actor:
         found: tuple[Entry, ...] = entries(situation)
         look = self.console.showing.look
         screen = PickScreen(
-            title, lambda width: menu_lines(found, look, width), self.colors, wide=True
+            title,
+            lambda width: menu_lines(found, look, width),
+            self.colors,
+            wide=True,
+            about=lambda i, width, most: at_most(most, reason_lines(found, i, look, width), look),
         )
         chosen = await self.pick(screen)
         if chosen is None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from rich.cells import cell_len
+
 from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.plan import Plan, Situation
@@ -19,6 +21,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
 from zconsole.actions.target import Target, find
 from zconsole.actions.upkeep import CHANGES, plan_clear, plan_initialize, plan_locate, plan_trim
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.look import Look
 
@@ -67,16 +70,30 @@ def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
 
 def menu_lines(entries: Sequence[Entry], look: Look, width: int) -> tuple[Line, ...]:
     """The menu; what cannot be done now is grey, with the reason."""
-    longest = max((len(entry.text) for entry in entries), default=0) + 2
-    return tuple(_line(entry, longest, look, width) for entry in entries)
+    longest, room = _columns(entries, width)
+    return tuple(_line(entry, longest, room, look) for entry in entries)
 
 
-def _line(entry: Entry, longest: int, look: Look, width: int) -> Line:
+def reason_lines(entries: Sequence[Entry], index: int, look: Look, width: int) -> tuple[Line, ...]:
+    """The whole reason why an entry cannot be done now, where its line had to cut it."""
+    entry, (_, room) = entries[index], _columns(entries, width)
+    if entry.refused is None or cell_len(look.text(entry.refused)) <= room:
+        return ()
+    return tuple(wrapped(f"{entry.text}: {entry.refused}", "", look, width, " "))
+
+
+def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
+    """Cells for what can be done, and for the reason why not."""
+    longest = max((cell_len(entry.text) for entry in entries), default=0) + 2
+    return longest, max(8, width - longest - 4)
+
+
+def _line(entry: Entry, longest: int, room: int, look: Look) -> Line:
+    text = look.text(entry.text)
     if entry.refused is None:
-        return (Span(f"  {entry.text}"),)
-    room = max(8, width - longest - 4)
+        return (Span(f"  {text}"),)
     reason = fit(look.text(entry.refused), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (Span(f"  {fit(entry.text, longest)}{reason}", "dim"),)
+    return (Span(f"  {fit(text, longest)}{reason}", "dim"),)
 
 
 def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from zconsole import units
@@ -15,9 +14,8 @@ from zconsole.tunables.effect import Effect
 from zconsole.tunables.memory import Change
 from zconsole.tunables.report import notes
 from zconsole.tunables.tunable import Tunable
-from zconsole.ui.actions.lines import wrapped
+from zconsole.ui.actions.lines import at_most, wrapped
 from zconsole.ui.draw import Line, Span, fit
-from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look, percent
 from zconsole.ui.screens import PickScreen
 from zconsole.ui.theming import Palette
@@ -25,8 +23,6 @@ from zconsole.ui.theming import Palette
 HEAD = "TUNABLES  Enter set  f faster  g gentle  d default  u put back  e at scan's end"
 SHORT_HEAD = "TUNABLES  f faster  g gentle  d default  u back  e at end"
 """For a width that would cut the other."""
-ABOUT = 6
-"""Lines below the list, about the tunable at the cursor."""
 _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
 
@@ -68,37 +64,24 @@ class TunablesScreen(PickScreen):
         self, shown: Callable[[], Sequence[Shown]], look: Look, palette: Palette, start: int
     ) -> None:
         def lines(width: int) -> tuple[Line, ...]:
-            return tunable_lines(shown(), look, width)
+            self._now = shown()
+            return tunable_lines(self._now, look, width)
 
-        super().__init__(HEAD, lines, palette, start=start, wide=True, moved=self._tell)
+        def about(index: int, width: int, most: int) -> tuple[Line, ...]:
+            return at_most(most, about_lines(self._now[index], look, width), look)
+
+        super().__init__(HEAD, lines, palette, start=start, wide=True, about=about)
         self.wish = "set"
-        self._shown = shown
-        self._look_of = look
-
-    def compose(self) -> ComposeResult:
-        """The list, and the lines about the one at the cursor."""
-        yield from super().compose()
-        yield LinesView(id="about")
-
-    def dress(self, palette: Palette) -> None:
-        """Paint with these styles from now on."""
-        self.query_one("#about", LinesView).dress(palette)
-        super().dress(palette)
 
     def update(self) -> None:
         """Draw the lines anew."""
         self._title_text = HEAD if len(HEAD) < self.app.size.width else SHORT_HEAD
         super().update()
-        self._tell(self.view.cursor)
 
     def action_wish(self, what: str) -> None:
         """Leave with what a key asks for."""
         self.wish = what
         self.choose()
-
-    def _tell(self, index: int) -> None:
-        about = about_lines(self._shown()[index], self._look_of, self.app.size.width)
-        self.query_one("#about", LinesView).show(about[:ABOUT])
 
 
 def tunable_lines(shown: Sequence[Shown], look: Look, width: int) -> tuple[Line, ...]:

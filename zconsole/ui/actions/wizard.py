@@ -18,8 +18,8 @@ from zconsole.actions.spares import plan_give_back
 from zconsole.actions.target import Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.ask import AskScreen
-from zconsole.ui.actions.lines import candidate_lines, wrapped
-from zconsole.ui.draw import Line, Span, fit
+from zconsole.ui.actions.lines import at_most, candidate_about, candidate_lines, swap_lines, wrapped
+from zconsole.ui.draw import Line, Span
 from zconsole.ui.screens import PickScreen
 
 if TYPE_CHECKING:
@@ -108,7 +108,13 @@ async def _pick_device(
     def lines(width: int) -> tuple[Line, ...]:
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
 
-    chosen = await actor.pick(PickScreen(look.text(title), lines, actor.colors, wide=True))
+    def about(index: int, width: int, most: int) -> tuple[Line, ...]:
+        if index >= len(listed):
+            return ()
+        return at_most(most, candidate_about(listed, index, look, width), look)
+
+    screen = PickScreen(look.text(title), lines, actor.colors, wide=True, about=about)
+    chosen = await actor.pick(screen)
     if chosen is None:
         return None
     if chosen < len(listed):
@@ -129,21 +135,9 @@ def _batch_screen(
     actor: Actor, target: Target, olds: list[Target], chosen: dict[str, str], row: int
 ) -> PickScreen:
     look = actor.console.showing.look
-    arrow = "->" if look.glyphs.is_ascii else "→"
 
     def lines(width: int) -> tuple[Line, ...]:
-        room = max(12, width // 3)
-        rows: list[Line] = [
-            (
-                Span(f"  {fit(look.text(old.name), room, ellipsis=look.glyphs.ellipsis)} "),
-                Span(f"{fit(old.vdev.state, 9)} {arrow} ", "dim"),
-                Span(
-                    look.text(chosen.get(old.key, "stays")),
-                    "accent" if old.key in chosen else "dim",
-                ),
-            )
-            for old in olds
-        ]
+        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
