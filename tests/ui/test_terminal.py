@@ -97,6 +97,15 @@ def test_q_leaves_with_0_and_gives_the_terminal_back():
         assert RESTORED in terminal.seen
 
 
+@pytest.mark.parametrize("keys", [b"q\r", b"qS", b"qB"])
+def test_keys_behind_q_leave_no_words_on_the_terminal(keys):
+    with demo() as terminal:
+        terminal.press(keys)
+        assert terminal.wait() == ExitCode.OK
+        terminal.read_for(0.2)
+        assert terminal.seen.rpartition(RESTORED)[2].count(b"\n") == 0
+
+
 def test_control_c_leaves_with_130():
     with demo() as terminal:
         terminal.press(b"\x03")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
@@ -30,6 +31,7 @@ from zconsole.ui.showing import Showing
 from zconsole.ui.themepick import open_theme_list
 from zconsole.ui.theming import Palette, palette, textual_theme
 from zconsole.ui.tree import SORTS
+from zconsole.ui.work import begin
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
@@ -99,7 +101,7 @@ class Console(App[None]):
         self.app_resume_signal.subscribe(self, lambda _: self._redraw())
         self.board.waiting("waiting for the first sample")
         self.devices.focus()
-        self.run_worker(self._poll(), exclusive=True, group="poll")
+        begin(self, self._poll, group="poll", exclusive=True)
         self.set_interval(_TICK, self._tick)
         if self._notices:
             self.notify("\n".join(self._notices), severity="warning", markup=False)
@@ -200,7 +202,7 @@ class Console(App[None]):
         if isinstance(self.screen, PickScreen):
             self.screen.choose()
         elif self._on_main and (key := self.devices.toggle_detail()) and self.showing.frame:
-            self.run_worker(self._look_up(self.showing.frame.pool, key), group="facts")
+            begin(self, partial(self._look_up, self.showing.frame.pool, key), group="facts")
 
     async def _look_up(self, pool: str, key: str) -> None:
         facts = await self.feed.details(pool, key)

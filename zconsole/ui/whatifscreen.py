@@ -14,6 +14,7 @@ from zconsole.ui.linesview import LinesView
 from zconsole.ui.screens import Lines, TextScreen
 from zconsole.ui.theming import Palette
 from zconsole.ui.whatifpane import Question, whatif_lines
+from zconsole.ui.work import begin
 
 if TYPE_CHECKING:
     from zconsole.ui.console import Console
@@ -88,4 +89,4 @@ def open_what_if(console: Console, palette: Palette) -> None:
         if screen.is_mounted:
             screen.renew()
 
-    console.run_worker(recall(), group="past")
+    begin(console, recall, group="past")

@@ -38,6 +38,7 @@ from zconsole.ui.feed import Update
 from zconsole.ui.rebalance.watch import JobWatch
 from zconsole.ui.screens import PickScreen
 from zconsole.ui.theming import Palette
+from zconsole.ui.work import begin
 
 if TYPE_CHECKING:
     from zconsole.ui.actions.console import ActingConsole
@@ -77,7 +78,7 @@ class Actor:
             self._report(plan, outcome)
         for frame in self.watch.scans_over():
             self._put_back(frame.guid)
-        self.console.run_worker(self._look_at_jobs(update), group="jobs")
+        begin(self.console, partial(self._look_at_jobs, update), group="jobs")
         marked = (self.watch.marked(frame, changes) for frame in update.frames)
         return replace(update, frames=tuple(map(self.jobs.marked, marked)))
 
@@ -239,8 +240,8 @@ class Actor:
             self.console.notify(f"audit log: {error}", severity="warning", markup=False)
         self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
         if outcome.ok and plan.action in ("replace", "spare"):
-            offer = self._offer_growth(plan.pool)
-            self.console.run_worker(offer, group="growth", exit_on_error=False)
+            offer = partial(self._offer_growth, plan.pool)
+            begin(self.console, offer, group="growth", exit_on_error=False)
 
     def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Say it now, and keep it among the events for who looks later."""

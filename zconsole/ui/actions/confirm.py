@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -17,6 +18,7 @@ from zconsole.ui.draw import Line, Span
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.theming import Palette
+from zconsole.ui.work import begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class ConfirmScreen(Screen[None]):
             return
         self._state = "running"
         self._fill()
-        self.app.run_worker(self._run(typed), group="deeds", exit_on_error=False)
+        begin(self.app, partial(self._run, typed), group="deeds", exit_on_error=False)
 
     async def _run(self, typed: str | None) -> None:
         async for said in self.deed.run(typed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -14,6 +15,7 @@ from zconsole.sources.base import Capabilities
 from zconsole.ui.actions.keys import ACTIONS, offers
 from zconsole.ui.console import Console
 from zconsole.ui.messages import FramesReady
+from zconsole.ui.work import begin
 
 if TYPE_CHECKING:
     from zconsole.actions.kit import Kit
@@ -49,7 +51,7 @@ class ActingConsole(Console):
 
     def _prepare(self, make_kit: Callable[[], Kit]) -> None:
         """Something is on the screen: now load what acts."""
-        self.run_worker(self._loaded(make_kit), group="load")
+        begin(self, partial(self._loaded, make_kit), group="load")
 
     async def _loaded(self, make_kit: Callable[[], Kit]) -> Actor:
         """What acts, loaded the first time, in a thread while the console goes on."""
@@ -128,8 +130,8 @@ class ActingConsole(Console):
         if self._make_kit is None:
             self.notify(self.denied, severity="warning", timeout=4, markup=False)
             return
-        flow_of = self._guarded(flow, self._make_kit)
-        self.run_worker(flow_of, group="flow", exclusive=True)
+        flow_of = partial(self._guarded, flow, self._make_kit)
+        begin(self, flow_of, group="flow", exclusive=True)
 
     async def _guarded(
         self, flow: Callable[[Actor], Awaitable[None]], make_kit: Callable[[], Kit]

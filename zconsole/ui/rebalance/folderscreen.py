@@ -21,6 +21,7 @@ from zconsole.ui.names import middle
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.screens import PickView, no_preview
 from zconsole.ui.theming import Palette
+from zconsole.ui.work import begin
 
 HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
 """What the keys do, the most needed first."""
@@ -84,7 +85,7 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
             self._explorer.open(path)
         if len(self._folders.roots) == 1:
             self._unfold(self._folders.roots[0].path)
-        self.run_worker(self._listen(), group="explore", exit_on_error=False)
+        begin(self, self._listen, group="explore", exit_on_error=False)
         self.set_interval(1.0, self.fill)
         self.fill()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -20,7 +21,9 @@ from zconsole.ui.rebalance.joblines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit
 from zconsole.ui.rebalance.watch import JobWatch
 from zconsole.ui.theming import Palette
+from zconsole.ui.work import begin
 
+Deed = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
 """Seconds between two looks at the job."""
 WORDS = {
@@ -96,7 +99,7 @@ class JobScreen(Screen[None]):
         return next((j for j in self._watch.jobs.get(self._pool, ()) if j.job == self._job), None)
 
     def _again(self) -> None:
-        self.run_worker(self._refresh(), group="job", exclusive=False, exit_on_error=False)
+        begin(self, self._refresh, group="job", exit_on_error=False)
 
     async def _refresh(self) -> None:
         for news in await self._watch.look(self._pool):
@@ -149,29 +152,30 @@ class JobScreen(Screen[None]):
 
     def action_order(self, order: str) -> None:
         """Pause it, or end it."""
-        self._steer("p" if order == "pause" else "s", self._watch.desk.order(self._job, order))
+        deed = partial(self._watch.desk.order, self._job, order)
+        self._steer("p" if order == "pause" else "s", deed)
 
     def action_go_on(self) -> None:
         """Go on: with a paused job, or with one that ended before its time."""
         job, desk = self.job, self._watch.desk
         live = job is not None and job.live
-        self._steer("r", desk.order(self._job, "run") if live else desk.resume(self._job))
+        order = partial(desk.order, self._job, "run")
+        self._steer("r", order if live else partial(desk.resume, self._job))
 
     def action_limit(self, which: str) -> None:
         """Ask for a new limit, and set it."""
-        limit = _ASKED[which]
-        self._steer({"rate": "l", "target": "t", "floor": "f"}[which], self._ask(limit))
+        key = {"rate": "l", "target": "t", "floor": "f"}[which]
+        self._steer(key, partial(self._ask, _ASKED[which]))
 
-    def _steer(self, key: str, deed: Coroutine[Any, Any, None]) -> None:
+    def _steer(self, key: str, deed: Deed) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         self._said = ""
         reason = self._denied() or ("" if key in offered(self.job) else self._idle())
         if reason:
-            deed.close()
             self._said = reason
             self.fill()
             return
-        self.run_worker(self._deed(deed), group="steer", exit_on_error=False)
+        begin(self, partial(self._deed, deed), group="steer", exit_on_error=False)
 
     def _idle(self) -> str:
         job = self.job
@@ -179,9 +183,9 @@ class JobScreen(Screen[None]):
             return "the job is not known"
         return f"the job is {job.state}"
 
-    async def _deed(self, deed: Coroutine[Any, Any, None]) -> None:
+    async def _deed(self, deed: Deed) -> None:
         try:
-            await deed
+            await deed()
         except ZconsoleError as error:
             self._said = str(error)
         await self._refresh()

@@ -18,6 +18,7 @@ from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.rebalance.planlines import counting_lines
 from zconsole.ui.theming import Palette
+from zconsole.ui.work import begin
 
 Body = Callable[[Proposal, int], Sequence[Line]]
 """A plan as lines of a width."""
@@ -72,7 +73,7 @@ class PlanScreen(Screen[Proposal | None]):
         for view in self.query(LinesView):
             view.dress(self._palette)
         self.query_one("#plan", LinesView).focus()
-        self.run_worker(self._make(), group="plan", exit_on_error=False)
+        begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
         self.fill()
 
