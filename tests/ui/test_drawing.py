@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from zconsole.ui.bars import bar
-from zconsole.ui.draw import Span, crop, fit, joined, merged, plain, spread, width_of
+from zconsole.ui.draw import Span, broken, crop, fit, joined, merged, plain, spread, width_of
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.look import Look, count
 from zconsole.ui.spark import scale, sparkline
@@ -137,3 +137,17 @@ def test_counts_fit_four_cells(number):
 def test_outside_text_is_never_raw():
     assert Look().text("a\x1b[31m\x9b") == "a\\x1b[31m\\x9b"
     assert Look(ASCII).text("é") == "\\xe9"
+
+
+@pytest.mark.parametrize("width", [5, 10, 20])
+@pytest.mark.parametrize(
+    "text", ["磁碟一號" * 6, "a" * 37, "x 磁碟 y e\u0301 zz  two", "m磁a碟b一c號d 磁"]
+)
+def test_broken_text_fits_in_cells_and_loses_nothing(text, width):
+    lines = broken(text, width)
+    assert max(map(cell_len, lines)) <= width
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_no_text_is_one_line():
+    assert broken("", 10) == [""]

@@ -389,6 +389,15 @@ class TestDetail:
         other = next(r for r in frame.rows if r.vdev.name.endswith("F9785"))
         assert "trouble" not in text(detail_lines(other, frame, (), LOOK, 80))
 
+    def test_a_path_too_long_for_the_width_goes_on_below(self):
+        frame = frames.resilver()
+        row = next(r for r in frame.rows if r.vdev.path)
+        row = replace(row, vdev=replace(row.vdev, path="/dev/disk/by-id/" + "x" * 80 + "SERIAL"))
+        said = text(detail_lines(row, frame, (("devid", "磁" * 60),), LOOK, 60))
+        assert "…" not in said
+        assert row.vdev.path in "".join(said.split())
+        assert "磁" * 60 in "".join(said.split())
+
     def test_empty_queues_are_said_to_be_empty(self):
         frame = frames.resilver()
         row = frame.rows[-1]

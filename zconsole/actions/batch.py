@@ -22,7 +22,7 @@ LITTLE = 10.0
 
 def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) -> Plan:
     """Replace several devices with one resilver: all at once, then one restart if any waits."""
-    title = f"Replace {len(swaps)} devices at once"
+    title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
     targets = [find(s.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
     if not swaps or len(found) != len(swaps):

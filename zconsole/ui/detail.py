@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 
 from zconsole import units
 from zconsole.frame import Frame, Row
 from zconsole.model import Vdev
 from zconsole.ui.cells import note_words
-from zconsole.ui.draw import Line, Span, crop, fit, joined
+from zconsole.ui.draw import Line, Span, broken, crop, fit, joined
 from zconsole.ui.look import Look, percent
 
 Facts = Sequence[tuple[str, str]]
@@ -22,9 +21,9 @@ def detail_lines(row: Row, frame: Frame, facts: Facts, look: Look, width: int) -
     indent = min(row.depth + 2, 8)
     room = max(20, width - indent)
     pairs = [*_identity(row.vdev, look), *_sizes(row.vdev, look), *_condition(row, frame, look)]
-    pairs += _troubles(row, frame, look, room)
+    pairs += _troubles(row, frame, look)
     pairs += [(look.text(label), look.text(value)) for label, value in facts]
-    lines = [_pair(label, value, room, look) for label, value in pairs]
+    lines = [line for label, value in pairs for line in _pair(label, value, room)]
     if row.vdev.queues:
         lines.extend(_queues(row.vdev.queues, room))
     lines.extend(_histograms(row.vdev, look, room))
@@ -32,9 +31,14 @@ def detail_lines(row: Row, frame: Frame, facts: Facts, look: Look, width: int) -
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
 
 
-def _pair(label: str, value: str, room: int, look: Look) -> Line:
-    shown = fit(value, max(1, room - _LABEL), ellipsis=look.glyphs.ellipsis).rstrip()
-    return (Span(fit(label, _LABEL), "dim"), Span(shown))
+def _pair(label: str, value: str, room: int) -> list[Line]:
+    """What is known whole, on as many lines as it takes: here nothing else tells the rest."""
+    lines = broken(value, room - _LABEL)
+    heads = (label, *[""] * (len(lines) - 1))
+    return [
+        (Span(fit(head, _LABEL), "dim"), Span(line))
+        for head, line in zip(heads, lines, strict=True)
+    ]
 
 
 def _identity(vdev: Vdev, look: Look) -> list[tuple[str, str]]:
@@ -89,15 +93,14 @@ def _condition(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
     return pairs
 
 
-def _troubles(row: Row, frame: Frame, look: Look, room: int) -> list[tuple[str, str]]:
+def _troubles(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
     """New errors and flaps of the last hour, when the last of them was, and what they speak for."""
     found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
     if found is None:
         return []
     said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
     said += f"; last {look.when(found.last, frame.t)}"
-    lines = wrap(said, max(10, room - _LABEL))
-    pairs = [("" if number else "trouble", line) for number, line in enumerate(lines)]
+    pairs = [("trouble", said)]
     if found.signs is not None and found.signs.smart is not None:
         pairs.append(("SMART now", found.signs.smart.words()))
     return pairs

@@ -7,6 +7,7 @@ here knows a color, a widget or the time of day.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -31,6 +32,7 @@ ROLES = (
 )
 """Every role a span may have; a theme gives each a look."""
 
+_FILLER = "\0"
 _SOLID = frozenset({"title", "focus", "tab", "badge-notice", "badge-warning", "badge-error"})
 """Roles that show on a blank."""
 
@@ -88,6 +90,14 @@ def crop(line: Line, width: int, ellipsis: str = "…") -> Line:
         out.append(span)
         left -= length
     return tuple(out)
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Text on as many lines of at most ``width`` cells as it takes; at least one."""
+    # For textwrap every character is one cell: a wide one brings a second with it.
+    double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
+    lines = wrap(double, max(1, width - (double != text)), break_on_hyphens=False)
+    return [line.replace(_FILLER, "") for line in lines] or [""]
 
 
 def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:

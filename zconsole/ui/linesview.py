@@ -46,6 +46,11 @@ class LinesView(ScrollView, inherit_bindings=False):
         self._title = title
         self.update_lines()
 
+    def show_whole(self, lines: Sequence[Line]) -> None:
+        """Show ``lines`` in as much height as they take: what is told here is told whole."""
+        self.styles.height = max(1, len(lines))
+        self.show(lines)
+
     def line_count(self) -> int:
         """How many lines there are below the title."""
         return len(self._lines)

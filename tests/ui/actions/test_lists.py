@@ -55,6 +55,16 @@ async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
         assert "9ZD1MSKA" in a.screen
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_a_plan_names_the_devices_whole(size):
+    async with acting("six-disk-swap", size) as a:
+        await a.to("NT51PRJG")
+        said = "".join(line.strip() for line in (await a.press("R", "enter")).splitlines()[:2])
+        assert "ata-WDC_WD30EZRX-00MMMB0_NT51PRJG by" in said
+        assert said.startswith("Replace ")
+        assert "ata-ST5000DM000-1FK178_9ZD1MSKA" in said
+
+
 def test_a_name_in_an_entry_cannot_act_on_the_terminal() -> None:
     entry = Entry("Expand /tmp/\x1b[31mx", refused="no")
     assert "\x1b" not in plain(menu_lines([entry], LOOK, 80)[0])

@@ -158,7 +158,8 @@ class ConfirmScreen(Screen[None]):
         deed = self.deed
         asking = self._state == "asking"
         view = self.query_one("#deed", LinesView)
-        view.show(self._lines(width), (Span(f" {self._look.text(deed.title)}", "title"),))
+        title, *more = wrapped(deed.title, "title", self._look, width, " ")
+        view.show((*more, *self._lines(width)), title)
         self.query_one("#typed", Input).display = (
             asking and deed.typed is not None and not deed.barred
         )
@@ -198,5 +199,5 @@ class ConfirmScreen(Screen[None]):
         return f"{more}{ways}{ends}", "dim"
 
     def _hint(self, text: str, role: str) -> None:
-        line = (Span(f" {self._look.text(text)}", role),)
-        self.query_one("#hint", LinesView).show((line,))
+        lines = tuple(wrapped(text, role, self._look, self.app.size.width, " "))
+        self.query_one("#hint", LinesView).show_whole(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
@@ -10,7 +9,7 @@ from rich.cells import cell_len
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.plan import Plan
 from zconsole.actions.target import Target
-from zconsole.ui.draw import Line, Span, fit
+from zconsole.ui.draw import Line, Span, broken, fit
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle, short_names
 
@@ -38,7 +37,7 @@ def plan_lines(plan: Plan, denied: str, look: Look, width: int) -> tuple[Line, .
 def wrapped(text: str, role: str, look: Look, width: int, indent: str = "  ") -> Iterator[Line]:
     """Outside text, safe and wrapped to the width."""
     room = max(20, width - len(indent) - 1)
-    for line in textwrap.wrap(look.text(text), room, break_on_hyphens=False) or [""]:
+    for line in broken(look.text(text), room):
         yield (Span(indent + line, role),)
 
 

@@ -13,6 +13,7 @@ from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.desk import Explorer
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.linesview import LinesView
@@ -120,17 +121,17 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
         title: Line = (Span(f" REBALANCE {pool}: which directories?", "focus"),)
         self.query_one("#head", LinesView).show((title, folder_head(self._look, width)))
         self.view.show(folder_lines(self._rows, self._look, width))
-        self.query_one("#hint", LinesView).show((self._hint(),))
+        self.query_one("#hint", LinesView).show_whole(self._hint(width))
 
-    def _hint(self) -> Line:
+    def _hint(self, width: int) -> tuple[Line, ...]:
         if self._said:
-            return (Span(f" {self._look.text(self._said)}", "warning"),)
+            return tuple(wrapped(self._said, "warning", self._look, width, " "))
         parts: list[Line] = [(Span(hint, "dim"),) for hint in HINTS]
         if marked := self._folders.marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "accent"),))
-        return (Span(" "), *joined(parts, "  ", self.app.size.width - 2)[0])
+        return ((Span(" "), *joined(parts, "  ", width - 2)[0]),)
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor

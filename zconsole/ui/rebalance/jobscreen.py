@@ -115,20 +115,20 @@ class JobScreen(Screen[None]):
         else:
             lines = job_lines(job, self._now(), self._fills(), self._look, width)
             view.show(lines, job_title(job, self._look))
-        self.query_one("#hint", LinesView).show((self._hint(job),))
+        self.query_one("#hint", LinesView).show_whole(self._hint(job))
 
     def _gone(self, width: int) -> tuple[Line, ...]:
         words = self._watch.desk.last_words(self._job) or "no such job"
         return tuple(wrapped(words, "error", self._look, width, " "))
 
-    def _hint(self, job: JobView | None) -> Line:
+    def _hint(self, job: JobView | None) -> tuple[Line, ...]:
         said = self._said or self._watch.problem
         if said:
-            return (Span(f" {self._look.text(said)}", "warning"),)
+            return tuple(wrapped(said, "warning", self._look, self.app.size.width, " "))
         if reason := self._denied():
             head = f" {self._look.text(reason)}: "
-            return (Span(head, "warning"), *self._keys(frozenset(), len(head)))
-        return (Span(" "), *self._keys(offered(job)))
+            return ((Span(head, "warning"), *self._keys(frozenset(), len(head))),)
+        return ((Span(" "), *self._keys(offered(job))),)
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live

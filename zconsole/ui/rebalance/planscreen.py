@@ -13,6 +13,7 @@ from textual.widgets import Button
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.desk import Counted, Proposal
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
@@ -116,7 +117,7 @@ class PlanScreen(Screen[Proposal | None]):
     def _lines(self) -> Sequence[Line]:
         width = self.app.size.width
         if self._problem:
-            return ((Span(f" {self._look.text(self._problem)}", "error"),),)
+            return tuple(wrapped(self._problem, "error", self._look, width, " "))
         if self.proposal is not None:
             return self._body(self.proposal, width)
         silent = self._clock() - self._heard
