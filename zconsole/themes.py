@@ -7,6 +7,7 @@ No textual is imported here; ``zconsole.ui.theming`` turns a theme into styles.
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ FALLBACKS = {
 }
 """What a color that a theme leaves out is taken from."""
 
+_LARGEST = 65536
+"""Bytes of a theme's file."""
 _KEYS = {"name": str, "description": str, "dark": bool, "ansi": bool, "colors": dict}
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _ANSI = re.compile(
@@ -131,7 +134,7 @@ def choose(wanted: str, themes: Themes) -> ThemeFile:
 def read_theme(path: Path) -> ThemeFile:
     """The theme in a file. Raises ThemeError naming the key that is wrong."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(_text(path))
     except OSError as error:
         raise ThemeError(error.strerror or str(error)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -139,13 +142,23 @@ def read_theme(path: Path) -> ThemeFile:
     _check_keys(data)
     ansi = data.get("ansi", False)
     return ThemeFile(
-        name=data.get("name", path.stem),
+        name=data.get("name") or path.stem,
         path=path,
         colors=_colors(data.get("colors", {}), ansi=ansi),
         description=data.get("description", ""),
         dark=data.get("dark", True),
         ansi=ansi,
     )
+
+
+def _text(path: Path) -> str:
+    """What a theme's file holds; a pipe would be waited for, and a device never ends."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ThemeError("not a file")
+    if found.st_size > _LARGEST:
+        raise ThemeError(f"larger than {_LARGEST} bytes")
+    return path.read_text(encoding="utf-8")
 
 
 def _check_keys(data: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import pytest
 
@@ -16,6 +17,7 @@ from zconsole.themes import (
     packaged_directory,
     read_theme,
 )
+from zconsole.ui.app import pick_theme
 from zconsole.ui.draw import ROLES
 from zconsole.ui.theming import palette, textual_theme
 
@@ -143,6 +145,39 @@ def test_a_broken_theme_is_named_with_its_fault_and_the_others_still_work(tmp_pa
     assert "dark" in found.found
     with pytest.raises(ThemeError, match="broken"):
         choose("broken", found)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.mkdir(), "not a file"),
+        (os.mkfifo, "not a file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a file"),
+        (lambda path: path.symlink_to("nowhere"), "No such file"),
+        (lambda path: path.symlink_to(path), "symbolic links"),
+        (lambda path: path.write_text(GOOD + "#" * 70_000), "larger than 65536 bytes"),
+    ],
+)
+def test_what_is_no_file_or_too_large_is_not_read(tmp_path, make, why):
+    directory = tmp_path / "zconsole" / "themes"
+    directory.mkdir(parents=True)
+    make(directory / "odd.toml")
+    ((path, said),) = search(tmp_path).failed
+    assert path.name == "odd.toml"
+    assert why in said
+
+
+def test_a_theme_without_a_name_has_that_of_its_file(tmp_path):
+    assert read_theme(write(tmp_path, "mine.toml", 'name = ""' + GOOD)).name == "mine"
+
+
+def test_many_broken_themes_are_counted_and_few_are_named(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path, f"{name}.toml", "colors = [")
+    assert len(pick_theme(None, search(tmp_path))[1]) == 2
+    write(tmp_path, "c.toml", "colors = [")
+    told = pick_theme(None, search(tmp_path))[1]
+    assert told == ["3 theme files not used; zconsole themes says why"]
 
 
 def test_choosing_by_name_or_path(tmp_path):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     MakeKit = Callable[[], Kit]
 
 _GRACE = 2
+_TOLD = 2
+"""Broken themes told each with its fault; more would fill a small screen."""
 
 
 def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = None) -> int:
@@ -66,6 +68,8 @@ def make_console(
 def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
     """The theme asked for, if it can be had, and what to tell the operator."""
     trouble = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
+    if len(trouble) > _TOLD:
+        trouble = [f"{len(trouble)} theme files not used; zconsole themes says why"]
     if wanted is None:
         return None, trouble
     try:
