@@ -90,10 +90,10 @@ def screen_text(app: Console) -> str:
 
 
 @asynccontextmanager
-async def showing(*made, size=(80, 24), feed=None, **options):
+async def showing(*made, size=(80, 24), feed=None, notifications=False, **options):
     """A console with these frames on its screen; yields it, its pilot and a way to read it."""
     feed = feed or FakeFeed(tuple(made))
     app = console(feed, **options)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notifications) as pilot:
         await pilot.pause()
         yield app, pilot, lambda: screen_text(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from tests.records import replace
 from tests.ui import frames
@@ -426,3 +427,52 @@ async def test_many_devices_at_one_work_are_told_together_and_zoom_shows_each():
         await pilot.press("z")
         assert "8 devices" not in screen()
         assert screen().count("ETA") > 5
+
+
+ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
+
+
+async def test_a_message_with_escapes_is_shown_safe():
+    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
+        app.notify(f"{ODD}\nsecond line", markup=False)
+        await pilot.pause()
+        assert r"x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq" in read()
+        assert "second line" in read()
+        assert not {"\x1b", "\x9b", "\u202e"} & set(read())
+
+
+async def test_what_is_pasted_leaves_its_escapes_behind():
+    async with showing(frames.resilver()) as (app, pilot, read):
+        await pilot.press("slash")
+        app.post_message(events.Paste(f"{ODD}\nsecond"))
+        await pilot.pause()
+        assert read().splitlines()[-1].strip() == "x[31m]0;P2Jq"
+        await pilot.press("escape", "ctrl+p")
+        app.post_message(events.Paste(ODD))
+        await pilot.pause()
+        assert not {"\x1b", "\x9b", "\u202e"} & set(read())
+
+
+async def test_the_palette_and_messages_are_ascii_where_all_else_is():
+    async with showing(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
+        app.notify("a word", markup=False)
+        await pilot.pause()
+        assert "| a word" in read()
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.2)
+        assert "Choose a theme" in read()
+        assert read().isascii(), {c for c in read() if not c.isascii()}
+        await pilot.press(*"unit")
+        await pilot.pause(0.2)
+        assert "Units" in read()
+        assert read().isascii()
+
+
+async def test_the_same_message_is_not_piled_up():
+    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
+        for _ in range(3):
+            app.notify("a recording cannot be acted on", markup=False)
+        app.notify("another", markup=False)
+        await pilot.pause()
+        assert read().count("a recording cannot be") == 1
+        assert "another" in read()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.timer import Timer
@@ -26,6 +26,7 @@ from zconsole.ui.look import UNIT_MODES, Look
 from zconsole.ui.messages import FactsFound, FeedEnded, FramesReady
 from zconsole.ui.overview import overview_lines
 from zconsole.ui.prompt import FilterPrompt
+from zconsole.ui.safe import SafeApp
 from zconsole.ui.screens import PickScreen, TextScreen
 from zconsole.ui.showing import Showing
 from zconsole.ui.themepick import open_theme_list
@@ -47,7 +48,7 @@ def bindings() -> list[BindingType]:
     ]
 
 
-class Console(App[None]):
+class Console(SafeApp):
     """The live screen over one feed."""
 
     TITLE = "zconsole"
@@ -96,6 +97,7 @@ class Console(App[None]):
 
     def on_mount(self) -> None:
         """Dress, start listening to the feed and ticking."""
+        self.set_class(self.showing.look.glyphs.is_ascii, "ascii")
         self._dress()
         self.theme_changed_signal.subscribe(self, lambda _: self._dress())
         self.app_resume_signal.subscribe(self, lambda _: self._redraw())

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Button, Input
 
 from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.draw import Line, Span
+from zconsole.ui.draw import Line
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
 from zconsole.ui.theming import Palette
