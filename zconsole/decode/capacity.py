@@ -5,6 +5,7 @@ Source: zpool_do_list, print_list_stats and print_one_column in cmd/zpool/zpool_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,11 @@ _BARE_LAYOUTS = {
     7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
 }
 """Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+_CLOSED = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
+_BROKEN_HEADING = re.compile(r"^NAME +SIZE\b.*\n[A-Z \r]+$", re.MULTILINE)
+"""What a narrow window made of the heading, and of every row below it."""
+_REST = re.compile(r"-$|[\d.,]*[%x]$|(?!NAME$)[A-Z]+$")
+"""A cell of FRAG, CAP, DEDUP, HEALTH or ALTROOT, or the end of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +117,43 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
 
 def _from_text(text: str) -> Iterator[PoolCapacity]:
     columns: Sequence[str] = ()
+    headed = reading = False
+    broken = _BROKEN_HEADING.search(text) is not None
     draft: _Draft | None = None
     for line in unspaced(text).splitlines():
         words = line.split()
         if words[:2] == ["NAME", "SIZE"]:
-            columns = words
-        elif not words:
+            columns, headed, reading = words, True, True
+        elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
             continue
-        elif line[0] not in " \t" and not _is_group(words):
+        elif line[0] in " \t" or _is_group(words) or _is_vdev(line, draft, columns):
+            if draft is not None:
+                _vdev_line(draft, line, columns)
+        else:
             if draft is not None:
                 yield _finished(draft)
-            columns = columns or _BARE_LAYOUTS.get(len(line.split("\t")), ())
+            columns = columns or _bare_layout(line)
             draft = _pool_line(line, columns)
-        elif draft is not None:
-            _vdev_line(draft, line, columns)
+            reading = draft is not None  # else the table is over: other output follows
     if draft is not None:
         yield _finished(draft)
+
+
+def _bare_layout(line: str) -> Sequence[str]:
+    return _BARE_LAYOUTS.get(len(line.split("\t")), ())
+
+
+def _is_vdev(line: str, draft: _Draft | None, columns: Sequence[str]) -> bool:
+    """Whether a line that lost its indentation is a vdev's all the same.
+
+    A vdev has no DEDUP; of pools only those have none that zpool cannot open.
+    """
+    if draft is None:
+        return False
+    name, values = _split(line)
+    cells = dict(zip(columns[1:], values, strict=False))
+    closed = cells.get("SIZE") == "-" and cells.get("HEALTH") in _CLOSED
+    return kind_of(name) is not None or (cells.get("DEDUP") == "-" and not closed)
 
 
 def _is_group(words: Sequence[str]) -> bool:
@@ -156,6 +183,8 @@ def _vdev_line(draft: _Draft, line: str, columns: Sequence[str]) -> None:
         draft.vclass = _GROUPS[words[0]]
         return
     name, cells = _cells(line, columns)
+    if not cells:
+        return
     kind = kind_of(name)
     row = _row(name, kind or leaf_kind(name), draft.vclass, cells)
     indent = len(line) - len(line.lstrip(" "))
@@ -166,15 +195,20 @@ def _vdev_line(draft: _Draft, line: str, columns: Sequence[str]) -> None:
 
 
 def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The name, which may contain blanks, and the cells by field name."""
-    if "\t" in line:
-        name, *values = line.strip("\n").lstrip("\t").split("\t")
-    else:
-        words = line.split()
-        end = next((i for i, word in enumerate(words) if i and _is_cell(word)), len(words))
-        name, values = " ".join(words[:end]), words[end:]
+    """The name and the cells by field name."""
+    name, values = _split(line)
     cells = dict(zip(columns[1:], values, strict=False))
     return name, {_FIELDS[c]: v.strip() for c, v in cells.items() if c in _FIELDS}
+
+
+def _split(line: str) -> tuple[str, list[str]]:
+    """The name, which may contain blanks, and the cells."""
+    if "\t" in line:
+        name, *values = line.strip("\n").lstrip("\t").split("\t")
+        return name, values
+    words = line.split()
+    end = next((i for i, word in enumerate(words) if i and _is_cell(word)), len(words))
+    return " ".join(words[:end]), words[end:]
 
 
 def _is_cell(word: str) -> bool:

@@ -99,6 +99,73 @@ def test_documents_of_several_pools_and_what_stands_around_them(indent: int | No
     assert found[0].vdevs == capacities(document)[0].vdevs
 
 
+def _figures(text: str) -> list[tuple[str, list[tuple[Any, ...]]]]:
+    return [
+        (found.pool.name, [(r.name, r.vclass, r.size_bytes, r.alloc_bytes) for r in found.vdevs])
+        for found in capacities(text)
+    ]
+
+
+PLAIN = sorted(p for p in (*CORPUS.glob("list/*.txt"), STATE / "list-v.txt"))
+
+
+@pytest.mark.parametrize("sample", PLAIN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("width", [72, 80])
+@pytest.mark.parametrize("at", ["anywhere", "blanks"])
+def test_lines_that_a_narrow_window_broke(sample: Path, width: int, at: str) -> None:
+    lines = [broken(line, width, at) for line in sample.read_text().splitlines()]
+    assert _figures("\n".join(lines)) == _figures(sample.read_text())
+
+
+def broken(line: str, width: int, at: str) -> str:
+    pieces = []
+    while len(line) > width:
+        end = width if at == "anywhere" else line.rindex(" ", 0, width) + 1
+        pieces.append(line[:end])
+        line = line[end:]
+    return "\n".join([*pieces, line])
+
+
+def _without_single_spares(text: str) -> list[Any]:
+    """A stripped line has lost which devices a spare's group holds as top-level vdevs."""
+    return [(name, [r for r in rows if r[1] != "spare"]) for name, rows in _figures(text)]
+
+
+@pytest.mark.parametrize("form", ["list-v.txt", "list-vHp.txt"])
+def test_a_listing_that_lost_its_indentation_has_no_more_pools(form: str) -> None:
+    text = (STATE / form).read_text()
+    bare = "\n".join(line.lstrip() for line in text.splitlines())
+    assert _without_single_spares(bare) == _without_single_spares(text)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        (STATE / "iostat.txt").read_text(),
+        (STATE / "status.txt").read_text(),
+        "NAME   USED  AVAIL  REFER  MOUNTPOINT\ntank  40.2M  2.65G    24K  /tank\n",
+        "root@nas:~# df\nFilesystem  Size  Used Avail Use% Mounted on\ntank 2.7G 40M 2.6G 2% /\n",
+    ],
+    ids=["iostat", "status", "zfs list", "df"],
+)
+def test_other_output_below_a_listing_is_no_pool(below: str) -> None:
+    text = (STATE / "list-v.txt").read_text()
+    assert _figures(text + below) == _figures(text)
+    assert _figures(text + below + text) == _figures(text) * 2
+
+
+def test_a_pool_that_is_not_open_and_has_a_name_in_capitals_is_a_pool() -> None:
+    heading = (
+        "NAME   SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT\n"
+    )
+    closed = "      -      -      -        -         -      -      -      -   FAULTED  -\n"
+    found = capacities(f"{heading}TANK{closed}VAULT{closed}")
+    assert [(each.pool.name, each.pool.health) for each in found] == [
+        ("TANK", "FAULTED"),
+        ("VAULT", "FAULTED"),
+    ]
+
+
 def test_no_pools() -> None:
     assert capacities("no pools available\n") == ()
 
