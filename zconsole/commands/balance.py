@@ -18,6 +18,7 @@ from zconsole.report import json, text
 from zconsole.report.whatif import duration_object, outlook_lines, outlook_object
 from zconsole.resilvertime import Duration, Pace, paces, resilver_duration
 from zconsole.scanreport.store import ReportStore
+from zconsole.sources.copied import LIST
 from zconsole.sources.live import LiveSource
 from zconsole.sources.saved import read_text
 from zconsole.state import state_dirs
@@ -88,7 +89,7 @@ def _time(seen: _Seen, disk: int) -> Duration | None:
 
 
 def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
-    pools = capacities(read_text(args.saved))
+    pools = capacities(read_text(args.saved, LIST))
     found = [_Seen(_tree(found)) for found in pools]
     chosen = [entry for entry in found if args.pool in (None, entry.root.name)]
     if not chosen and args.pool is not None:

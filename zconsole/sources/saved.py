@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import re
 import sys
 import time
@@ -14,6 +15,7 @@ from zconsole.decode.documents import has_documents, numbered, together
 from zconsole.decode.values import POOL_LINE, moment, parse_date
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
+from zconsole.sources.copied import STATUS, as_printed
 
 STDIN = "-"
 LARGEST = 256 * 1024 * 1024
@@ -24,21 +26,41 @@ _HEADING = re.compile(
     re.MULTILINE | re.ASCII,
 )
 """The line that ``-T u`` and ``-T d`` print above each sample, as date(1) does."""
+_GZIP = b"\x1f\x8b"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_text(path: str) -> str:
+def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
     """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped, without its mark
-    of order of bytes.
+    of order of bytes and what stands before each line (``copied``).
 
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     data = sys.stdin.buffer.read(LARGEST + 1) if path == STDIN else _read_file(path)
+    if data.startswith(_GZIP):
+        data = _unpacked(path, data)
     if len(data) > LARGEST:
         raise NotUnderstoodError(f"{path}: too long for output of zpool")
+    return as_printed(_text_of(data), begins)
+
+
+def _unpacked(path: str, data: bytes) -> bytes:
+    import gzip  # only here: the start of every report would pay for it
+    import zlib
+
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            return file.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise NotUnderstoodError(f"{path}: damaged gzip: {error}") from None
+
+
+def _text_of(data: bytes) -> str:
+    """The text; a NUL is what a crash left of a log, or half a character of a wide encoding."""
     if data.startswith(_UTF_16):  # what PowerShell makes of any output
-        return data.decode("utf-16", "replace")
-    return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+        return data.decode("utf-16", "replace").replace("\0", "")
+    text = data.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+    return text.removeprefix("\ufeff")
 
 
 def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
@@ -47,7 +69,7 @@ def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
     Its time is the one printed in it (``-T``), else the file's, else now; where none is printed,
     a form whose averages rest on the time is undated. Raises as read_text.
     """
-    text = read_text(path)
+    text = read_text(path, STATUS)
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
     place = "standard input" if path == STDIN else path
     if not text.strip():
