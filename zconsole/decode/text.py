@@ -31,7 +31,7 @@ _ENTRY_INDENT = 8
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
 """``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path); a prompt is none."""
 _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s")
-"""The heading of ``zpool iostat`` or ``zpool list``, printed below a list of damaged files."""
+"""The heading of ``zpool iostat`` or ``zpool list``, printed below what may have no end."""
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
 _NO_POOLS = re.compile(
@@ -42,7 +42,7 @@ _FARTHEST_TAG = 16
 _UNTAGGED = ""
 """Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
 _AFTER = "after"
-"""Tag of other output below a list of damaged files."""
+"""Tag of other output below a table or a list of damaged files."""
 _TABLES = (_UNTAGGED, "config")
 _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
@@ -120,7 +120,7 @@ def _blocks(lines: list[str]) -> list[_Block]:
         # zpool never colours the names of damaged files: those escapes are their own.
         line = written if _is_listing(current) else _ANSI.sub("", written)
         found = _tag_of(line, current, blank or _heads_a_pool(line, below))
-        if current is not None and _is_listing(current) and _NEXT_OUTPUT.match(line):
+        if current is not None and _may_end(current) and _NEXT_OUTPUT.match(line):
             current = _Section(_AFTER, 0, [line])
             blocks[-1].sections.append(current)
         elif found is not None:
@@ -166,6 +166,11 @@ def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None
         if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart:
             return None
     return _Section(match[2], indent, [match[3]])
+
+
+def _may_end(section: _Section) -> bool:
+    """Whether nothing but other output tells where it ends."""
+    return section.tag in _TABLES or _is_listing(section)
 
 
 def _is_listing(section: _Section | None) -> bool:
@@ -238,6 +243,8 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
         return 0, ()
     if match := re.match(r"(\d+) data error", head):
         return int(match[1]), None
+    if not head.endswith(":"):  # a mail broke it before "files:"
+        section = section._replace(lines=[head, *section.lines[2:]])
     names = _listed(section) if _FILES_FOLLOW in head else ()
     return (len(names), names) if names else (None, None)
 

@@ -10,7 +10,7 @@ import re
 from datetime import tzinfo
 
 from zconsole.decode.names import disk_name
-from zconsole.decode.values import parse_date
+from zconsole.decode.values import parse_date, unbroken
 from zconsole.model import Activity
 from zconsole.units import parse_duration, parse_size
 
@@ -43,6 +43,11 @@ def activity_of(tag: str, lines: list[str], zone: tzinfo) -> Activity | None:
     stripped = [line.strip() for line in lines if line.strip()]
     if not stripped:
         return None
+    found = (_activity_of(tag, whole, zone) for whole in unbroken(stripped))
+    return next((activity for activity in found if activity is not None), None)
+
+
+def _activity_of(tag: str, stripped: list[str], zone: tzinfo) -> Activity | None:
     readers = {"remove": _removal, "expand": _expansion}
     if tag in readers:
         activity = readers[tag](stripped[0], zone)

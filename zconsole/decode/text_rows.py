@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from zconsole.decode.words import AUX_TEXTS
 from zconsole.units import parse_size
 
 _STATE = re.compile(r"[A-Z][A-Z_]{2,}")
@@ -22,6 +23,18 @@ _REST = re.compile(
     rf"\s*(?:\(.*\)\s*$|was /|(?:-|{_NUMBER.pattern})(?:\s|$)|(?:WRITE|CKSUM|SLOW|POWER|DIO)\b)"
 )
 """How what was broken off a row begins; a row of its own may begin so too."""
+
+_HEADING = _EXTRA.union(_COUNTERS, ("NAME", "STATE"))
+_UNCOUNTED = frozenset({"AVAIL", "INUSE"})
+_BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
+"""Between a row and what a window broke off within a counter or a path; it may be whole without."""
+_NOTE = re.compile(r"  was /\S*$")
+_NOTE = re.compile(
+    rf"(?:(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>]*|\([^()]*\)"
+    rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$))*"
+    r"(?:\([^()]*$)?"
+)
+"""What zpool says of a vdev after its counters, the last part perhaps not to its end."""
 
 
 class Columns(NamedTuple):
@@ -75,17 +88,48 @@ def unwrapped(lines: Iterable[str]) -> list[str]:
     """The lines with each put back on the row that a narrow window or a mail broke.
 
     Only where nothing else can be meant: what lacks counters of the heading gets exactly those,
-    and what has them all a note in parentheses or a former path.
+    and what has them all a note in parentheses or a former path. A window breaks words, too.
     """
     whole: list[str] = []
     columns: Columns | None = None
     for line in lines:
-        if columns and _REST.match(line) and _continues(whole[-1], line, columns):
-            whole[-1] += f" {line.strip()}"
+        if columns and (joined := _joined(whole[-1], line, columns)):
+            whole[-1] = joined
         else:
             whole.append(line)
         columns = Columns.of(whole[-1]) or columns
     return whole
+
+
+def _joined(above: str, line: str, columns: Columns) -> str | None:
+    """The row that both lines are, None when they are two."""
+    if _REST.match(line) and _continues(above, line, columns):
+        return f"{above} {line.lstrip()}"
+    flat = line.expandtabs()
+    if not flat.strip() or len(flat) - len(flat.lstrip()) >= columns.indent:
+        return None  # only what a window broke stands left of the names
+    if Columns.of(above) is not None:
+        return above + line if _HEADING.issuperset((above + line).split()) else None
+    apart = f"{above.rstrip()}  {line.strip()}"
+    if _BROKEN_WORD.search(f"{above}\n{line}"):
+        tried: tuple[str, ...] = (above + line,)  # broken within a word, or not at all
+    elif _is_whole(above, columns) and above.count("(") == above.count(")"):
+        tried = (apart,)
+    else:
+        tried = (above + line, f"{above.rstrip()} {line.strip()}", apart)
+    return next((joined for joined in tried if _is_whole(joined, columns)), None)
+
+
+def _is_whole(line: str, columns: Columns) -> bool:
+    """Whether a row has a known state, every counter, and a note in zpool's words or none."""
+    flat = line.expandtabs().rstrip()
+    split = _split(flat, len(flat) - len(flat.lstrip()), columns)
+    if split is None or split[1] not in _KNOWN_STATES:
+        return False
+    cells = split[2].split()[: len(columns.names)]
+    counted = len(cells) == len(columns.names) and all(map(_is_count, cells[:3]))
+    note = _counters(split[2], columns)[1] if counted else split[2].strip()
+    return (counted or split[1] in _UNCOUNTED) and _NOTE.fullmatch(note) is not None
 
 
 def _continues(above: str, line: str, columns: Columns) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from datetime import tzinfo
 
-from zconsole.decode.values import parse_date
+from zconsole.decode.values import parse_date, unbroken
 from zconsole.model import Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
 
@@ -63,7 +63,13 @@ def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
     stripped = _unwrapped(line.strip() for line in lines if line.strip())
     if not stripped:
         return None
-    head, details = stripped[0], stripped[1:]
+    tried = [_scan_of(whole, zone) for whole in unbroken(stripped)]
+    dated = (s for s in tried if s is not None and (s.start or s.paused_since or s.end))
+    return next(dated, tried[-1])
+
+
+def _scan_of(stripped: list[str], zone: tzinfo) -> Scan | None:
+    head, *details = stripped
     if match := _STARTED.match(head):
         return _running(match, details, zone)
     if match := _DONE.match(head):

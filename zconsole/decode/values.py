@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -76,6 +76,16 @@ def parse_date(text: str, zone: tzinfo) -> float | None:
         ).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def unbroken(lines: list[str]) -> list[list[str]]:
+    """The lines with the first one put together in each way that gives it the date it lacks: a
+    window breaks words, a mail takes a blank. Themselves where it lacks none."""
+    if len(lines) < 2 or parse_date(lines[0], UTC) is not None:
+        return [lines]
+    heads = (lines[0] + lines[1], f"{lines[0]} {lines[1]}")
+    whole = [[head, *lines[2:]] for head in heads if parse_date(head, UTC) is not None]
+    return [*whole, lines]
 
 
 def is_rounded(value: object) -> bool:

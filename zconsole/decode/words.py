@@ -61,6 +61,9 @@ _CANT_OPEN = {"CORRUPT_DATA": "FAULTED", "BAD_LOG": "FAULTED", "SPLIT_POOL": "SP
 
 _UNCHANGED = frozenset({"OFFLINE", "REMOVED", "FAULTED", "DEGRADED", "ONLINE"})
 
+AUX_TEXTS = ("corrupted data", "too many slow I/Os", *_AUX_TEXTS.values())
+"""Every text of an auxiliary state."""
+
 
 def aux_word(value: int) -> str:
     """The name of a ``vdev_aux_t``; an unknown one reads as corrupted data, as in zpool."""

@@ -353,3 +353,29 @@ class TestTree:
         rows = "\ttank  ONLINE  0 0 0\n\t  raidz  ONLINE  0 0 0\n\t    c0d0  ONLINE  0 0 0\n"
         raidz = pool(HEAD + TABLE + rows).root.children[0]
         assert (raidz.name, raidz.kind, raidz.nparity) == ("raidz", "raidz1", 1)
+
+
+NEXT = (
+    "NAME   SIZE  ALLOC   FREE    CAP  DEDUP   HEALTH  ALTROOT\n"
+    "tank   960M    40M   920M     4%  1.00x   ONLINE  -\n",
+    "               capacity     operations     bandwidth\n"
+    "pool         alloc   free   read  write   read  write\n"
+    "tank           40M   920M      0      1  1.2K  3.4K\n",
+)
+
+
+@pytest.mark.parametrize("below", NEXT, ids=["list", "iostat"])
+@pytest.mark.parametrize("between", ["", "\n", "root@nas:~# zpool list\n"])
+def test_other_output_below_a_table_without_an_errors_line(below: str, between: str) -> None:
+    text = f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n\t  sda       ONLINE 0 0 0\n"
+    assert pool(f"{text}{between}{below}") == pool(text)
+    assert pool(f"{text.replace(HEAD, '')}{between}{below}") == pool(text.replace(HEAD, ""))
+
+
+@pytest.mark.parametrize("indent", ["", "        "])
+def test_the_heading_of_damaged_files_broken_by_a_mail(indent: str) -> None:
+    head = "errors: Permanent errors have been detected in the following files:\n"
+    broken = head.replace(" files:", f"\n{indent}files:")
+    names = "\n        /tank/files:\n        tank/b:<0x12>\n"
+    for below in (names, "\n"):
+        assert pool(HEAD + broken + below).errors == pool(HEAD + head + below).errors

@@ -135,6 +135,41 @@ class TestBrokenRows:
         text = "".join(f"{line[:40].rstrip()}\n{line[40:]}\n" for line in lines)
         assert pool(HEAD + text) == pool(HEAD + self.WHOLE)
 
+    LONG = (
+        "\tNAME                                        STATE     READ WRITE CKSUM\n"
+        "\ttank                                        DEGRADED     0     0     0\n"
+        "\t  mirror-0                                  DEGRADED     0     0     0\n"
+        "\t    ata-WDC_WD40EFRX-68N32N0_WD-WCC7AAAAAA  ONLINE       0     1    12  (resilvering)\n"
+        "\t    ata-WDC_WD40EFRX-68N32N0_WD-WCC7BBBBBB  FAULTED     13   214  1.5K"
+        "  too many errors\n"
+        "\t    ata-WDC_WD40EFRX-68N32N0_WD-WCC7DDDDDD  ONLINE       0     0     0"
+        "  (resilvering)  (7% initialized, started at Sun Aug  3 15:14:45 2014)  (untrimmed)\n"
+        "\t    3166455989486803094                     UNAVAIL      0     0     0"
+        "  was /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7CCCCCC-part1\n"
+        "\tspares\n"
+        "\t  ata-WDC_WD40EFRX-68N32N0_WD-WCC7EEEEEE    AVAIL   \n"
+    )
+
+    @pytest.mark.parametrize("width", range(70, 130))
+    def test_a_window_breaks_words_too(self, width: int) -> None:
+        lines = [line.expandtabs() for line in self.LONG.splitlines()]
+        text = "".join(
+            f"{line[at : at + width]}\n"
+            for line in lines
+            for at in range(0, len(line), width)
+            if line[at : at + width].strip()
+        )
+        assert pool(HEAD + text).root == pool(HEAD + self.LONG).root
+
+    @pytest.mark.parametrize("rest", ["root@nas:~#", "$", "joe@nas ~ % zpool list", "x"])
+    def test_what_stands_below_a_table_is_no_part_of_it(self, rest: str) -> None:
+        rows = self.LONG.splitlines()
+        for end in range(2, len(rows)):
+            above = "\n".join(rows[:end]) + "\n"
+            found = pool(f"{HEAD}{above}{rest}\n").root
+            if rest != "x" or "was " not in rows[end - 1]:
+                assert found == pool(HEAD + above).root
+
     @pytest.mark.parametrize(
         "rest", ["0 0", "zero", "(a) sda", "0 ONLINE 0 0 0", "(x) ONLINE 0 0 0", "cache"]
     )

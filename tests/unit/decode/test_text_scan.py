@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.unit.decode.texts import pool
 from zconsole.decode.text_scan import scan_of
 from zconsole.model import Scan
 
@@ -237,3 +238,26 @@ def test_a_line_that_is_cut_off_leaves_what_is_there() -> None:
     text = f"resilver in progress since {DATE}\n\t642M / 642M scanned, 24"
     scan = read(text)
     assert (scan.scanned_bytes, scan.total_bytes, scan.issued_bytes) == (642 * M, 642 * M, None)
+
+
+DATED = (
+    "  scan: resilvered 1.28M in 00:00:01 with 12 errors on Sun Aug  3 15:14:45 2014\n",
+    "  scan: resilvered (draid1:4d:8c:1s-0) 211M in 00:00:24 with 0 errors on Sun Aug 13"
+    " 15:14:45 2014\n",
+    "  scan: scrub in progress since Sun Aug  3 15:14:45 2014\n\t1G / 2G scanned, 1G / 2G issued\n",
+    "remove: Evacuation of /dev/disk/by-id/ata-WDC_WD40EFRX in progress since Sun Aug  3 15:14:45"
+    " 2014\n\t8.69M copied out of 39.9M at 4.35M/s, 21.79% done, 0h0m to go\n",
+)
+
+
+@pytest.mark.parametrize("section", DATED)
+@pytest.mark.parametrize("indent", ["", "\t"])
+def test_a_date_that_a_window_or_a_mail_broke(section: str, indent: str) -> None:
+    whole = pool(f"  pool: tank\n state: ONLINE\n{section}config:\n\n")
+    line = section.partition("\n")[0]
+    for at in range(line.index("in") + 9, len(line)):
+        above, below = line[:at], line[at:]
+        if indent and line[at - 1] != " ":
+            continue  # a mail is broken at blanks
+        text = section.replace(line, f"{above}\n{indent}{below}")
+        assert pool(f"  pool: tank\n state: ONLINE\n{text}config:\n\n") == whole, (above, below)
