@@ -28,9 +28,9 @@ _HEADING = _EXTRA.union(_COUNTERS, ("NAME", "STATE"))
 _UNCOUNTED = frozenset({"AVAIL", "INUSE"})
 _BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
 """Between a row and what a window broke off within a counter or a path; it may be whole without."""
-_NOTE = re.compile(r"  was /\S*$")
 _NOTE = re.compile(
-    rf"(?:(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>]*|\([^()]*\)"
+    rf"(?:(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>()]*"
+    r"|\((?:resilver|repair|await|remov|non-alloc|init|uninit|trim|untrim|\d+% )[^()]*\)"
     rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$))*"
     r"(?:\([^()]*$)?"
 )

@@ -161,7 +161,7 @@ class TestBrokenRows:
         )
         assert pool(HEAD + text).root == pool(HEAD + self.LONG).root
 
-    @pytest.mark.parametrize("rest", ["root@nas:~#", "$", "joe@nas ~ % zpool list", "x"])
+    @pytest.mark.parametrize("rest", ["root@nas:~#", "$", "joe@nas ~ % zpool list", "(END)", "x"])
     def test_what_stands_below_a_table_is_no_part_of_it(self, rest: str) -> None:
         rows = self.LONG.splitlines()
         for end in range(2, len(rows)):
