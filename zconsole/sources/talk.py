@@ -155,8 +155,8 @@ class ByteProcess(_Started):
 
     def abandon(self) -> None:
         """See Channel.abandon."""
+        self._transport.close()  # kills it first: without its pipes it would end by itself
         self._close()
-        self._transport.close()
 
     def _read(self) -> None:
         try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 
 import pytest
 
@@ -114,6 +115,25 @@ async def test_a_long_lived_process_talks_in_bytes_until_it_is_abandoned():
     process.abandon()
     await gone(lambda: process.alive)
     assert not ears.ended.is_set()
+
+
+async def test_an_abandoned_process_is_killed_before_it_can_end_by_itself(tmp_path, monkeypatch):
+    # One that ended in between was waited for by the transport: asyncio then warned on stderr.
+    ears, close = Ears(), os.close
+    code = f"{ECHO}\nopen({str(tmp_path / 'ended')!r}, 'w')"
+    process = await ProcessRunner().connect((sys.executable, "-c", code), ears.hear)
+    process.write(b"one")
+    assert await ears.until(3) == b"one"
+
+    def interrupted(end: int) -> None:
+        close(end)
+        time.sleep(0.2)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("zconsole.sources.talk.os.close", interrupted)
+        process.abandon()
+    await gone(lambda: process.alive)
+    assert not (tmp_path / "ended").exists()
 
 
 async def test_all_that_a_process_says_before_it_ends_is_heard():
