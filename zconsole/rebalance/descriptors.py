@@ -15,9 +15,17 @@ KEPT = OPEN_DIRECTORIES + 64
 """Descriptors that are not of a batch: directories of the one before, locks, the journal."""
 
 
+def raise_limit() -> int:
+    """Raise this process's limit on open files to what a job takes; returns what it got.
+
+    A walk, too, opens a descriptor a level of depth.
+    """
+    return _raised(BATCH_FILES * A_FILE + OTHERS)
+
+
 def batch_files() -> int:
     """Files a batch may hold open; raises this process's own limit first."""
-    limit = _raised(BATCH_FILES * A_FILE + OTHERS)
+    limit = raise_limit()
     return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE))
 
 

@@ -82,11 +82,14 @@ class Directories:
 
     def get(self, number: int) -> Directory:
         """An open directory. Raises MovedError when it is gone, moved or a link; OSError."""
-        known = self._open.get(number)
-        if known is None:
-            row = self._row_of(number)
-            known = self._open[number] = self._verified(row)
-        return known
+        closed: list[DirectoryRow] = []
+        above: int | None = number
+        while above is not None and above not in self._open:
+            closed.append(self._row_of(above))
+            above = closed[-1].parent
+        for row in reversed(closed):  # trees may be deeper than the interpreter's stack
+            self._open[row.number] = self._verified(row)
+        return self._open[number]
 
     def path(self, number: int) -> bytes:
         """The full path it had when it was walked; for messages only."""
@@ -154,4 +157,4 @@ class Directories:
     def _open_row(self, row: DirectoryRow) -> int:
         if row.parent is None:
             return open_path(self._sys, row.name)
-        return self._sys.open(row.name, DIRECTORY, dir_fd=self.get(row.parent).fd)
+        return self._sys.open(row.name, DIRECTORY, dir_fd=self._open[row.parent].fd)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zconsole.rebalance import metadata
+from zconsole.rebalance.descriptors import raise_limit
 from zconsole.rebalance.metadata import Abilities
 from zconsole.rebalance.reservoir import Reservoir
 from zconsole.rebalance.syscalls import SOURCE, Sys
@@ -197,6 +198,7 @@ Sink = Callable[[Portion, Ages], None]
 
 def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> Links:
     """Walk the roots once; every portion also goes to ``sink``. Raises OSError for a root."""
+    raise_limit()
     links = Links()
     numbers = 0
     for index, found in enumerate(surveys):

@@ -107,6 +107,16 @@ class Walk:
         return None
 
     def _names(self, level: _Level) -> Iterator[Portion]:
+        """What a directory holds; one that cannot be read is skipped. Raises OSError for a root."""
+        name = level.row.name
+        try:
+            yield from self._entries(level)
+        except OSError as error:
+            if level.row.parent is None:
+                raise OSError(error.errno, error.strerror, os.fsdecode(name)) from error
+            yield Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
+
+    def _entries(self, level: _Level) -> Iterator[Portion]:
         portion = Portion(level.row, level.fd)
         top = level.row.parent is None
         with os.scandir(level.fd) as entries:
