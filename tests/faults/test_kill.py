@@ -134,3 +134,28 @@ def test_what_a_death_left_in_many_directories_is_settled_under_a_low_limit(area
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert (summary["files_moved"], summary["files_failed"]) == (300, 0)
+
+
+def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(area: Path) -> None:
+    names = 60
+    root = area / "tree"
+    root.mkdir()
+    (root / "name0").write_bytes(b"of many names")
+    for number in range(1, names):
+        os.link(root / "name0", root / f"name{number}")
+    journal = area / "job.db"
+    create(root, journal)
+    dying, exchanges = FaultySys(named=True), iter(range(names // 2))
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == "exchange" and next(exchanges, None) is None:
+            dying.die()
+
+    dying.after = after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(journal, dying, ALONE)
+    resumed = FaultySys(named=True)
+    _, summary = run(journal, resumed, ALONE)
+    assert summary["files_moved"] == names
+    assert {path.stat().st_nlink for path in root.iterdir()} == {names}
+    assert resumed.calls.count("lstat") < 20 * names

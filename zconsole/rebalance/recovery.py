@@ -11,7 +11,8 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance import content, metadata, swapping
@@ -53,11 +54,13 @@ class Recovery:
     kept: list[tuple[FileRow, str]] = field(default_factory=list)
     """Files of which two versions remain, and under which name the other is."""
     _results: list[Result] = field(default_factory=list)
-    _rows: Sequence[FileRow] = ()
+    _names: Mapping[tuple[int, int | None], Sequence[FileRow]] = field(default_factory=dict)
+    """The unfinished names of every inode, by device and number."""
 
     def run(self) -> int:
         """Settle every unfinished file; returns how many there were. Raises OSError."""
-        rows = self._rows = self.journal.unfinished()
+        rows = self.journal.unfinished()
+        self._names = self._by_inode(rows)
         times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         for row in rows:
@@ -178,12 +181,19 @@ class Recovery:
         """Whether an original has names besides those we keep it by: of those it had several of,
         not all were replaced, or one had been renamed."""
         links = self.sys.fstat(original.fd).st_nlink
-        return links > 1 and links > sum(map(self._keeps, self._alike(row)))
+        names = self._names[self._inode_of(row)]
+        spare = len(names) - links
+        for name in reversed(names) if links > 1 else ():  # the last were replaced last
+            spare -= not self._keeps(name)
+            if spare < 0:
+                return True
+        return False
 
-    def _alike(self, row: FileRow) -> Iterator[FileRow]:
-        """The unfinished names of a file's inode."""
-        device = self._device(row)
-        return (r for r in self._rows if r.old == row.old and self._device(r) == device)
+    def _by_inode(self, rows: Sequence[FileRow]) -> Mapping[tuple[int, int | None], list[FileRow]]:
+        names = defaultdict[tuple[int, int | None], list[FileRow]](list)
+        for row in rows:
+            names[self._inode_of(row)].append(row)
+        return names
 
     def _keeps(self, row: FileRow) -> bool:
         """Whether one of our names beside this one holds the original."""
@@ -193,8 +203,8 @@ class Recovery:
             return row.old in (self._inode(fd, temp), self._inode(fd, temp + KEEP_SUFFIX))
         return False
 
-    def _device(self, row: FileRow) -> int:
-        return self.journal.directory(row.directory).dev
+    def _inode_of(self, row: FileRow) -> tuple[int, int | None]:
+        return self.journal.directory(row.directory).dev, row.old
 
     def _discard(self, fd: int, name: bytes, found: int | None, ours: int | None) -> None:
         if found is not None and found == ours:
