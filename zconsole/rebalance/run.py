@@ -28,14 +28,12 @@ from zconsole.rebalance.recovery import Recovery
 from zconsole.rebalance.rewriting import Rewriter
 from zconsole.rebalance.samples import Samples
 from zconsole.rebalance.settings import Limits
+from zconsole.rebalance.strikes import Strikes
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
 PATHS = 1000
 """Directories whose path is kept at hand."""
-FULL = ("No space left on device", "Disk quota exceeded")
-FULL_STRIKES = 3
-"""Batches in a row without space before the job stops."""
 GOALS = ("done", "target spread reached", "byte limit reached")
 
 
@@ -65,7 +63,7 @@ class Runner:
     _batches: Batches = field(init=False)
     _order: str = "run"
     _current: FileRow | None = None
-    _full: int = 0
+    _strikes: Strikes = field(init=False)
     _in_place: bool = False
     """Whether bytes handled have moved already: those of a copy move when its batch ends."""
     _paths: dict[int, str] = field(default_factory=dict)
@@ -78,6 +76,7 @@ class Runner:
         self.progress.current = self._current_path
         self._samples = Samples(self.reader, self.places[0], self._path)
         self._around = self._surroundings()
+        self._strikes = Strikes(lambda: self._around.space.room(fresh=True))
         self.progress.vdevs = self._vdevs
         self._pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
         self._set_limits(self._limits)
@@ -335,12 +334,7 @@ class Runner:
                 for done in outcomes
             ]
         )
-        if any(done.reason in FULL for done in outcomes):
-            self._full += 1
-            if self._full >= FULL_STRIKES:
-                raise StopJobError("no space left")
-        elif outcomes:
-            self._full = 0
+        self._strikes.judge(outcomes)
 
     def _judge(self) -> None:
         """Stop when moving files moves nothing; keep the line of the day."""

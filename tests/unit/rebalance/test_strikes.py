@@ -1,0 +1,39 @@
+"""Which files without space end a job."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.rebalance.item import Outcome, StopJobError
+from zconsole.rebalance.journal import FileRow
+from zconsole.rebalance.strikes import MOST, NO_SPACE, QUOTA, Strikes
+
+ROW = FileRow(1, 1, b"file", 2, 1000, 1)
+MOVED = Outcome(ROW, "moved", 1000, None)
+
+
+def failed(reason: str) -> Outcome:
+    return Outcome(ROW, "failed", 0, reason)
+
+
+@pytest.mark.parametrize(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
+def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
+    strikes = Strikes(lambda: room)
+    for _ in range(MOST - 1):
+        strikes.judge([MOVED, failed(reason)])
+    with pytest.raises(StopJobError, match="no space left"):
+        strikes.judge([failed(reason)])
+
+
+def test_a_quota_of_one_owner_does_not() -> None:
+    strikes = Strikes(lambda: 1000)
+    for _ in range(2 * MOST):
+        strikes.judge([failed(QUOTA)])
+
+
+def test_what_fits_again_starts_the_count_anew() -> None:
+    strikes = Strikes(lambda: 0)
+    for _ in range(MOST):
+        strikes.judge([MOVED])
+        strikes.judge([])
+        strikes.judge([failed(NO_SPACE)])
