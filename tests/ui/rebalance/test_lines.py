@@ -20,8 +20,10 @@ from zconsole.ui.rebalance.joblines import job_lines
 from zconsole.ui.rebalance.joblist import job_rows
 from zconsole.ui.rebalance.jobscreen import offered
 from zconsole.ui.rebalance.limits import LIMITS, MIN_FREE, RATE, TARGET
+from zconsole.ui.rebalance.options import PLAN as LAST
+from zconsole.ui.rebalance.options import option_about, option_lines
 from zconsole.ui.rebalance.planlines import counting_lines, plan_lines
-from zconsole.ui.rebalance.watch import JobWatch
+from zconsole.ui.rebalance.watch import JobWatch, reason
 
 ODD = "/tank/a\x1b[31m\udcff" + "x" * 300
 SETTINGS = Settings((ODD, "/tank/b"), limits=Limits(rate=5e6, until_spread=0.05))
@@ -241,3 +243,31 @@ async def test_a_look_that_takes_long_is_not_overtaken():
     assert await watch.round(["tank"]) == ()
     gate.set()
     assert len(await first) == 1
+
+
+def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
+    stopped = replace(JOB, state="stopped", why="stop")
+    assert reason(stopped) == ""
+    assert "  stop  " not in plain(job_rows((stopped,), Look(), 120)[1])
+    said = [plain(line).strip() for line in job_lines(stopped, 0.0, {}, Look(), 80)]
+    assert "stop" not in said
+    assert reason(replace(stopped, why="the free-space floor")) == "the free-space floor"
+
+
+def test_a_long_reason_of_a_job_is_wrapped():
+    why = "the filesystem of /tank/films has less free space than its floor, and waits for more"
+    lines = [plain(line) for line in job_lines(replace(JOB, why=why), 0.0, {}, Look(), 60)]
+    assert why in " ".join(line.strip() for line in lines)
+
+
+def test_a_choice_that_is_cut_is_told_whole():
+    settings = replace(SETTINGS, accept_races=True)
+    for width in (60, 80):
+        for index in range(LAST + 1):
+            whole = " ".join(
+                plain(line).strip() for line in option_about(settings, index, Look(), width)
+            )
+            row = plain(option_lines(settings, Look(), width)[index])
+            assert bool(whole) == ("…" in row)
+    lines = map(plain, option_about(settings, LAST - 1, Look(), 60))
+    assert " ".join(lines).endswith("lost")

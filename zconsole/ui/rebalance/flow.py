@@ -11,7 +11,7 @@ from zconsole.rebalance.pace import Pace, pace_of
 from zconsole.rebalance.settings import Settings
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.actions.lines import wrapped
+from zconsole.ui.actions.lines import at_most, wrapped
 from zconsole.ui.draw import Line
 from zconsole.ui.rebalance.folders import Folders
 from zconsole.ui.rebalance.folderscreen import FoldersScreen
@@ -19,7 +19,7 @@ from zconsole.ui.rebalance.joblines import Fills
 from zconsole.ui.rebalance.joblist import job_rows
 from zconsole.ui.rebalance.jobscreen import JobScreen
 from zconsole.ui.rebalance.limits import LIMITS, Limit
-from zconsole.ui.rebalance.options import FIXED, PLAN, option_lines, turned
+from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
 from zconsole.ui.rebalance.planlines import plan_lines
 from zconsole.ui.rebalance.planscreen import PlanScreen
 from zconsole.ui.rebalance.watch import JobWatch
@@ -118,6 +118,9 @@ class RebalanceFlow:
             self.palette,
             start=row,
             wide=True,
+            about=lambda i, width, most: at_most(
+                most, option_about(settings, i, look, width), look
+            ),
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:

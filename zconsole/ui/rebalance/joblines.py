@@ -8,12 +8,14 @@ from typing import Any
 
 from zconsole import units
 from zconsole.rebalance.desk import JobView
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, crop, fit, joined
 from zconsole.ui.look import Look, percent
 from zconsole.ui.names import middle
 from zconsole.ui.rebalance.joblist import ROLES, WORDS
 from zconsole.ui.rebalance.limits import LIMITS
+from zconsole.ui.rebalance.watch import reason
 
 _NAME = 15
 _DAYS = 14
@@ -55,8 +57,9 @@ def _progress(job: JobView, look: Look, width: int) -> Iterator[Line]:
     )
     room = max(0, width - 22 - len(tail))
     yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
-    if job.why and job.why != word:
-        yield (Span(f" {look.text(job.why)}", ROLES.get(job.state, "")),)
+    why = reason(job)
+    if why and why != word:
+        yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
 
 
 def _pace(job: JobView, now: float, look: Look, width: int) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from zconsole.rebalance.desk import JobView
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.look import Look, percent
+from zconsole.ui.rebalance.watch import reason
 
 NEW = "new: choose directories, see the plan, move their files"
 _BAR = 12
@@ -40,8 +41,8 @@ def _row(job: JobView, look: Look, width: int) -> Line:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
     head.append(Span(f"{look.size(job.bytes_total):>6}  "))
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
-    if job.state in ("waiting", "finished", "stopped") and job.why:
-        facts.append(look.text(job.why))
+    if job.state in ("waiting", "finished", "stopped") and reason(job):
+        facts.append(look.text(reason(job)))
     facts.append(" ".join(look.text(path) for path in job.settings.dirs))
     room = max(1, width - width_of(head))
     text = fit("  ".join(facts), room, ellipsis=look.glyphs.ellipsis).rstrip()

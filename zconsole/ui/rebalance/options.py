@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from zconsole.rebalance.settings import Settings
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.look import Look
 from zconsole.ui.names import middle
@@ -31,29 +34,48 @@ FIXED = 2
 PLAN = FIXED + len(LIMITS) + 2
 """Index of the entry that goes on to the plan."""
 _LABEL = 26
+_PLAN_LABEL = 17
 
 
 def option_lines(settings: Settings, look: Look, width: int) -> tuple[Line, ...]:
     """Every choice with its present value, and the way on."""
-    pairs = [
-        ("Aim", AIMS[settings.aim]),
-        ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),
-        *((limit.label, limit.shown(settings.limits, look)) for limit in LIMITS),
-        ("Scrubs and resilvers", _SCANS[settings.during_scan]),
-        ("Races of the copy engine", _RACES[settings.accept_races]),
-    ]
     ellipsis = look.glyphs.ellipsis
     rows: list[Line] = [
         (
             Span(f"  {fit(label, _LABEL)}", "dim"),
             Span(fit(value, max(1, width - _LABEL - 3), ellipsis=ellipsis).rstrip()),
         )
-        for label, value in pairs
+        for label, value in _pairs(settings, look)
     ]
-    dirs = "  ".join(look.text(path) for path in settings.dirs)
-    room = max(4, width - 18)
-    rows.append((Span("  Make the plan  ", "bold"), Span(middle(dirs, room, ellipsis), "accent")))
+    room = max(4, width - _PLAN_LABEL - 1)
+    dirs = middle(_dirs(settings, look), room, ellipsis)
+    rows.append((Span(fit("  Make the plan", _PLAN_LABEL), "bold"), Span(dirs, "accent")))
     return tuple(rows)
+
+
+def option_about(settings: Settings, index: int, look: Look, width: int) -> tuple[Line, ...]:
+    """A choice's whole value, where its line had to cut it."""
+    if index < PLAN:
+        label, value = _pairs(settings, look)[index]
+        told, room = f"{label}: {value}", width - _LABEL - 3
+    else:
+        value = told = _dirs(settings, look)
+        room = width - _PLAN_LABEL - 1
+    return () if cell_len(value) <= room else tuple(wrapped(told, "", look, width, " "))
+
+
+def _pairs(settings: Settings, look: Look) -> list[tuple[str, str]]:
+    return [
+        ("Aim", AIMS[settings.aim]),
+        ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),
+        *((limit.label, limit.shown(settings.limits, look)) for limit in LIMITS),
+        ("Scrubs and resilvers", _SCANS[settings.during_scan]),
+        ("Races of the copy engine", _RACES[settings.accept_races]),
+    ]
+
+
+def _dirs(settings: Settings, look: Look) -> str:
+    return "  ".join(look.text(path) for path in settings.dirs)
 
 
 def turned(settings: Settings, index: int) -> Settings:

@@ -100,8 +100,13 @@ def activity(job: JobView) -> ActivityView:
     )
 
 
-def _none(reason: str) -> Estimate:
-    return Estimate(None, None, None, reason)
+def reason(job: JobView) -> str:
+    """Why a job is as it is, unless its state says it: who is stopped was told to stop."""
+    return "" if job.why in (None, job.state, "stop") else job.why
+
+
+def _none(why: str) -> Estimate:
+    return Estimate(None, None, None, why)
 
 
 def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
@@ -121,7 +126,8 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
             continue
         if job.state == "finished":
             failed = sum(job.failed.values())
-            text = f"Rebalance job {job.job} is over: {job.why or 'done'}"
+            text = f"Rebalance job {job.job} is over: {reason(job) or 'done'}"
             yield News(f"{text}, {failed} files failed" if failed else text)
         else:
-            yield News(f"Rebalance job {job.job} {job.state}: {job.why or ''}", "warning")
+            why = f": {reason(job)}" if reason(job) else ""
+            yield News(f"Rebalance job {job.job} {job.state}{why}", "warning")
