@@ -10,7 +10,7 @@ from tests.records import replace
 from tests.ui import frames
 from zconsole.eta import Estimate
 from zconsole.frame import ActivityView
-from zconsole.model import Activity, Scan
+from zconsole.model import Activity, Event, Scan
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.detail import detail_lines
 from zconsole.ui.draw import plain, width_of
@@ -412,6 +412,21 @@ class TestEvents:
         assert "ONLINE again" in lines[0]
         assert lines[1].endswith("seen by the console")
         assert "x WCC7K0F34DA went REMOVED" in lines[1]
+
+    def test_a_long_event_is_cut_among_others_and_whole_where_it_may_be(self):
+        frame = frames.resilver()
+        text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"
+        made = [Event(frame.t, "x", text, "notice", origin="console"), *frame.events]
+        (line, *_), lines = (
+            event_lines(made[:1], frame.t, LOOK, 60),
+            event_lines(made[:1], frame.t, LOOK, 60, whole=True),
+        )
+        assert plain(line).endswith("…")
+        said = "".join(plain(line)[19:] for line in lines)
+        assert said.replace(" ", "") == f"{text}seen by the console".replace(" ", "")
+        assert max(map(width_of, lines)) <= 60
+        whole = event_lines(frame.events, frame.t, LOOK, 200, whole=True)
+        assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, frame.t, LOOK, 200))]
 
 
 class TestSeveralPools:

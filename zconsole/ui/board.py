@@ -210,7 +210,9 @@ class Board(Vertical):
             balance_lines(frame.balance, look, width), balance_title(frame.balance, look, width)
         )
         title: Line = (Span(" EVENTS", "title"),)
-        self._view("events").show(event_lines(frame.events, frame.t, look, width), title)
+        whole = self.zoomed == "events"
+        events = event_lines(frame.events, frame.t, look, width, whole=whole)
+        self._view("events").show(events, title)
 
     def _paint_notice(self, scene: Scene, width: int) -> None:
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
