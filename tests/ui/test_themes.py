@@ -6,6 +6,7 @@ import itertools
 import os
 
 import pytest
+from textual.geometry import Region
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
@@ -69,6 +70,7 @@ PAIRS = [
     *itertools.product(WRITTEN, ("background", "cursor-background")),
     ("title", "title-background"),
     ("title", "cursor-background"),
+    ("dim", "title-background"),
     ("accent", "title-background"),
     ("warning", "title-background"),
     ("error", "title-background"),
@@ -81,6 +83,18 @@ def test_every_pair_used_can_be_read(name, front, back):
     colors = SHIPPED[name].colors
     least = 7.0 if name == "high-contrast" else 4.5
     assert contrast(colors[front], colors[back]) >= least
+
+
+@pytest.mark.parametrize("name", [n for n, t in SHIPPED.items() if not t.ansi])
+async def test_what_an_empty_input_says_can_be_read(name):
+    app = console(FakeFeed((frames.resilver(),)), theme=name)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash")
+        await pilot.pause()
+        (strip,) = app.query_one("#prompt").render_lines(Region(0, 0, 80, 1))
+        style = next(s.style for s in strip if "state, path" in s.text)
+        front, back = (c.get_truecolor().hex for c in (style.color, style.bgcolor))
+        assert contrast(front, back) >= 4.5
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -51,8 +51,15 @@ def textual_theme(theme: ThemeFile) -> Theme:
         boost=colors["title-background"],
         dark=theme.dark,
         ansi=theme.ansi,
-        variables=BUILTIN_THEMES["ansi-dark"].variables if theme.ansi else {},
+        variables=_variables(theme),
     )
+
+
+def _variables(theme: ThemeFile) -> dict[str, str]:
+    """Textual's color for what an empty input says is too faint to be read on any theme."""
+    if theme.ansi:
+        return BUILTIN_THEMES["ansi-dark"].variables
+    return {"text-disabled": theme.colors["dim"]}
 
 
 def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
