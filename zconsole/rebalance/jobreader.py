@@ -17,6 +17,8 @@ from zconsole.rebalance.store import Record
 RECOUNT = 5.0
 """Seconds between two counts of reasons, which look at every file of a running job."""
 
+_FOREIGN = (AttributeError, KeyError, TypeError, ValueError)
+"""What reading a journal raises that says something else than this version writes."""
 Stamp = tuple[bool, tuple[int, ...]]
 
 
@@ -43,7 +45,7 @@ class JobReader:
         for record in store.records():
             try:
                 known = self._read(record)
-            except (ZconsoleError, OSError, sqlite3.Error):
+            except (ZconsoleError, OSError, sqlite3.Error, *_FOREIGN):
                 continue
             if pool is None or pool in known.pools:
                 found.append(known.view)

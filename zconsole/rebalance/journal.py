@@ -117,9 +117,12 @@ class Journal:
     # Settings, progress and control: JSON values by key.
 
     def get(self, key: str) -> Any:
-        """A value, or None."""
+        """A value, or None. Raises sqlite3.DatabaseError when it is damaged."""
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        try:
+            return None if row is None else json.loads(row[0])
+        except (ValueError, TypeError) as error:
+            raise sqlite3.DatabaseError(f"the value of {key}: {error}") from error
 
     def set(self, key: str, value: Any) -> None:
         """Store a value, durably."""

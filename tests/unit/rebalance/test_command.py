@@ -216,6 +216,19 @@ def test_a_journal_of_which_a_page_is_damaged(shell: Shell, tree: Path) -> None:
     assert [status["job"] for status in shell.statuses()] == [other]
 
 
+def test_a_journal_whose_values_are_damaged(shell: Shell, tree: Path) -> None:
+    journal = shell.area / "first.db"
+    words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal")
+    assert shell(*words, journal).returncode == 0
+    job = shell.status()["job"]
+    with closing(sqlite3.connect(journal)) as db, db:
+        db.execute("UPDATE meta SET value = '{' WHERE key = 'status'")
+    done = shell("status", job)
+    assert done.returncode == 5
+    assert done.stderr.startswith("zconsole: the job's journal is damaged: the value of status")
+    assert shell.statuses() == []
+
+
 def damage(journal: Path) -> None:
     """Overwrite every page of the table of files, and nothing else."""
     with closing(sqlite3.connect(journal)) as db:

@@ -6,13 +6,16 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import desk as seam
+from zconsole.rebalance import store
 from zconsole.rebalance.desk import Counted, JobView, Listing, Measured, Proposal
 from zconsole.rebalance.facts import Dataset, Mount
 from zconsole.rebalance.jobreader import pool_of
@@ -197,6 +200,25 @@ async def test_a_job_that_is_refused_or_in_the_way_never_is(desk, tree):
         await desk.order(job, "pause")
     with pytest.raises(ZconsoleError, match="no job"):
         await desk.order("nojob", "pause")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("status", "{"),
+        ("status", '"x"'),
+        ("keys", '{"a": 1}'),
+        ("job", "[]"),
+        ("job", '{"name": "x", "settings": {"dirs": ["/a"], "newer": 1}, "engines": {}}'),
+    ],
+)
+async def test_a_journal_that_says_something_else_is_left_out(desk, tree, key, value):
+    await desk.start(wish(tree))
+    await view(desk, lambda job: job.state == "finished")
+    (record,) = store.records()
+    with closing(sqlite3.connect(record.journal)) as db, db:
+        db.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
+    assert await LiveDesk().jobs(None) == ()
 
 
 async def test_no_job_costs_no_look_at_journals(desk):
