@@ -120,6 +120,7 @@ async def acting(
     scenario: str = "resilver",
     size: tuple[int, int] = (100, 40),
     capabilities: Capabilities | None = None,
+    notifications: bool = False,
     **options: object,
 ) -> AsyncIterator[Acting]:
     """An acting console over a scenario, its first frame shown."""
@@ -136,7 +137,7 @@ async def acting(
     )
     app.theme = "dark"
     feed.step(0.0)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notifications) as pilot:
         made = Acting(app, pilot, feed, kit)
         await made.settle()
         while app._actor is None:

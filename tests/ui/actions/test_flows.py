@@ -10,6 +10,7 @@ import pytest
 from tests.ui.actions.acting import acting
 from zconsole.sources.base import Capabilities
 from zconsole.sources.blocking import Completed
+from zconsole.state import StateError
 from zconsole.ui.actions.confirm import ConfirmScreen
 from zconsole.ui.actions.keys import ACTIONS
 
@@ -337,6 +338,26 @@ async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
         assert "zfs_resilver_min_time_ms" in a.screen
         await a.press("escape", "T", "u", *RUN, "escape", "escape", "q")
         assert a.app.return_code == 0
+
+
+async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeypatch):
+    def full(*args):
+        raise StateError("tunables.json: No space left on device")
+
+    async with acting("resilver", notifications=True) as a:
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e")
+        monkeypatch.setattr(a.kit.control, "restore", full)
+        said = await a.press("u", *RUN)
+        assert "No space left on device" in said
+        assert "Esc goes back" in said
+        await a.press("escape", "escape")
+        for _ in range(60):
+            await a.pass_time(3600, 3600)
+            if "not put back" in a.screen:
+                break
+        said = "".join(a.screen.split())
+        assert "zfs_resilver_min_time_msnotputback" in said.replace("|", "")
+        assert a.app.is_running
 
 
 async def test_a_raidz_is_widened_once_its_name_is_typed():

@@ -264,11 +264,16 @@ class Actor:
     def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
         names = self.kit.control.due(guid) if guid and not self.console.denied else ()
-        if names:
+        if not names:
+            return
+        try:
             done = self.kit.control.restore(self.kit.clock(), names)
-            self.console.notify(
-                "\n".join(f"{entry.name} {entry.text}" for entry in done), markup=False
-            )
+        except (OSError, ZconsoleError) as error:
+            text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
+            self.console.notify(text, severity="error", timeout=20, markup=False)
+        else:
+            text = "\n".join(f"{entry.name} {entry.text}" for entry in done)
+            self.console.notify(text, markup=False)
 
 
 def _rebalance() -> type[RebalanceFlow]:

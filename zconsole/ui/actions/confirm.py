@@ -13,6 +13,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Button, Input
 
+from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line
 from zconsole.ui.linesview import LinesView
@@ -145,11 +146,17 @@ class ConfirmScreen(Screen[None]):
         begin(self.app, partial(self._run, typed), group="deeds", exit_on_error=False)
 
     async def _run(self, typed: str | None) -> None:
-        async for said in self.deed.run(typed):
-            self._output.append(said)
-            if self.is_attached:
-                self._fill()
+        try:
+            async for said in self.deed.run(typed):
+                self._tell_of(said)
+        except (OSError, ZconsoleError) as error:
+            self._tell_of(Said(str(error), "error"))
         self._state = "over"
+        if self.is_attached:
+            self._fill()
+
+    def _tell_of(self, said: Said) -> None:
+        self._output.append(said)
         if self.is_attached:
             self._fill()
 
