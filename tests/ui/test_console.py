@@ -476,3 +476,23 @@ async def test_the_same_message_is_not_piled_up():
         await pilot.pause()
         assert read().count("a recording cannot be") == 1
         assert "another" in read()
+
+
+async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with showing(frames.resilver(), ansi_color=True) as (app, pilot, _):
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.2)
+        await pilot.press("down")
+        await pilot.pause(0.1)
+        styles = {
+            segment.text.strip(): segment.style
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+        }
+        assert styles["Fold a row, or go to the one above it"].underline
+        assert not styles["Choose a theme"].underline
+        await pilot.press("escape", "slash")
+        await pilot.pause()
+        strip = app.screen._compositor.render_strips()[-1]
+        assert next(s.style.reverse for s in strip if s.text == "s")
