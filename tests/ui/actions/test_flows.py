@@ -293,6 +293,13 @@ async def test_replace_on_a_healthy_pool_asks_for_a_device():
         assert any("has failed" in n.message for n in a.app._notifications)
 
 
+async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
+    async with acting("resilver") as a:
+        await a.press("R")
+        (told,) = (n.message for n in a.app._notifications)
+        assert told.startswith("no device of tank has failed without a replacement: put")
+
+
 class Stuck:
     """Commands that do not come back until they are let."""
 

@@ -15,7 +15,7 @@ from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.spares import plan_give_back
-from zconsole.actions.target import Target, failed, find, key_of
+from zconsole.actions.target import FAILED, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.lines import at_most, candidate_about, candidate_lines, swap_lines, wrapped
@@ -165,11 +165,16 @@ def _only_failed(s: Situation, below: Target | None) -> Target:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise ZconsoleError(
-            f"no device of {where} has failed: put the cursor on the one to replace"
-        )
+        what = "has failed without a replacement" if _replaced_already(s, below) else "has failed"
+        raise ZconsoleError(f"no device of {where} {what}: put the cursor on the one to replace")
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: put the cursor on one of them")
+
+
+def _replaced_already(s: Situation, below: Target | None) -> bool:
+    """Whether a device has failed there that is being replaced already."""
+    root = below.vdev if below else s.pool.root
+    return any(leaf.state in FAILED for leaf in root.leaves())
 
 
 def _leaf_keys(s: Situation, target: Target) -> list[str]:
