@@ -449,8 +449,9 @@ async def test_what_is_pasted_leaves_its_escapes_behind():
         assert read().splitlines()[-1].strip() == "x[31m]0;P2Jq"
         await pilot.press("escape", "ctrl+p")
         app.post_message(events.Paste(ODD))
-        await pilot.pause()
+        await pilot.pause(0.3)
         assert not {"\x1b", "\x9b", "\u202e"} & set(read())
+        await pilot.press("escape", "escape")
 
 
 async def test_the_palette_and_messages_are_ascii_where_all_else_is():
@@ -466,6 +467,7 @@ async def test_the_palette_and_messages_are_ascii_where_all_else_is():
         await pilot.pause(0.2)
         assert "Units" in read()
         assert read().isascii()
+        await pilot.press("escape", "escape")
 
 
 async def test_the_same_message_is_not_piled_up():
