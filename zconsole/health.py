@@ -34,7 +34,7 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
     if unrestored:
         return Health("NOT RESTORED", "error", reasons)
-    if pool.error_count:
+    if pool.error_count or pool.damaged:
         return Health("ERRORS", "error", reasons)
     if pool.state not in (None, "ONLINE"):
         return Health(pool.state, "warning", reasons)
@@ -115,6 +115,8 @@ def _data_errors(pool: Pool) -> Iterator[str]:
     if pool.error_count:
         plural = "s" if pool.error_count != 1 else ""
         yield f"{pool.error_count} data error{plural}: files are damaged"
+    elif pool.damaged:
+        yield "data errors, it is not told how many: files are damaged"
 
 
 def _devices(pool: Pool) -> Iterator[str]:

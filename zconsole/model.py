@@ -252,6 +252,8 @@ class Pool(NamedTuple):
     activities: tuple[Activity, ...] = ()
     error_count: int | None = None
     """Data errors; None when the source printed none of it."""
+    damaged: bool = False
+    """There are data errors, though nothing tells how many."""
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not asked for, () when there are none."""
     comment: str | None = None

@@ -202,6 +202,7 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
         scans=scans,
         activities=activities,
         error_count=count,
+        damaged=count is None and any(_tells_damage(s) for s in block.all("errors")),
         errors=names,
         comment=block.first("comment") or None,
     )
@@ -247,6 +248,12 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
         section = section._replace(lines=[head, *section.lines[2:]])
     names = _listed(section) if _FILES_FOLLOW in head else ()
     return (len(names), names) if names else (None, None)
+
+
+def _tells_damage(section: _Section) -> bool:
+    """Whether there are data errors: without any zpool neither begins a list nor misses one."""
+    head = section.lines[0].strip()
+    return head.startswith(("List of errors unavailable", _FILES_FOLLOW)) or "data errors" in head
 
 
 def _listed(section: _Section) -> tuple[str, ...]:
