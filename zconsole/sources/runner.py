@@ -123,9 +123,10 @@ class ProcessRunner:
         self._started = [each for each in self._started if each.get_returncode() is None]
         self._started.append(transport)
 
-    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+    async def run(self, argv: Sequence[str], deadline: float, cwd: Path | None = None) -> Completed:
         """See Runner.run."""
-        transport, output = await _start(_Output, argv, stdin=asyncio.subprocess.DEVNULL)
+        null = asyncio.subprocess.DEVNULL
+        transport, output = await _start(_Output, argv, stdin=null, cwd=cwd)
         self._remember(transport)
         return await _finished(argv, transport, output, deadline)
 

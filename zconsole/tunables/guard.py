@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.sources.runner import Runner
+from zconsole.sources.libzfs.client import PACKAGE_ROOT
+from zconsole.sources.runner import ProcessRunner
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.memory import Memory, alive, process_mark
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
@@ -34,7 +35,7 @@ START = 20.0
 
 
 async def start(
-    runner: Runner,
+    runner: ProcessRunner,
     state: Path,
     name: str,
     value: int,
@@ -61,7 +62,8 @@ async def start(
         *(("--watch", watch) if watch else ()),
         f"{name}={value}",
     ]
-    done = await runner.run(argv, START)
+    # Never in the console's own directory: modules there would run as root.
+    done = await runner.run(argv, START, PACKAGE_ROOT)
     if done.returncode != 0:
         raise ZconsoleError(done.stderr.strip() or "the guard could not be started")
 

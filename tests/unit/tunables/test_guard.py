@@ -60,6 +60,16 @@ async def test_restores_without_its_memory(kernel):
     assert soon(lambda: kernel.read(NAME) == 0)
 
 
+async def test_nothing_in_the_directory_of_the_console_is_run(kernel, tmp_path, monkeypatch):
+    place = tmp_path / "somebodys"
+    place.mkdir()
+    for name in ("argparse.py", "zconsole.py"):
+        (place / name).write_text("import sys; sys.exit('not what was asked for')")
+    monkeypatch.chdir(place)
+    await freeze(kernel, seconds=0.2)
+    assert soon(lambda: kernel.read(NAME) == 0)
+
+
 async def test_restores_when_told_to_stop(kernel):
     await freeze(kernel)
     owner = guard_pid(kernel)
