@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from zconsole import __version__
-from zconsole.argumenttypes import positive
+from zconsole.argumenttypes import file_name, positive
 from zconsole.errors import UsageError
 
 COMMANDS = {
@@ -137,7 +137,11 @@ def _json(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _saved(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
-        "--from", dest="saved", metavar="FILE|-", help=f"read saved {what} output instead"
+        "--from",
+        dest="saved",
+        type=file_name,
+        metavar="FILE|-",
+        help=f"read saved {what} output instead",
     )
 
 
@@ -194,14 +198,14 @@ def _configure_watch(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the recording to write")
+    parser.add_argument("file", type=file_name, metavar="FILE", help="the recording to write")
     _pools(parser)
     _pace(parser)
     _count(parser)
 
 
 def _configure_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a recording")
+    parser.add_argument("file", type=file_name, metavar="FILE", help="a recording")
     _speed(parser)
     _json(parser, "JSON lines, as fast as possible")
 
@@ -230,7 +234,11 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
         "--compare", nargs=2, metavar="N|FILE", help="two scans, by number, report or recording"
     )
     parser.add_argument(
-        "--from", dest="recording", metavar="RECORDING", help="of the scans in a recording"
+        "--from",
+        dest="recording",
+        type=file_name,
+        metavar="RECORDING",
+        help="of the scans in a recording",
     )
 
 
@@ -238,7 +246,9 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _host(parser)
     parser.add_argument("--listen", metavar="[ADDR:]PORT", help="serve /metrics (loopback)")
-    parser.add_argument("--textfile", metavar="PATH", help="replace this file at every sample")
+    parser.add_argument(
+        "--textfile", type=file_name, metavar="PATH", help="replace this file at every sample"
+    )
     parser.add_argument(
         "--interval", type=seconds, default=15.0, metavar="S", help="seconds between samples"
     )

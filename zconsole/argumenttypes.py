@@ -32,6 +32,12 @@ def share(word: str) -> float:
     return value
 
 
+def file_name(word: str) -> str:
+    """A file, or ``-``; an empty word is a variable that was not set."""
+    check(word, "file", bool(word))
+    return word
+
+
 def check(word: str, what: str, fits: bool) -> None:
     """Raise unless the word ``fits``, saying what it is not."""
     if not fits:

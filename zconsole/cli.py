@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         stdout.swallow()
         print(f"zconsole: {clean(_reason(error))}", file=sys.stderr)
-        return ExitCode.FAILED
+        denied = isinstance(error, PermissionError)
+        return ExitCode.UNAVAILABLE if denied else ExitCode.FAILED
 
 
 def _dispatch(words: list[str]) -> int:

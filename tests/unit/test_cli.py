@@ -336,3 +336,31 @@ def test_without_a_terminal_the_demo_prints_a_report():
 def test_standard_input_is_read_for_a_dash(saved):
     done = run("status", "--from", "-", "--json", input=STATUS.encode())
     assert json.loads(done.stdout)["pool"] == "tank"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status", "--from", ""],
+        ["status", "--from="],
+        ["balance", "--from", ""],
+        ["report", "--from", ""],
+        ["record", ""],
+        ["replay", ""],
+        ["export", "--textfile", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_word_is_no_file(words, capsys):
+    """As of a variable that was not set: what is live is not what was asked for."""
+    assert main(words) == 2
+    assert "'' is no file" in capsys.readouterr().err
+
+
+def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsys):
+    def refuse(args):
+        raise PermissionError(13, "Permission denied", "/root/scan.jsonl")
+
+    monkeypatch.setattr("zconsole.commands.themes.run", refuse)
+    assert main(["themes"]) == 4
+    assert capsys.readouterr().err == "zconsole: /root/scan.jsonl: Permission denied\n"

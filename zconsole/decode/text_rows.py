@@ -20,7 +20,8 @@ _KNOWN_STATES = frozenset((*_VDEV_STATES, "SUSPENDED", "AVAIL", "INUSE"))
 _COUNTERS = ("READ", "WRITE", "CKSUM", "SLOW")
 _EXTRA = frozenset({"POWER", "DIO"})
 _REST = re.compile(
-    rf"\s*(?:\([a-z\d].*\)\s*$|was /|(?:-|{_NUMBER.pattern})(?:\s|$)|(?:WRITE|CKSUM|SLOW|POWER|DIO)\b)"
+    rf"\s*(?:\([a-z\d].*\)\s*$|was /|(?:-|{_NUMBER.pattern})(?:\s|$)"
+    r"|(?:WRITE|CKSUM|SLOW|POWER|DIO)\b)"
 )
 """How what was broken off a row begins; a row of its own may begin so too."""
 
