@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,7 @@ from zconsole.decode.values import POOL_LINE
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
 from zconsole.sources.base import Capabilities
+from zconsole.sources.opened import opened
 
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""
@@ -103,14 +105,16 @@ class ReplaySource:
 
     def _lines(self) -> Iterator[str]:
         try:
-            with Path(self._path).open(encoding="utf-8-sig", errors="surrogateescape") as file:
+            with opened(Path(self._path)) as file:
                 yield from file
         except FileNotFoundError:
             raise NotFoundError(f"{self._path}: no such file") from None
         except PermissionError:
             raise UnavailableError(f"{self._path}: permission denied") from None
+        except (EOFError, UnicodeError, zlib.error) as error:
+            raise NotUnderstoodError(f"{self._path}: damaged: {error}") from None
         except OSError as error:
-            raise ZconsoleError(f"{self._path}: {error.strerror}") from None
+            raise ZconsoleError(f"{self._path}: {error.strerror or error}") from None
 
 
 def pool_name(raw: Raw) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import re
 import sys
@@ -16,6 +15,7 @@ from zconsole.decode.values import POOL_LINE, moment, parse_date
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.raw import FORMS, Raw
 from zconsole.sources.copied import STATUS, as_printed
+from zconsole.sources.opened import GZIP, UTF_16
 
 STDIN = "-"
 LARGEST = 256 * 1024 * 1024
@@ -26,8 +26,6 @@ _HEADING = re.compile(
     re.MULTILINE | re.ASCII,
 )
 """The line that ``-T u`` and ``-T d`` print above each sample, as date(1) does."""
-_GZIP = b"\x1f\x8b"
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
@@ -37,7 +35,7 @@ def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     data = sys.stdin.buffer.read(LARGEST + 1) if path == STDIN else _read_file(path)
-    if data.startswith(_GZIP):
+    if data.startswith(GZIP):
         data = _unpacked(path, data)
     if len(data) > LARGEST:
         raise NotUnderstoodError(f"{path}: too long for output of zpool")
@@ -57,7 +55,7 @@ def _unpacked(path: str, data: bytes) -> bytes:
 
 def _text_of(data: bytes) -> str:
     """The text; a NUL is what a crash left of a log, or half a character of a wide encoding."""
-    if data.startswith(_UTF_16):  # what PowerShell makes of any output
+    if data.startswith(UTF_16):
         return data.decode("utf-16", "replace").replace("\0", "")
     text = data.replace(b"\0", b"").decode("utf-8", "surrogateescape")
     return text.removeprefix("\ufeff")

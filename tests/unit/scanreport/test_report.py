@@ -277,3 +277,21 @@ async def test_the_chart_joins_what_did_not_change(nvme):
     assert "at best 17." in drawn
     assert "2026-11-18 11:04:10 UTC" in drawn
     assert "the new disk&apos;s writes 100%" in drawn or "the new disk's writes 100%" in drawn
+
+
+def test_a_recording_that_is_damaged_is_told_as_far_as_it_is_whole(nvme, tmp_path, capsys):
+    lines = nvme.read_text().splitlines(keepends=True)
+    middle = len(lines) // 2
+    damaged = tmp_path / "damaged"
+    damaged.write_text("".join([*lines[:middle], "{\n", *lines[middle:]]))
+    assert main(["report", "--from", str(damaged)]) == 5
+    told = capsys.readouterr()
+    assert told.out.startswith("# resilver on flash: running")
+    assert told.err == f"zconsole: {damaged}: line {middle + 1}: no JSON\n"
+    assert main(["report", "--list", "--from", str(damaged)]) == 5
+    assert capsys.readouterr().out.count("\n") == 1
+    assert main(["report", "--compare", str(damaged), str(nvme)]) == 5
+    assert capsys.readouterr().out == ""
+    damaged.write_text("{\n")
+    assert main(["report", "--from", str(damaged)]) == 5
+    assert capsys.readouterr().out == ""

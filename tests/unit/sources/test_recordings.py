@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
 import sys
+import threading
 import types
 from array import array
 from datetime import timedelta, timezone
@@ -260,6 +262,42 @@ class TestReplay:
         while await source.sample() is not None:
             pass
         assert slept == pytest.approx(pauses)
+
+
+class TestKept:
+    """Recordings in the encoding of a shell, or packed to be sent."""
+
+    LINES = (line(sample(1)), line(sample(2)))
+
+    async def times(self, path):
+        return [raw["t"] for (raw,) in await played(str(path))]
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    async def test_a_mark_of_the_order_of_bytes(self, tmp_path, encoding):
+        path = tmp_path / "r"
+        path.write_bytes("".join(self.LINES).encode(encoding))
+        assert await self.times(path) == [1, 2]
+
+    async def test_packed_by_gzip(self, tmp_path):
+        path = tmp_path / "r.gz"
+        path.write_bytes(gzip.compress("".join(self.LINES).encode()))
+        assert await self.times(path) == [1, 2]
+
+    async def test_a_pipe_is_read_once(self, tmp_path):
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        packed = gzip.compress("".join(self.LINES).encode())
+        writer = threading.Thread(target=path.write_bytes, args=(packed,))
+        writer.start()
+        assert await self.times(path) == [1, 2]
+        writer.join()
+
+    @pytest.mark.parametrize("damage", [slice(40), slice(3), slice(-4)])
+    async def test_a_packed_one_that_is_cut_is_one_clear_line(self, tmp_path, damage):
+        path = tmp_path / "r.gz"
+        path.write_bytes(gzip.compress("".join(self.LINES).encode())[damage])
+        with pytest.raises(NotUnderstoodError, match=r"r\.gz: damaged"):
+            await played(str(path))
 
 
 class TestSaved:
