@@ -84,10 +84,15 @@ def serve(registry: CollectorRegistry, address: tuple[str, int]) -> Callable[[],
 
 
 def write(registry: CollectorRegistry, path: Path) -> None:
-    """Replace a textfile of node_exporter's at once. Raises ZconsoleError when it cannot be."""
+    """Replace a textfile of node_exporter's at once.
+
+    Raises ZconsoleError when it cannot be, UnavailableError where it may not be.
+    """
     from prometheus_client import write_to_textfile
 
     try:
         write_to_textfile(str(path), registry)
+    except PermissionError:
+        raise UnavailableError(f"{path}: permission denied") from None
     except OSError as error:
         raise ZconsoleError(f"{path}: {error.strerror}") from None

@@ -145,10 +145,16 @@ def _no_scan() -> dict[str, Any]:
         "eta_high_seconds",
         "zpool_eta_seconds",
         "restarts",
+        "stalled_seconds",
+        "full_eta_seconds",
         "limit",
         "ceiling",
     )
-    return _scan_counters(Scan()) | dict.fromkeys(nothing) | {"eta_reason": "nothing runs"}
+    return (
+        _scan_counters(Scan())
+        | dict.fromkeys(nothing)
+        | {"notes": [], "eta_reason": "nothing runs"}
+    )
 
 
 def _activity_object(frame: Frame, index: int) -> dict[str, Any]:

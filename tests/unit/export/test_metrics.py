@@ -10,7 +10,7 @@ from tests.records import replace
 from tests.unit.limits.watching import watched
 from zconsole.cli import main
 from zconsole.commands.export import feed
-from zconsole.errors import UsageError, ZconsoleError
+from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.export.metrics import FAMILIES, families
 from zconsole.export.prometheus import Page, address_of, registry_of, serve, write
 from zconsole.model import Vdev
@@ -84,6 +84,15 @@ def test_a_textfile_is_replaced_whole(resilver, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["zconsole.prom"]
     with pytest.raises(ZconsoleError):
         write(registry, tmp_path / "absent" / "x.prom")
+
+
+def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monkeypatch):
+    def refuse(path, registry):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("prometheus_client.write_to_textfile", refuse)
+    with pytest.raises(UnavailableError, match="permission denied"):
+        write(registry_of(Page()), tmp_path / "x.prom")
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])

@@ -60,3 +60,9 @@ def test_a_line_is_ascii_and_keeps_undecodable_bytes_and_drops_what_json_cannot_
     assert text.isascii()
     assert "\n" not in text
     assert json.loads(text) == {"name": "a\udcff日", "x": None, "y": [None, 1]}
+
+
+def test_a_scan_has_the_same_keys_whether_there_is_one_or_not():
+    seen = view(Scan("scrub", "finished", end=5.0), Estimate(None, None, None, "over"))
+    scan = sample_object(frame(mirror_pool(), scans=(seen,)))["scan"]
+    assert sample_object(frame(mirror_pool()))["scan"].keys() == scan.keys()
