@@ -7,6 +7,8 @@ import re
 import unicodedata
 
 SUFFIXES = "BKMGTPE"
+LARGEST = 2**70
+"""Bytes; ZFS counts in 64 bits, so that a figure beyond is none."""
 _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
 _DURATION_WORD = re.compile(r"(\d+)([dhms])")
 _CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
@@ -21,7 +23,8 @@ def parse_size(text: str) -> int | None:
     if match is None:
         return None
     exponent = max(0, SUFFIXES.find(match["u"])) if match["u"] else 0
-    return round(float(match["n"].replace(",", ".")) * 1024.0**exponent)
+    value = float(match["n"].replace(",", ".")) * 1024.0**exponent
+    return round(value) if value < LARGEST else None
 
 
 def size_resolution(text: str) -> float:

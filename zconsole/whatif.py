@@ -83,6 +83,10 @@ def asked(text: str) -> Asked:
     return Asked(tuple(adds), resizes, disk)
 
 
+MOST_DISKS = 10_000
+"""Of one vdev; more are a slip of the hand."""
+
+
 def resize_of(word: str) -> tuple[str, Shape]:
     """``NAME=SIZE``. Raises UsageError for anything else."""
     name, equals, size = word.rpartition("=")
@@ -101,6 +105,8 @@ def shape_of(word: str) -> Shape:
     if match is None or not each:
         raise UsageError(f"{word!r} is no size: 36.4T, 6x3T, raidz2:6x3T or mirror:2x4T")
     count = int(match["n"] or 1)
+    if count > MOST_DISKS:
+        raise UsageError(f"{word!r}: at most {MOST_DISKS} disks")
     kind = match["kind"] or "disk"
     least = {"mirror": 1, "disk": 1}.get(kind, int(kind[-1]) + 2 if kind[-1].isdigit() else 1)
     if count < (least if match["n"] or kind.startswith("raidz") else 1):

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zconsole import units
+from zconsole.decode.values import number
+from zconsole.units import parse_size
 
 
 @pytest.mark.parametrize(
@@ -76,3 +78,19 @@ def test_outside_text_cannot_speak_to_the_terminal(text, shown):
 def test_cleaned_text_holds_no_control_characters(text):
     assert all(c.isprintable() or c in "\u00a0\u3000" or c.isspace() for c in units.clean(text))
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in units.clean(text))
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 400 + "K", "99999E", "9" * 30])
+def test_more_than_zfs_can_count_is_no_size(text):
+    assert parse_size(text) is None
+    assert number(text) is None
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), 1e300, float("inf"), float("nan"), 2**70])
+def test_more_than_zfs_can_count_is_no_number(value):
+    assert number(value) is None
+
+
+def test_all_of_64_bits_is_a_number():
+    assert (number(str(2**64 - 1)), number(2**64 - 1)) == (2**64 - 1, 2**64 - 1)
+    assert parse_size("16.0E") == 2**64

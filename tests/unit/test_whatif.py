@@ -163,3 +163,9 @@ def test_vdevs_of_one_name_are_told_apart_by_their_place(tmp_path, capsys):
     assert [line.split()[1] for line in lines[2:5]] == ["102T", "36.4T", "36T"]
     assert main(["balance", "--from", str(path), "--resize", "raidz1=200T"]) == 2
     assert "2 vdevs are called" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["9" * 400, "99999E", "99999999x4T", "raidz2:10001x4T"])
+def test_a_slip_of_the_hand_is_refused_at_once(word):
+    with pytest.raises(UsageError):
+        shape_of(word)

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.raw import numbers
-from zconsole.units import parse_size
+from zconsole.units import LARGEST, parse_size
 
 POOL_LINE = re.compile(r"^\s*pool: +(.+?)\s*$", re.MULTILINE)
 """Where ``zpool status`` begins a pool, with its name."""
@@ -32,6 +32,7 @@ _FOREIGN_DATE = re.compile(
 )
 
 
+_MANY_DIGITS = 40
 _INTEGERS = frozenset({int})
 _END_OF_TIME = 1e11
 """Epoch seconds of the year 5138: later ones are damage."""
@@ -95,13 +96,11 @@ def is_rounded(value: object) -> bool:
 
 def number(value: object) -> int | None:
     """The integer of a JSON leaf: a number, digits as a string, or a printed size (×1024^k)."""
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return round(value) if abs(value) < 1e300 else None
-    if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() else parse_size(value)
-    return None
+    if isinstance(value, (int, float)):
+        return round(value) if abs(value) < LARGEST else None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return number(int(value)) if len(value) < _MANY_DIGITS else None
+    return parse_size(value) if isinstance(value, str) else None
 
 
 def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
