@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from zconsole.decode.documents import has_documents
+
 STATUS = re.compile(r"  pool: \S[^\n]*\n[^\n]* (?:state|id): |NAME {1,99}STATE {1,99}READ ")
 """How ``zpool status`` begins, or its table."""
 LIST = re.compile(r"NAME {1,99}SIZE ")
@@ -21,7 +23,10 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
     times, the ``> `` of a mail.
 
     ``begins`` is STATUS or LIST: what stands before the first line stands before the others.
+    JSON, which may have such text in it, is left as it is.
     """
+    if has_documents(text):
+        return text
     shown = _OVERWRITTEN.sub("", text)
     before = dict.fromkeys(_alike(each) for each in _margins(shown, begins))
     if not before:

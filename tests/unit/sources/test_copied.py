@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,6 +79,12 @@ def test_what_a_pager_or_a_prompt_left_before_a_line_is_overwritten() -> None:
 def test_names_of_damaged_files_are_left_alone() -> None:
     text = f"{SICK}        /tank/a\rb\n        /tank/c  pool: d\n        tank/e:<0x1>\rf\n"
     assert as_printed(text, STATUS) == text
+
+
+def test_text_within_json_is_left_alone() -> None:
+    text = "".join(f"{json.dumps({'t': t, 'text': SICK})}\n" for t in (1.0, 2.0))
+    assert as_printed(text, STATUS) == text
+    assert as_printed(f"$ tail -n 2 rec\n{text}", STATUS) == f"$ tail -n 2 rec\n{text}"
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32", "utf-8-sig"])
