@@ -22,7 +22,7 @@ COMMANDS = {
     "demo": "the console over a simulated pool; needs no ZFS and no root",
     "rebalance": "rewrite directories so that their blocks spread over all vdevs",
     "tunables": "scan and rebuild tunables: list, set, preset, restore",
-    "report": "the report of a scan: rates, limits, devices, promises; two of them compared",
+    "report": "the report of a scan: rates, limits, devices, promises; two compared",
     "export": "Prometheus metrics: served, or as node_exporter's textfile",
     "themes": "the themes found, where they are, and any that failed to load",
     "console": "the console; the word is needed only for a pool named like a command",
@@ -71,7 +71,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def _console_parser() -> argparse.ArgumentParser:
-    listing = "\n".join(f"  {word:<10} {text}" for word, text in COMMANDS.items())
+    listing = "\n".join(f"  {word:<9} {text}" for word, text in COMMANDS.items())
     return Parser(
         prog="zconsole",
         usage="zconsole [POOL ...] | zconsole COMMAND ...",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from zconsole import __version__
-from zconsole.arguments import COMMANDS
+from zconsole.arguments import COMMANDS, parser_of
 from zconsole.cli import command_of, main
 
 CAPTURES = Path(__file__).parents[1] / "fixtures" / "captures"
@@ -364,3 +364,11 @@ def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsy
     monkeypatch.setattr("zconsole.commands.themes.run", refuse)
     assert main(["themes"]) == 4
     assert capsys.readouterr().err == "zconsole: /root/scan.jsonl: Permission denied\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_80_columns(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        parser_of(name).parse_args(["--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

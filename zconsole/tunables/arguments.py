@@ -11,8 +11,8 @@ LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the command's words and options on its parser."""
     parser.usage = (
-        "zconsole tunables [list | set NAME=VALUE ... | preset NAME | restore [NAME ...]]"
-        " [--limit LIMIT] [--for SECONDS] [--json]"
+        "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
+        "    restore [NAME ...]] [--limit LIMIT] [--for SECONDS] [--json]"
     )
     parser.add_argument(
         "action",

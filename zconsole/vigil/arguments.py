@@ -19,8 +19,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``watch`` and the console."""
     group = parser.add_argument_group(
         "vigil",
-        "Told once each: finished and safe, finished but not restored, restarted, stalled, ETA "
-        "slipped, new device error, no redundancy left, suspended, too little free.",
+        # The console's help, with its table of commands, is printed as it stands here.
+        "Told once each: finished and safe, finished but not restored, restarted,\n"
+        "stalled, ETA slipped, new device error, no redundancy left, suspended, too\n"
+        "little free.",
     )
     group.add_argument(
         "--hook", metavar="CMD", help="run CMD (no shell) for each alert, JSON on its stdin"
