@@ -22,8 +22,8 @@ def placed(root: Vdev) -> tuple[Placed, ...]:
     """Every vdev below and including ``root``, in the order ``zpool status`` prints.
 
     The key is the GUID where the source knows it, else the path of names from the root with a
-    counter where siblings share a name (``tank/raidz1#1/sda``). The same device listed twice
-    (a spare in use) has its class before the second key.
+    counter where siblings share a name (``tank/raidz1#1/sda``). A hot spare's own row has its
+    class before the GUID, in use or not: the device that stands in elsewhere is another row.
     """
     found: list[Placed] = []
     _place(root, None, None, "", 0, set(), found)
@@ -49,9 +49,9 @@ def _place(
 
 def _unique(vdev: Vdev, trail: str, seen: set[str]) -> str:
     base = vdev.guid or trail
+    if vdev.guid and vdev.vclass == "spare":
+        base = f"spare:{vdev.guid}"
     key, count = base, 0
-    if key in seen and vdev.vclass == "spare":
-        key = base = f"spare:{base}"
     while key in seen:
         count += 1
         key = f"{base}#{count}"

@@ -16,12 +16,19 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     """Leaves that changed state, came or went, and error counters that moved, in tree order.
 
     A device is the same one when its key is, or else its name: without GUIDs a key holds the way
-    through the tree, and that changes when a replacement takes its place.
+    through the tree, and that changes when a replacement takes its place. What a hot spare does
+    is told of its own row, not of the place where it stands in.
     """
     before, after = _leaves(old), _leaves(new)
-    names = {place.vdev.name: place for place in before.values()}
+    names = {_role(place): place for place in before.values()}
+    roles = {_role(place) for place in after.values()}
     for key, place in after.items():
-        known = before.get(key) or names.get(place.vdev.name)
+        name, is_spare = _role(place)
+        known = before.get(key) or names.get((name, is_spare))
+        if known is None:
+            if (other := (name, not is_spare)) in names and other in roles:
+                continue
+            known = names.get(other)
         if known is None:
             yield _event(t, "vdev_added", f"{place.vdev.name} appeared ({place.vdev.state})", place)
         else:
@@ -34,6 +41,11 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
 
 def _leaves(tree: Tree) -> dict[str, Placed]:
     return {key: place for key, place in tree.items() if not place.vdev.children}
+
+
+def _role(place: Placed) -> tuple[str, bool]:
+    """The name, and whether it is a hot spare's own row."""
+    return place.vdev.name, place.vdev.vclass == "spare"
 
 
 def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
@@ -61,7 +73,7 @@ def _errors_moved(before: Vdev, after: Vdev) -> str:
 def _state_severity(state: str) -> str:
     if state in BROKEN:
         return "error"
-    return "notice" if state == "ONLINE" else "warning"
+    return "notice" if state in ("ONLINE", "AVAIL") else "warning"
 
 
 def pool_change(t: float, old: str | None, new: str | None) -> Iterator[Event]:

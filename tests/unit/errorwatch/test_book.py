@@ -47,6 +47,18 @@ def test_a_device_that_leaves_and_comes_back_flaps_and_the_restart_is_put_down_t
     assert "came back" in found.text
 
 
+def spared(state: str, *inside: Vdev):
+    spare = Vdev("s", "disk", "spare", guid="3", state=state)
+    return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(*inside, spare)))}
+
+
+def test_a_spare_that_is_given_back_is_not_gone():
+    book, free = ErrorBook(), spared("AVAIL")
+    for t, tree_then in enumerate((free, spared("INUSE", Vdev("s", "disk", guid="3")), free)):
+        book.push(1000.0 + t, tree_then)
+    assert book.troubles(1003.0, free, ()) == ()
+
+
 def test_a_device_that_is_gone_is_told_so_until_it_is_back():
     book = ErrorBook()
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED")):

@@ -53,6 +53,23 @@ def test_a_replacement_that_takes_its_place_in_the_tree_is_the_same_device():
     ]
 
 
+def spared(state: str, *inside: Vdev):
+    """A mirror of ``a``, spared by ``inside``, and its hot spare ``s``."""
+    a = disk("a", guid="1", state="REMOVED")
+    kept = (Vdev("spare-0", "spare", guid="9", children=(a, *inside)),) if inside else (a,)
+    spare = disk("s", guid="3", vclass="spare", state=state)
+    mirror = Vdev("mirror-0", "mirror", guid="8", children=kept)
+    root = Vdev("tank", "root", guid="7", children=(mirror, spare))
+    return {p.key: p for p in placed(root)}
+
+
+def test_a_spare_that_stands_in_and_one_that_is_given_back_are_told_once():
+    free, used = spared("AVAIL"), spared("INUSE", disk("s", guid="3", resilvering=True))
+    assert told(free, used) == [("statechange", "s went from AVAIL to INUSE", "s")]
+    (back,) = device_changes(5.0, used, free)
+    assert (back.text, back.severity) == ("s went from INUSE to AVAIL", "notice")
+
+
 def test_a_deferred_device_is_told_once():
     waiting = disk("a", awaiting_resilver=True)
     assert [n for n, _, _ in told(tree(disk("a")), tree(waiting))] == ["resilver_deferred"]

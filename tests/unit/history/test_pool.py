@@ -160,6 +160,14 @@ def test_a_leaf_that_came_back_is_remembered_until_a_repair_has_finished():
     assert history.returned == frozenset()
 
 
+def test_a_spare_that_was_filled_between_two_samples_has_not_come_back():
+    history, resilver = PoolHistory(), Scan("resilver", "finished", start=T + 2, end=T + 5)
+    history.push(sample(0, disk("a"), disk("s", vclass="spare", state="AVAIL")))
+    spare = disk("s", vclass="spare", state="INUSE")
+    history.push(sample(60, disk("a"), disk("s"), spare, scans=(resilver,)))
+    assert history.returned == frozenset()
+
+
 def test_a_leaf_that_leaves_again_is_simply_gone():
     history = PoolHistory()
     for second, state in enumerate(("OFFLINE", "ONLINE", "REMOVED")):
