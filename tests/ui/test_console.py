@@ -350,6 +350,16 @@ async def test_pools_by_bracket_and_from_the_overview():
         assert " DEGRADED  tank" in screen()
 
 
+async def test_a_pool_that_is_imported_later_does_not_take_the_screen():
+    feed = FakeFeed((frames.resilver(),))
+    async with showing(feed=feed) as (_, pilot, screen):
+        assert " DEGRADED  tank" in screen()
+        feed.put(frames.healthy(), frames.resilver())
+        await pilot.pause()
+        assert "backup OK" in screen()
+        assert " DEGRADED  tank" in screen()
+
+
 async def test_the_overview_goes_on_living():
     feed = FakeFeed((frames.resilver(), frames.healthy()))
     async with showing(feed=feed) as (_, pilot, screen):

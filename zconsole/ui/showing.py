@@ -29,8 +29,10 @@ class Showing:
     offers: tuple[Offer, ...] = ()
 
     def take(self, update: Update, arrived: float) -> None:
-        """A new round has come."""
+        """A new round has come; a pool that joins later does not take the first one's place."""
         self.latest, self.arrived = update, arrived
+        if self.pool is None and update.frames:
+            self.pool = update.frames[0].pool
 
     @property
     def frames(self) -> tuple[Frame, ...]:
