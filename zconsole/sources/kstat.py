@@ -16,13 +16,18 @@ HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 
 
 def pool_states(root: Path = ROOT) -> Mapping[str, str]:
-    """Every imported pool with its state word, ``""`` where it could not be read."""
+    """Every imported pool with its state word, ``""`` where it could not be read.
+
+    While ``zpool import`` looks at a pool, the kernel has it as ``$import-…`` (TRYIMPORT_NAME,
+    include/sys/spa.h); no pool's own name begins so.
+    """
     folder = root / "proc/spl/kstat/zfs"
     try:
         entries = sorted(folder.iterdir())
     except OSError:
         return {}
-    return {each.name: _word(each / "state") for each in entries if (each / "state").exists()}
+    pools = (each for each in entries if not each.name.startswith("$"))
+    return {each.name: _word(each / "state") for each in pools if (each / "state").exists()}
 
 
 def arc_bytes(root: Path = ROOT) -> int | None:

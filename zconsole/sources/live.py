@@ -161,6 +161,9 @@ class LiveSource:
         """The pools of this sample; a name that never existed raises NotFoundError."""
         self._states = await self._imported()
         if not self._asked_for:
+            for name in self._watches.keys() - self._states.keys():
+                if self._watches[name].forgettable:  # as is the new pool of a zpool-split(8)
+                    del self._watches[name]
             return tuple(dict.fromkeys((*sorted(self._states), *self._watches)))
         if first:
             missing = [name for name in self._asked_for if name not in self._states]

@@ -52,6 +52,8 @@ class PoolWatch:
         self.gate = ""
         """Why the pool may not be asked at present."""
         self.devices: Mapping[str, tuple[str, ...]] = {}
+        self.seen = False
+        """Whether it ever gave a reading."""
         self._chain = chain
         self._message = message
         self._clocks = clocks
@@ -69,6 +71,11 @@ class PoolWatch:
     def problem(self) -> str:
         """Why there is no reading."""
         return self.gate or self._problem
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether nothing is known of it, and nothing under way that could tell."""
+        return not (self.seen or self._task or self.hanging)
 
     @property
     def hanging(self) -> bool:
@@ -107,6 +114,7 @@ class PoolWatch:
             return None
         reading = self._task.result()
         self._task = None
+        self.seen = self.seen or reading is not None
         return reading
 
     def message(self, reading: Reading) -> Mapping[str, Any] | None:

@@ -244,6 +244,27 @@ async def test_an_exported_pool_is_said_to_be_gone_and_a_new_one_appears(tmp_pat
     await made.aclose()
 
 
+async def test_what_an_import_looks_at_is_no_pool(tmp_path):
+    made = source(tmp_path)
+    set_state(tmp_path, "$import-ffff8948cf8ac8c0-old", "ACTIVE")
+    assert [raw["pool"] for raw in await made.sample()] == ["tank"]
+    await made.aclose()
+
+
+async def test_a_pool_that_was_gone_before_it_was_read_is_forgotten(tmp_path):
+    spawn = spawner(lambda pool: {"gone": True} if pool == "brief" else config_of(pool))
+    made = source(tmp_path, spawn=spawn)
+    await made.sample()
+    set_state(tmp_path, "brief", "TRANSITIONING")
+    assert "brief" in {raw["pool"] for raw in await made.sample()}
+    folder = tmp_path / "proc/spl/kstat/zfs/brief"
+    (folder / "state").unlink()
+    folder.rmdir()
+    await made.sample()
+    assert [raw["pool"] for raw in await made.sample()] == ["tank"]
+    await made.aclose()
+
+
 async def test_a_stuck_pool_keeps_its_word_and_the_others_go_on(tmp_path):
     spawn = spawner(lambda pool: None if pool == "stuck" else config_of(pool))
     made = source(tmp_path, {"stuck": "ONLINE", "fine": "ONLINE"}, spawn=spawn, deadline=0.02)
