@@ -59,12 +59,12 @@ class PoolHistory:
         if self._last is not None:
             self._notice(sample, tree)
         gap = sample.t - self._last.t if self._last is not None else 0.0
-        self._tell(sample.events, gap)
+        self._tell(sample.events, gap, sample.t)
         self._track_missing(sample.t, tree)
         self._track_returned(sample, tree)
         self._track_regrouped(sample.t, tree)
         self._measure(sample.t, sample.clock, tree)
-        self._tell(self.scans.push(sample, tree, self._events), gap)
+        self._tell(self.scans.push(sample, tree, self._events), gap, sample.t)
         self.activities.push(sample, tree)
         views = self.scans.views(sample)
         self.errors.push(sample.t, tree)
@@ -123,9 +123,9 @@ class PoolHistory:
         """Devices with new errors, or that came and went, in the hour before ``t``."""
         return self.errors.troubles(t, self._tree, self.events)
 
-    def _tell(self, events: Sequence[Event], gap: float) -> None:
+    def _tell(self, events: Sequence[Event], gap: float, now: float) -> None:
         if events:
-            self._events = deque(told_once(self._events, events, gap), MAX_EVENTS)
+            self._events = deque(told_once(self._events, events, gap, now), MAX_EVENTS)
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool

@@ -82,7 +82,10 @@ class ScanBook:
             text = f"follow-on pass since {self._clock(scan.start)}: {_names(self._waiting)} waited"
             track.notes = [text]
         told = f"{_word(scan)} {text}"
-        return track, [Event(scan.start or sample.t, name, told, severity, scan.vdev, "console")]
+        events = [Event(scan.start or sample.t, name, told, severity, scan.vdev, "console")]
+        if not scan.active:  # it was over before it was seen
+            events += _changes(sample.t, scan._replace(state="running"), scan)
+        return track, events
 
     def _known(self, sample: Sample, scan: Scan) -> int | None:
         """0 when the scan was watched from its start; None when it may have restarted before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from zconsole.model import Event
 
@@ -15,21 +16,33 @@ _PLAIN = (" started", " paused", " resumed", " finished", " canceled")
 """What the console sees and has nothing to add to."""
 
 
-def told_once(known: Iterable[Event], new: Iterable[Event], gap: float) -> list[Event]:
-    """``known`` and ``new`` together; of a change told twice, the kernel's event.
+def told_once(
+    known: Iterable[Event], new: Iterable[Event], gap: float, now: float = -inf
+) -> list[Event]:
+    """``known`` and ``new`` together, newest last; of a change told twice, the kernel's event.
 
     ``gap``: seconds between samples, within which the console sees what the kernel told. Where
     the console says more, that is the event: the errors at an end, that a start is a restart.
+    ``now``: what is told late is put in its place among what is dated until then; what is dated
+    later is of before a clock was set back.
     """
     events = list(known)
     for event in new:
         at = range(len(events) - 1, -1, -1)
         same = next((i for i in at if _same(events[i], event, NEAR + gap)), None)
         if same is None:
-            events.append(event)
+            events.insert(_place(events, event, now), event)
         else:
             events[same] = _one(events[same], event)
     return events
+
+
+def _place(events: list[Event], event: Event, now: float) -> int:
+    """Where it belongs: a scan found late is told of its start, after what followed that."""
+    at = len(events)
+    while at and event.t < events[at - 1].t <= now:
+        at -= 1
+    return at
 
 
 def _same(a: Event, b: Event, reach: float) -> bool:

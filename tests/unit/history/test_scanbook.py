@@ -155,6 +155,13 @@ def test_a_canceled_scrub_and_a_new_one_are_two_scans():
     assert names(history) == ["scrub_canceled", "scrub_start"]
 
 
+def test_a_scan_that_began_and_ended_between_two_samples_is_told_whole_and_in_its_place():
+    done = resilver(TOTAL, start=10, state="finished", stage=None, end=T + 30)
+    between = Event(T + 20, "vdev_remove", "vdev remove on c")
+    history = watched(sample(0), sample(60, done, events=(between,)))
+    assert names(history) == ["resilver_start", "vdev_remove", "resilver_finish"]
+
+
 def test_pause_and_resume_are_told_and_leave_the_estimate_out():
     scrub = resilver(100 * MIB, function="scrub")
     samples = [*(sample(n, replace(scrub, issued_bytes=n * 50 * MIB)) for n in range(2, 40))]

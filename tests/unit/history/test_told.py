@@ -66,3 +66,10 @@ def test_each_of_two_rebuilds_is_told():
             ("mirror-0", "zpool"),
             ("mirror-1", "zpool"),
         ]
+
+
+def test_what_is_told_late_has_its_place_but_a_clock_set_back_hides_nothing_new():
+    early, late = seen(5.0, "scrub_start", "scrub started"), told(8.0, "vdev_remove", "vdev remove")
+    assert told_once([late], [early], 1.0, now=9.0) == [early, late]
+    before = told(9000.0, "vdev_remove", "vdev remove")
+    assert told_once([before], [early], 1.0, now=9.0) == [before, early]
