@@ -39,6 +39,12 @@ def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
     return {data["settings"]["dirs"][0]: Floor(data["reserve"], size)}
 
 
+def is_same_filesystem(one: str, other: str) -> bool:
+    """Whether the keys of two places (plan.Place.key) mean the same: a dataset that was renamed
+    keeps its guid, which others have none of."""
+    return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a journal says about the job it belongs to."""

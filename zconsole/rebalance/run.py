@@ -19,7 +19,7 @@ from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Outcome, StopJobError, UnsupportedError
-from zconsole.rebalance.job import Clocks, Job
+from zconsole.rebalance.job import Clocks, Job, is_same_filesystem
 from zconsole.rebalance.journal import FileRow, Journal, State
 from zconsole.rebalance.pacing import Pacer
 from zconsole.rebalance.plan import BATCH_BYTES, Place
@@ -187,8 +187,9 @@ class Runner:
             fd = open_path(self.sys, row.name)
             status = self.sys.fstat(fd)
             self.sys.close(fd)
-            known = place is not None and keys.get(os.fsdecode(row.name)) == place.key
-            if not known or status.st_ino != row.ino:
+            known = keys.get(os.fsdecode(row.name), "")
+            same = place is not None and is_same_filesystem(known, place.key)
+            if not same or status.st_ino != row.ino:
                 raise ZconsoleError(f"{os.fsdecode(row.name)} is not what it was when walked")
             if status.st_dev != row.dev:
                 changes[row.dev] = status.st_dev
