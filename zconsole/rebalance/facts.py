@@ -205,10 +205,9 @@ class Reader:
         return [word for word in words if word.startswith("/")]
 
     def newest_snapshot(self, dataset: str) -> int:
-        """Creation (epoch seconds) of a dataset's newest snapshot; 0 when it has none."""
-        argv = ("-t", "snapshot", "-d", "1", "-o", "creation", "-s", "creation", dataset)
-        lines = self._ask("zfs", "list", "-Hp", *argv).split()
-        return int(lines[-1]) if lines else 0
+        """The txg of a dataset's newest snapshot; 0 when it has none."""
+        argv = ("-t", "snapshot", "-d", "1", "-o", "createtxg", dataset)
+        return max(map(int, self._ask("zfs", "list", "-Hp", *argv).split()), default=0)
 
     def added(self, name: str) -> int | None:
         """When the newest vdev was added, from the pool's history (root only); None if never."""

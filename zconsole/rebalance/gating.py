@@ -26,7 +26,6 @@ class Surroundings:
     space: SpaceGate
     effect: Effect | None
     clock: Callable[[], float]
-    now: Callable[[], float]
     local: Callable[[], datetime]
     left: Callable[[], int]
     """Bytes still to move."""
@@ -50,7 +49,6 @@ def lasting(around: Surroundings) -> list[Gate]:
             SnapshotGate(
                 around.reader,
                 names,
-                around.now(),
                 around.left,
                 around.space.room,
                 around.clock,

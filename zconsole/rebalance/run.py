@@ -144,7 +144,6 @@ class Runner:
             space=SpaceGate(job.reserves_at(self._limits.min_free), clock),
             effect=watching,
             clock=clock,
-            now=self.clocks.epoch,
             local=self.clocks.local,
             left=lambda: max(0, self.progress.bytes_total - self.progress.bytes_done),
             note=self.progress.notes.append,

@@ -125,24 +125,23 @@ class SnapshotGate:
 
     reader: Reader
     datasets: Sequence[str]
-    since: float
-    """Epoch seconds."""
     left: Callable[[], int]
     """Bytes still to move."""
     room: Callable[[], int]
     clock: Callable[[], float]
     note: Callable[[str], None]
     looks: Looks = field(init=False)
-    _seen: dict[str, int] = field(init=False)
+    _began: dict[str, int] = field(default_factory=dict)
+    """The txg of each dataset's newest snapshot at the first look: dates follow set clocks."""
+    _newest: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.looks = Looks(self._look, SNAPSHOT_INTERVAL, self.clock)
-        self._seen = dict.fromkeys(self.datasets, 0)
 
     def __call__(self) -> str | None:
         """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""
         self.looks()
-        if any(created > self.since for created in self._seen.values()):
+        if any(newest > self._began[name] for name, newest in self._newest.items()):
             left, room = self.left(), self.room()
             if left > room:
                 return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
@@ -151,9 +150,10 @@ class SnapshotGate:
     def _look(self) -> None:
         for name in self.datasets:
             try:
-                created = self.reader.newest_snapshot(name)
+                newest = self.reader.newest_snapshot(name)
             except UnavailableError:
                 continue
-            if created > max(self.since, self._seen[name]):
+            began = self._began.setdefault(name, newest)
+            if newest > max(began, self._newest.get(name, 0)):
                 self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
-            self._seen[name] = created
+            self._newest = {**self._newest, name: newest}

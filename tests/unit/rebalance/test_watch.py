@@ -65,8 +65,8 @@ def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
 
 def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     clock, notes = Clock(), []
-    run, ready = answering("50\n", "50\n150\n")
-    gate = SnapshotGate(Reader(run), ["tank/a"], 100.0, lambda: 10, lambda: 5, clock, notes.append)
+    run, ready = answering("50\n", "150\n50\n", "50\n")
+    gate = SnapshotGate(Reader(run), ["tank/a"], lambda: 10, lambda: 5, clock, notes.append)
     assert gate() is None
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
@@ -75,6 +75,10 @@ def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     assert gate() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
     assert len(notes) == 1
     assert "tank/a" in notes[0]
+    clock.now += SNAPSHOT_INTERVAL
+    gate()
+    settle(gate.looks)
+    assert gate() is None
 
 
 class Filesystem(NamedTuple):
