@@ -13,8 +13,7 @@ from typing import Any
 
 from zconsole.rebalance import jobs, plan
 from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.job import Clocks
-from zconsole.rebalance.jobs import read_job
+from zconsole.rebalance.job import Clocks, job_of
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.run import Runner
 from zconsole.rebalance.settings import Settings
@@ -160,7 +159,7 @@ def run(
     journal = Journal.open(journal_path)
     try:
         journal.retry()
-        job, reader = read_job(journal), Reader()
+        job, reader = job_of(journal), Reader()
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
             sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),

@@ -14,7 +14,7 @@ from zconsole.errors import NotFoundError
 from zconsole.rebalance import plan
 from zconsole.rebalance.desk import HUNG_UP, TERMINATED
 from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.jobs import read_job
+from zconsole.rebalance.job import job_of
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
 from zconsole.rebalance.run import Runner
@@ -54,7 +54,7 @@ def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[
 
 def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:
     os.umask(UMASK)
-    job, reader, system = read_job(journal), Reader(), Sys()
+    job, reader, system = job_of(journal), Reader(), Sys()
     places = plan.places(job.settings.dirs, reader, snapshots=False)
     locks = _locked(system, [place.root for place in places], held)
     try:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from zconsole.errors import NotUnderstoodError
+from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.plan import FLOOR
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
@@ -69,3 +72,31 @@ class Job:
             os.fsencode(root): max(0, round(floor.reserve + (now - before) * floor.size))
             for root, floor in self.floors.items()
         }
+
+
+@contextmanager
+def understood(journal: Journal) -> Iterator[None]:
+    """Raises NotUnderstoodError where what the journal says has not the shape this version gives
+    it: it is damaged, or of another version."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        text = f"{journal.path} says what this version does not understand: {error!r}"
+        raise NotUnderstoodError(text) from error
+
+
+def job_of(journal: Journal) -> Job:
+    """What a journal says about its job. Raises NotUnderstoodError, for an unfinished walk too."""
+    data = journal.get("job")
+    if data is None:
+        raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
+    with understood(journal):
+        return Job(
+            name=data["name"],
+            settings=Settings.from_json(data["settings"]),
+            engines=data["engines"],
+            spaces=tuple(Space(*space) for space in data["spaces"]),
+            raw_factor=data["raw_factor"],
+            floors=floors(data),
+            bytes_to_target=data["bytes_to_target"],
+        )

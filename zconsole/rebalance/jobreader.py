@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import jobs, leftout, store
 from zconsole.rebalance.desk import JobView
+from zconsole.rebalance.job import understood
 from zconsole.rebalance.jobs import Status
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.predict import Space
@@ -17,8 +19,6 @@ from zconsole.rebalance.store import Record
 RECOUNT = 5.0
 """Seconds between two counts of reasons, which look at every file of a running job."""
 
-_FOREIGN = (AttributeError, KeyError, TypeError, ValueError)
-"""What reading a journal raises that says something else than this version writes."""
 Stamp = tuple[bool, tuple[int, ...]]
 
 
@@ -45,7 +45,7 @@ class JobReader:
         for record in store.records():
             try:
                 known = self._read(record)
-            except (ZconsoleError, OSError, sqlite3.Error, *_FOREIGN):
+            except (ZconsoleError, OSError, sqlite3.Error):
                 continue
             if pool is None or pool in known.pools:
                 found.append(known.view)
@@ -62,7 +62,7 @@ class JobReader:
     def _view(self, record: Record, stamp: Stamp, before: _Known | None) -> _Known:
         status, now = jobs.status(record), self.clock()
         journal = Journal.open(record.journal, write=False)
-        try:
+        with closing(journal), understood(journal):
             keys = journal.get("keys") or {}
             stale = before is None or not stamp[0] or now - before.counted >= RECOUNT
             view = _shown(status, journal)
@@ -72,9 +72,7 @@ class JobReader:
             else:
                 known, counted = before.view, before.counted
                 view = replace(view, skipped=known.skipped, failed=known.failed)
-        finally:
-            journal.close()
-        return _Known(stamp, frozenset(map(pool_of, keys.values())), view, counted)
+            return _Known(stamp, frozenset(map(pool_of, keys.values())), view, counted)
 
 
 def _written(record: Record) -> tuple[int, ...]:

@@ -21,11 +21,10 @@ from zconsole.rebalance.counting import WALKING, WalkSink
 from zconsole.rebalance.desk import interrupted
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
-from zconsole.rebalance.job import Clocks, Job, floors
+from zconsole.rebalance.job import Clocks, job_of, understood
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
 from zconsole.rebalance.plan import Plan
-from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
 from zconsole.rebalance.syscalls import Sys
@@ -245,29 +244,13 @@ def _walking(journal: Journal, alive: bool) -> Settings | None:
     return Settings.from_json(asked["settings"])
 
 
-def read_job(journal: Journal) -> Job:
-    """What a journal says about its job. Raises NotUnderstoodError for an unfinished walk."""
-    data = journal.get("job")
-    if data is None:
-        raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
-    return Job(
-        name=data["name"],
-        settings=Settings.from_json(data["settings"]),
-        engines=data["engines"],
-        spaces=tuple(Space(*space) for space in data["spaces"]),
-        raw_factor=data["raw_factor"],
-        floors=floors(data),
-        bytes_to_target=data["bytes_to_target"],
-    )
-
-
 def adopt(journal_path: Path) -> Record:
     """The record of an existing journal, made again if the state directory lost it."""
     known = store.by_journal(journal_path)
     if known is not None:
         return known
     with closing(Journal.open(journal_path)) as journal:
-        name = read_job(journal).name
+        name = job_of(journal).name
     return store.add(journal_path, name)
 
 
@@ -289,7 +272,7 @@ def status(record: Record) -> Status:
         journal = Journal.open(record.journal, write=False)
     except sqlite3.OperationalError as error:
         raise NotFoundError(f"{record.journal}: {error}") from error
-    with closing(journal):
+    with closing(journal), understood(journal):
         data = journal.get("status") or {}
         state, why = data.get("state", "planned"), data.get("why")
         counting = _walking(journal, alive) if journal.get("job") is None else None
@@ -301,7 +284,7 @@ def status(record: Record) -> Status:
             data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
             return Status(record, state, why, counting, {}, data)
-        job, days = read_job(journal), tuple(journal.days())
+        job, days = job_of(journal), tuple(journal.days())
         agreed = (journal.get("walking") or {}).get("agreed", True)
         if state == "planned" and alive and not agreed:
             state, why = "waiting", "its operator is asked"

@@ -229,6 +229,32 @@ def test_a_journal_whose_values_are_damaged(shell: Shell, tree: Path) -> None:
     assert shell.statuses() == []
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("status", '"x"'),
+        ("job", "3"),
+        ("job", '{"name": "x", "settings": {"dirs": ["/a"], "newer": 1}, "engines": {}}'),
+        ("walking", "[1]"),
+    ],
+)
+def test_a_journal_that_says_what_another_version_does(
+    shell: Shell, tree: Path, key: str, value: str
+) -> None:
+    journal = shell.area / "first.db"
+    words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal")
+    assert shell(*words, journal).returncode == 0
+    job = shell.status()["job"]
+    with closing(sqlite3.connect(journal)) as db, db:
+        db.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
+    for word in ("status", "resume"):
+        done = shell(word, job)
+        assert done.returncode == 5
+        assert done.stderr.count("\n") == 1
+        assert "says what this version does not understand" in done.stderr
+    assert shell.statuses() == []
+
+
 def damage(journal: Path) -> None:
     """Overwrite every page of the table of files, and nothing else."""
     with closing(sqlite3.connect(journal)) as db:
