@@ -100,8 +100,8 @@ def describe_event(payload: Mapping[str, str]) -> dict[str, Any] | None:
 def _details(payload: Mapping[str, str]) -> Iterator[str]:
     if kind := payload.get("resilver_type"):
         yield f"({kind})"
-    if nanoseconds := _number(payload.get("zio_delay", "")):
-        yield f"({nanoseconds / 1e9:.0f} s)"
+    if seconds := round((_number(payload.get("zio_delay", "")) or 0) / 1e9):
+        yield f"({seconds} s)"
 
 
 def _state(value: str) -> str:

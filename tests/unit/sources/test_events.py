@@ -45,6 +45,11 @@ def test_a_printed_event_becomes_one_line_in_words():
             "notice",
         ),
         (
+            event("ereport.fs.zfs.checksum", vdev_path="/dev/sdb1", zio_delay="0x3f6128"),
+            "checksum on sdb1",
+            "warning",
+        ),
+        (
             event("ereport.fs.zfs.delay", vdev_path="/dev/sdb1", zio_delay="0x77359400"),
             "delay on sdb1 (2 s)",
             "warning",
