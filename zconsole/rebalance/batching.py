@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from zconsole.rebalance.descriptors import batch_directories, batch_files
 from zconsole.rebalance.item import Outcome, StopJobError
 from zconsole.rebalance.journal import FileRow, Journal
-from zconsole.rebalance.plan import BATCH_BYTES
+from zconsole.rebalance.planned import BATCH_BYTES
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0

@@ -21,7 +21,7 @@ from zconsole.units import clean, size
 if TYPE_CHECKING:
     from zconsole.rebalance.jobs import Status
     from zconsole.rebalance.locks import TreeLocks
-    from zconsole.rebalance.plan import Plan
+    from zconsole.rebalance.planned import Plan
     from zconsole.rebalance.settings import Settings
     from zconsole.rebalance.store import Record
     from zconsole.rebalance.survey import Ages, Sink

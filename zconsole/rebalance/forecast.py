@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from zconsole.rebalance import predict, zdb
 from zconsole.rebalance.facts import Dataset, Pool, Reader
+from zconsole.rebalance.planned import DirectoryPlan
 from zconsole.rebalance.predict import Space
-
-if TYPE_CHECKING:
-    from zconsole.rebalance.plan import DirectoryPlan
 
 SPECIAL_FULL = 0.75
 """Fill of the special vdevs from which on small blocks of data go to the normal ones
@@ -66,14 +63,6 @@ def special(plans: Sequence[DirectoryPlan], pool: Pool) -> list[Space]:
     free = sum(space.free for space in pool.special)
     share = min(1.0, small / free) if free else 0.0
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
-
-
-def special_as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
-    """Fill of every special vdev, now and at most afterwards."""
-    return [
-        {"name": b.name, "fill_before": b.fill, "fill_after": a.fill}
-        for b, a in zip(before, after, strict=True)
-    ]
 
 
 def special_notes(pool: Pool, after: Sequence[Space]) -> list[str]:

@@ -12,7 +12,7 @@ from zconsole.rebalance import latency
 from zconsole.rebalance.effect import Effect
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.pacing import Backoff, Gate, window_gate
-from zconsole.rebalance.plan import Place
+from zconsole.rebalance.planned import Place
 from zconsole.rebalance.settings import Limits
 from zconsole.rebalance.watch import PoolGate, SnapshotGate, SpaceGate
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.rebalance.journal import Journal
-from zconsole.rebalance.plan import FLOOR
+from zconsole.rebalance.planned import FLOOR
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 
@@ -43,7 +43,7 @@ def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
 
 
 def is_same_filesystem(one: str, other: str) -> bool:
-    """Whether the keys of two places (plan.Place.key) mean the same: a dataset that was renamed
+    """Whether the keys of two places (planned.Place.key) mean the same: a dataset that was renamed
     keeps its guid, which others have none of."""
     return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
 

@@ -107,7 +107,7 @@ def _shown(status: Status, journal: Journal) -> JobView:
 
 
 def pool_of(key: str) -> str:
-    """The pool of a place's key, ``zfs:tank/data:GUID`` (plan.Place.key); else nothing."""
+    """The pool of a place's key, ``zfs:tank/data:GUID`` (planned.Place.key); else nothing."""
     kind, _, rest = key.partition(":")
     source = rest.rpartition(":")[0] or rest
     return source.split("/")[0] if kind == "zfs" else ""

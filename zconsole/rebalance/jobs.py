@@ -24,7 +24,7 @@ from zconsole.rebalance.item import StopJobError
 from zconsole.rebalance.job import Clocks, job_of, understood
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
-from zconsole.rebalance.plan import Plan
+from zconsole.rebalance.planned import Place, Plan
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
 from zconsole.rebalance.syscalls import Sys
@@ -151,7 +151,7 @@ def recount(record: Record, reader: Reader) -> Created:
     return Created(record, made)
 
 
-def _locked(found: list[plan.Place]) -> TreeLocks:
+def _locked(found: list[Place]) -> TreeLocks:
     """The locks of trees in which no other job works or has work to settle."""
     roots = [place.root for place in found]
     locks = TreeLocks(Sys(), roots)
@@ -200,7 +200,7 @@ def delete_journal(path: Path) -> None:
 def _walk_into(
     journal: Journal,
     reader: Reader,
-    found: list[plan.Place],
+    found: list[Place],
     settings: Settings,
     record: Record,
     clocks: Clocks,

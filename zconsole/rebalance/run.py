@@ -22,7 +22,7 @@ from zconsole.rebalance.item import Outcome, StopJobError, UnsupportedError
 from zconsole.rebalance.job import Clocks, Job, is_same_filesystem
 from zconsole.rebalance.journal import FileRow, Journal, State
 from zconsole.rebalance.pacing import Pacer
-from zconsole.rebalance.plan import BATCH_BYTES, Place
+from zconsole.rebalance.planned import BATCH_BYTES, Place
 from zconsole.rebalance.progress import Progress
 from zconsole.rebalance.recovery import Recovery
 from zconsole.rebalance.rewriting import Rewriter

@@ -11,7 +11,7 @@ from zconsole.rebalance import zdb
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import Outcome
 from zconsole.rebalance.journal import FileRow
-from zconsole.rebalance.plan import Place
+from zconsole.rebalance.planned import Place
 from zconsole.rebalance.zdb import Blocks
 
 FILES = 3

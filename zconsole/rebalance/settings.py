@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from zconsole.rebalance.choice import Wish
-from zconsole.rebalance.plan import Goal
+from zconsole.rebalance.planned import Goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from zconsole.rebalance import predict
 from zconsole.rebalance.choice import Choice, choose
 from zconsole.rebalance.desk import Fill, Measured, Part, Proposal
 from zconsole.rebalance.facts import Dataset, Mount
-from zconsole.rebalance.plan import FLOOR, TARGET
+from zconsole.rebalance.planned import FLOOR, TARGET
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.settings import Settings
 from zconsole.sim.pool import PoolState, top_name

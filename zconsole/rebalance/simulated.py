@@ -19,7 +19,7 @@ from zconsole.rebalance.desk import (
     Proposal,
     Root,
 )
-from zconsole.rebalance.plan import FLOOR
+from zconsole.rebalance.planned import FLOOR
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.simplan import children, chosen, measured, propose
 from zconsole.sim.pool import PoolState

@@ -20,7 +20,7 @@ from zconsole.rebalance.desk import Counted, JobView, Listing, Measured, Proposa
 from zconsole.rebalance.facts import Dataset, Mount
 from zconsole.rebalance.jobreader import pool_of
 from zconsole.rebalance.livedesk import LiveDesk
-from zconsole.rebalance.plan import Place
+from zconsole.rebalance.planned import Place
 from zconsole.rebalance.settings import Limits, Settings
 from zconsole.rebalance.sizes import Measurer
 from zconsole.sources.runner import ProcessRunner

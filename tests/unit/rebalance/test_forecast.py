@@ -12,7 +12,7 @@ from zconsole.rebalance.counting import WalkSink
 from zconsole.rebalance.directories import DirectoryRow
 from zconsole.rebalance.facts import Dataset, Mount, Pool, Reader
 from zconsole.rebalance.journal import Journal
-from zconsole.rebalance.plan import DirectoryPlan, Place
+from zconsole.rebalance.planned import DirectoryPlan, Place
 from zconsole.rebalance.predict import Space
 from zconsole.rebalance.survey import Ages, Survey
 from zconsole.rebalance.walk import Portion

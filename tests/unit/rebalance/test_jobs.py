@@ -16,7 +16,7 @@ from zconsole.rebalance.execute import Show
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import BusyTreeError, TreeLocks
-from zconsole.rebalance.plan import Plan
+from zconsole.rebalance.planned import Plan
 from zconsole.rebalance.settings import Settings
 from zconsole.rebalance.store import Record
 from zconsole.rebalance.syscalls import Sys

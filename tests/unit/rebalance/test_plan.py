@@ -10,16 +10,14 @@ import pytest
 from zconsole.rebalance import plan
 from zconsole.rebalance.choice import Wish
 from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.plan import Goal
+from zconsole.rebalance.planned import Goal, Plan
 from zconsole.rebalance.syscalls import Sys
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
 
 
-def made(
-    root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None
-) -> plan.Plan:
+def made(root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None) -> Plan:
     monkeypatch.setattr(plan, "_available", lambda *_: room)
     found = plan.places([str(root)], Reader())
     return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), goal or Goal())

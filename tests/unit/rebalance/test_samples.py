@@ -11,7 +11,7 @@ import pytest
 from zconsole.rebalance.facts import Dataset, Mount, Reader
 from zconsole.rebalance.item import Outcome
 from zconsole.rebalance.journal import FileRow
-from zconsole.rebalance.plan import Place
+from zconsole.rebalance.planned import Place
 from zconsole.rebalance.samples import FILES, SMALLEST, Samples
 from zconsole.sources.blocking import Completed
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.pacing import window_gate
-from zconsole.rebalance.plan import FLOOR
+from zconsole.rebalance.planned import FLOOR
 from zconsole.rebalance.settings import Limits
 from zconsole.ui.look import Look, percent
 from zconsole.units import latency, parse_size
