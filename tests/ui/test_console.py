@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from textual import events
 
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, showing
 from zconsole.errors import ExitCode
-from zconsole.eta import Estimate
-from zconsole.frame import ActivityView, Frame
 from zconsole.history.series import RateSeries
-from zconsole.model import Activity, IoRates
+from zconsole.model import IoRates
 from zconsole.ui.keys import TABLE
 from zconsole.ui.screens import PickScreen, TextScreen
 
@@ -201,15 +198,6 @@ async def test_the_order_is_marked_on_every_title(size):
             assert heading.count("▾") == 1
 
 
-async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
-    async with showing(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
-        assert "metadata" not in screen()
-        await pilot.press("shift+tab", "z")
-        assert "metadata" in screen()
-        await pilot.press("z")
-        assert "metadata" not in screen()
-
-
 async def test_help_is_wrapped_where_it_is_narrow():
     async with showing(frames.healthy(), size=(60, 90)) as (_, pilot, screen):
         await pilot.press("question_mark")
@@ -256,44 +244,6 @@ async def test_pause_freezes_the_past_of_the_rates_too():
         assert screen() == before
         await pilot.press("p")
         assert screen() != before
-
-
-async def test_panes_are_shown_and_hidden_by_number():
-    async with showing(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
-        for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
-            assert sign in screen()
-            await pilot.press(key)
-            assert sign not in screen()
-            await pilot.press(key)
-            assert sign in screen()
-
-
-async def test_zoom_and_back():
-    async with showing(frames.resilver()) as (_, pilot, screen):
-        await pilot.press("z")
-        assert "BALANCE" not in screen()
-        assert "metadata" not in screen()
-        assert "STATE" in screen()
-        await pilot.press("escape")
-        assert "BALANCE" in screen()
-
-
-async def test_tab_goes_round_the_panes():
-    async with showing(frames.resilver()) as (app, pilot, _):
-        seen = [app.focused.id]
-        for _ in range(4):
-            await pilot.press("tab")
-            seen.append(app.focused.id)
-        assert seen == ["devices", "balance", "events", "scan", "devices"]
-        await pilot.press("shift+tab")
-        assert app.focused.id == "scan"
-
-
-async def test_zoom_of_another_pane():
-    async with showing(frames.resilver()) as (_, pilot, screen):
-        await pilot.press("tab", "z")
-        assert "STATE" not in screen()
-        assert "BALANCE" in screen()
 
 
 async def test_units():
@@ -370,20 +320,6 @@ async def test_the_overview_goes_on_living():
         assert "SUSPENDED" in screen()
 
 
-async def test_the_palette_opens_and_offers_the_keys():
-    async with showing(frames.healthy()) as (app, pilot, screen):
-        offered = {command.title: command for command in app.get_system_commands(app.screen)}
-        assert offered["Pause or resume the display"].help == "p; sampling goes on"
-        assert offered["Choose a theme"].help == "t"
-        offered["Pause or resume the display"].callback()
-        await pilot.pause()
-        assert "PAUSED" in screen()
-        assert len(offered) > 15
-        await pilot.press("ctrl+p")
-        assert app.screen.id == "--command-palette"
-        await pilot.press("escape")
-
-
 _LEAVING = {"ctrl+z", "ctrl+c", "q"}
 _STAYING = [name for key in TABLE for name in key.keys if name not in _LEAVING]
 
@@ -410,101 +346,3 @@ async def test_a_click_puts_the_cursor_there():
     async with showing(frames.healthy()) as (app, pilot, _):
         await pilot.click("#devices", offset=(5, 3))
         assert cursor_name(app) == "sda"
-
-
-def with_trims(state: str) -> Frame:
-    """Eight devices that are being trimmed, or were until that was paused."""
-    trims = [Activity("trim", state, f"sd{n}", total_bytes=2, done_bytes=1) for n in "abcdefgh"]
-    views = tuple(ActivityView(a, None, Estimate(60.0, 50.0, 70.0, "")) for a in trims)
-    return replace(frames.healthy(), scans=(), activities=views)
-
-
-async def test_what_is_beyond_the_room_is_counted_and_zoom_shows_it_all():
-    async with showing(with_trims("paused"), size=(60, 15)) as (app, pilot, screen):
-        assert "+5 more" in screen()
-        assert screen().count("ETA") == 3
-        app.query_one("#scan").focus()
-        await pilot.press("z")
-        assert "+" not in screen()
-        assert screen().count("ETA") > 5
-
-
-async def test_many_devices_at_one_work_are_told_together_and_zoom_shows_each():
-    async with showing(with_trims("running"), size=(60, 15)) as (app, pilot, screen):
-        assert "trim of 8 devices running" in screen()
-        assert screen().count("ETA") == 1
-        app.query_one("#scan").focus()
-        await pilot.press("z")
-        assert "8 devices" not in screen()
-        assert screen().count("ETA") > 5
-
-
-ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
-
-
-async def test_a_message_with_escapes_is_shown_safe():
-    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
-        app.notify(f"{ODD}\nsecond line", markup=False)
-        await pilot.pause()
-        assert r"x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq" in read()
-        assert "second line" in read()
-        assert not {"\x1b", "\x9b", "\u202e"} & set(read())
-
-
-async def test_what_is_pasted_leaves_its_escapes_behind():
-    async with showing(frames.resilver()) as (app, pilot, read):
-        await pilot.press("slash")
-        app.post_message(events.Paste(f"{ODD}\nsecond"))
-        await pilot.pause()
-        assert read().splitlines()[-1].strip() == "x[31m]0;P2Jq"
-        await pilot.press("escape", "ctrl+p")
-        app.post_message(events.Paste(ODD))
-        await pilot.pause(0.3)
-        assert not {"\x1b", "\x9b", "\u202e"} & set(read())
-        await pilot.press("escape", "escape")
-
-
-async def test_the_palette_and_messages_are_ascii_where_all_else_is():
-    async with showing(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
-        app.notify("a word", markup=False)
-        await pilot.pause()
-        assert "| a word" in read()
-        await pilot.press("ctrl+p")
-        await pilot.pause(0.2)
-        assert "Choose a theme" in read()
-        assert read().isascii(), {c for c in read() if not c.isascii()}
-        await pilot.press(*"unit")
-        await pilot.pause(0.2)
-        assert "Units" in read()
-        assert read().isascii()
-        await pilot.press("escape", "escape")
-
-
-async def test_the_same_message_is_not_piled_up():
-    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
-        for _ in range(3):
-            app.notify("a recording cannot be acted on", markup=False)
-        app.notify("another", markup=False)
-        await pilot.pause()
-        assert read().count("a recording cannot be") == 1
-        assert "another" in read()
-
-
-async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with showing(frames.resilver(), ansi_color=True) as (app, pilot, _):
-        await pilot.press("ctrl+p")
-        await pilot.pause(0.2)
-        await pilot.press("down")
-        await pilot.pause(0.1)
-        styles = {
-            segment.text.strip(): segment.style
-            for strip in app.screen._compositor.render_strips()
-            for segment in strip
-        }
-        assert styles["Fold a row, or go to the one above it"].underline
-        assert not styles["Choose a theme"].underline
-        await pilot.press("escape", "slash")
-        await pilot.pause()
-        strip = app.screen._compositor.render_strips()[-1]
-        assert next(s.style.reverse for s in strip if s.text == "s")

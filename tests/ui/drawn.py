@@ -1,0 +1,16 @@
+"""What tests of panes share: how things look, and what drawn lines say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC
+
+from zconsole.ui.draw import Line, plain
+from zconsole.ui.look import Look
+
+LOOK = Look(zone=UTC)
+
+
+def text(lines: Iterable[Line]) -> str:
+    """Drawn lines as plain text."""
+    return "\n".join(map(plain, lines))

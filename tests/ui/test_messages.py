@@ -1,0 +1,92 @@
+"""Messages, the palette and inputs: nothing from outside gets through them."""
+
+from __future__ import annotations
+
+from textual import events
+
+from tests.ui import frames
+from tests.ui.fakes import showing
+
+ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
+
+
+async def test_the_palette_opens_and_offers_the_keys():
+    async with showing(frames.healthy()) as (app, pilot, screen):
+        offered = {command.title: command for command in app.get_system_commands(app.screen)}
+        assert offered["Pause or resume the display"].help == "p; sampling goes on"
+        assert offered["Choose a theme"].help == "t"
+        offered["Pause or resume the display"].callback()
+        await pilot.pause()
+        assert "PAUSED" in screen()
+        assert len(offered) > 15
+        await pilot.press("ctrl+p")
+        assert app.screen.id == "--command-palette"
+        await pilot.press("escape")
+
+
+async def test_a_message_with_escapes_is_shown_safe():
+    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
+        app.notify(f"{ODD}\nsecond line", markup=False)
+        await pilot.pause()
+        assert r"x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq" in read()
+        assert "second line" in read()
+        assert not {"\x1b", "\x9b", "\u202e"} & set(read())
+
+
+async def test_what_is_pasted_leaves_its_escapes_behind():
+    async with showing(frames.resilver()) as (app, pilot, read):
+        await pilot.press("slash")
+        app.post_message(events.Paste(f"{ODD}\nsecond"))
+        await pilot.pause()
+        assert read().splitlines()[-1].strip() == "x[31m]0;P2Jq"
+        await pilot.press("escape", "ctrl+p")
+        app.post_message(events.Paste(ODD))
+        await pilot.pause(0.3)
+        assert not {"\x1b", "\x9b", "\u202e"} & set(read())
+        await pilot.press("escape", "escape")
+
+
+async def test_the_palette_and_messages_are_ascii_where_all_else_is():
+    async with showing(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
+        app.notify("a word", markup=False)
+        await pilot.pause()
+        assert "| a word" in read()
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.2)
+        assert "Choose a theme" in read()
+        assert read().isascii(), {c for c in read() if not c.isascii()}
+        await pilot.press(*"unit")
+        await pilot.pause(0.2)
+        assert "Units" in read()
+        assert read().isascii()
+        await pilot.press("escape", "escape")
+
+
+async def test_the_same_message_is_not_piled_up():
+    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
+        for _ in range(3):
+            app.notify("a recording cannot be acted on", markup=False)
+        app.notify("another", markup=False)
+        await pilot.pause()
+        assert read().count("a recording cannot be") == 1
+        assert "another" in read()
+
+
+async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with showing(frames.resilver(), ansi_color=True) as (app, pilot, _):
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.2)
+        await pilot.press("down")
+        await pilot.pause(0.1)
+        styles = {
+            segment.text.strip(): segment.style
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+        }
+        assert styles["Fold a row, or go to the one above it"].underline
+        assert not styles["Choose a theme"].underline
+        await pilot.press("escape", "slash")
+        await pilot.pause()
+        strip = app.screen._compositor.render_strips()[-1]
+        assert next(s.style.reverse for s in strip if s.text == "s")
