@@ -97,3 +97,12 @@ async def showing(*made, size=(80, 24), feed=None, notifications=False, **option
     async with app.run_test(size=size, notifications=notifications) as pilot:
         await pilot.pause()
         yield app, pilot, lambda: screen_text(app)
+
+
+async def until(pilot, seen):
+    """Go on once something is seen, however busy the machine is."""
+    for _ in range(500):
+        if seen():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(screen_text(pilot.app))

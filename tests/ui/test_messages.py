@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 
 from tests.ui import frames
-from tests.ui.fakes import showing
+from tests.ui.fakes import showing, until
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 
@@ -27,9 +27,8 @@ async def test_the_palette_opens_and_offers_the_keys():
 async def test_a_message_with_escapes_is_shown_safe():
     async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
         app.notify(f"{ODD}\nsecond line", markup=False)
-        await pilot.pause()
+        await until(pilot, lambda: "second line" in read())
         assert r"x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq" in read()
-        assert "second line" in read()
         assert not {"\x1b", "\x9b", "\u202e"} & set(read())
 
 
@@ -37,11 +36,10 @@ async def test_what_is_pasted_leaves_its_escapes_behind():
     async with showing(frames.resilver()) as (app, pilot, read):
         await pilot.press("slash")
         app.post_message(events.Paste(f"{ODD}\nsecond"))
-        await pilot.pause()
-        assert read().splitlines()[-1].strip() == "x[31m]0;P2Jq"
+        await until(pilot, lambda: read().splitlines()[-1].strip() == "x[31m]0;P2Jq")
         await pilot.press("escape", "ctrl+p")
         app.post_message(events.Paste(ODD))
-        await pilot.pause(0.3)
+        await until(pilot, lambda: "x[31m]0;P2Jq" in read())
         assert not {"\x1b", "\x9b", "\u202e"} & set(read())
         await pilot.press("escape", "escape")
 
@@ -49,15 +47,12 @@ async def test_what_is_pasted_leaves_its_escapes_behind():
 async def test_the_palette_and_messages_are_ascii_where_all_else_is():
     async with showing(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
         app.notify("a word", markup=False)
-        await pilot.pause()
-        assert "| a word" in read()
+        await until(pilot, lambda: "| a word" in read())
         await pilot.press("ctrl+p")
-        await pilot.pause(0.2)
-        assert "Choose a theme" in read()
+        await until(pilot, lambda: "Choose a theme" in read())
         assert read().isascii(), {c for c in read() if not c.isascii()}
         await pilot.press(*"unit")
-        await pilot.pause(0.2)
-        assert "Units" in read()
+        await until(pilot, lambda: "Units" in read())
         assert read().isascii()
         await pilot.press("escape", "escape")
 
@@ -67,16 +62,15 @@ async def test_the_same_message_is_not_piled_up():
         for _ in range(3):
             app.notify("a recording cannot be acted on", markup=False)
         app.notify("another", markup=False)
-        await pilot.pause()
+        await until(pilot, lambda: "another" in read())
         assert read().count("a recording cannot be") == 1
-        assert "another" in read()
 
 
 async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with showing(frames.resilver(), ansi_color=True) as (app, pilot, _):
+    async with showing(frames.resilver(), ansi_color=True) as (app, pilot, read):
         await pilot.press("ctrl+p")
-        await pilot.pause(0.2)
+        await until(pilot, lambda: "Choose a theme" in read())
         await pilot.press("down")
         await pilot.pause(0.1)
         styles = {
