@@ -87,14 +87,14 @@ class Plan:
 
     directories: list[DirectoryPlan]
     pool: Pool | None
-    after: list[predict.Space]
+    after: list[Space]
     bytes_to_target: int | None
     target: float
     available: int
     """Bytes that may be used before the floor is reached."""
     estimate: str
     """What the source of the bytes was taken from."""
-    special: list[predict.Space] = field(default_factory=list)
+    special: list[Space] = field(default_factory=list)
     """The special vdevs when every small block has gone there."""
     notes: list[str] = field(default_factory=list)
     refused: str | None = None

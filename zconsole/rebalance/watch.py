@@ -156,4 +156,4 @@ class SnapshotGate:
             began = self._began.setdefault(name, newest)
             if newest > max(began, self._newest.get(name, 0)):
                 self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
-            self._newest = {**self._newest, name: newest}
+            self._newest = {**self._newest, name: newest}  # the gate may be going through it

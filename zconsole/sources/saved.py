@@ -67,7 +67,7 @@ def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
     Its time is the one printed in it (``-T``), else the file's, else now; where none is printed,
     a form whose averages rest on the time is undated. Raises as read_text.
     """
-    text = read_text(path, STATUS)
+    text = read_text(path)
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
     place = "standard input" if path == STDIN else path
     if not text.strip():

@@ -92,6 +92,13 @@ def crop(line: Line, width: int, ellipsis: str = "…") -> Line:
     return tuple(out)
 
 
+def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence[Line]:
+    """The first lines, with a sign where others are left out."""
+    if len(lines) <= most:
+        return lines
+    return (*lines[: most - 1], (*lines[most - 1], Span(ellipsis, "dim")))
+
+
 def broken(text: str, width: int) -> list[str]:
     """Text on as many lines of at most ``width`` cells as it takes; at least one."""
     # For textwrap every character is one cell: a wide one brings a second with it.

@@ -8,14 +8,14 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from zconsole.ui.draw import Line, Span
+from zconsole.ui.draw import Line, Span, at_most
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.theming import Palette
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
-About = Callable[[int, int, int], Sequence[Line]]
-"""What there is to say of the line at an index, for a width, in at most so many lines."""
+About = Callable[[int, int], Sequence[Line]]
+"""What there is to say of the line at an index, for a width."""
 _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
@@ -86,7 +86,7 @@ def no_preview(index: int) -> None:
     """For lists where moving the cursor changes nothing."""
 
 
-def nothing_about(index: int, width: int, most: int) -> Sequence[Line]:
+def nothing_about(index: int, width: int) -> Sequence[Line]:
     """For lists whose lines say all there is."""
     return ()
 
@@ -104,6 +104,7 @@ class PickScreen(Screen[int | None]):
         wide: bool = False,
         moved: Callable[[int], None] = no_preview,
         about: About = nothing_about,
+        ellipsis: str = "…",
     ) -> None:
         super().__init__(classes="wide" if wide else "side")
         self._title_text = title
@@ -112,6 +113,7 @@ class PickScreen(Screen[int | None]):
         self._start = start
         self._preview = moved
         self._about = about
+        self._ellipsis = ellipsis
 
     def compose(self) -> ComposeResult:
         """The list, and below it what there is to say of the line at the cursor."""
@@ -155,8 +157,9 @@ class PickScreen(Screen[int | None]):
         self.query_one("#about", LinesView).show(self._said(self.view.cursor))
 
     def _said(self, index: int) -> Sequence[Line]:
-        size = self.app.size
-        return self._about(index, size.width, max(1, size.height // _ABOUT_SHARE))
+        width, height = self.app.size
+        most = max(1, height // _ABOUT_SHARE)
+        return at_most(most, self._about(index, width), self._ellipsis)
 
     def choose(self) -> None:
         """Return what the cursor is on."""

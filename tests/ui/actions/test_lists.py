@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import acting
-from zconsole.ui.actions.lines import at_most
 from zconsole.ui.actions.menu import Entry, menu_lines, reason_lines
-from zconsole.ui.draw import Span, plain, width_of
+from zconsole.ui.draw import Span, at_most, plain, width_of
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.look import Look
 
@@ -81,5 +80,5 @@ def test_a_reason_that_fits_is_not_told_twice() -> None:
 @pytest.mark.parametrize(("glyphs", "sign"), [(UNICODE, "…"), (ASCII, "*")])
 def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
     lines = [(Span(text),) for text in ("one", "two", "three")]
-    assert [plain(line) for line in at_most(2, lines, Look(glyphs))] == ["one", f"two{sign}"]
-    assert at_most(3, lines, Look(glyphs)) == tuple(lines)
+    assert [plain(line) for line in at_most(2, lines, glyphs.ellipsis)] == ["one", f"two{sign}"]
+    assert at_most(3, lines, glyphs.ellipsis) == lines

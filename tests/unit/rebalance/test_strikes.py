@@ -25,15 +25,27 @@ def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
         strikes.judge([failed(reason)])
 
 
+def ends_after(strikes: Strikes, most: int = 2 * MOST) -> int:
+    """How many batches without space it takes from now on to end the job; ``most`` if more."""
+    for number in range(1, most):
+        try:
+            strikes.judge([failed(NO_SPACE)])
+        except StopJobError:
+            return number
+    return most
+
+
 def test_a_quota_of_one_owner_does_not() -> None:
     strikes = Strikes(lambda: 1000)
     for _ in range(2 * MOST):
         strikes.judge([failed(QUOTA)])
+    assert ends_after(strikes) == MOST
 
 
-def test_what_fits_again_starts_the_count_anew() -> None:
+@pytest.mark.parametrize(("between", "left"), [([MOVED], MOST), ([], 1)], ids=["moved", "nothing"])
+def test_what_fits_again_starts_the_count_anew(between: list[Outcome], left: int) -> None:
     strikes = Strikes(lambda: 0)
-    for _ in range(MOST):
-        strikes.judge([MOVED])
-        strikes.judge([])
+    for _ in range(MOST - 1):
         strikes.judge([failed(NO_SPACE)])
+    strikes.judge(between)
+    assert ends_after(strikes) == left

@@ -12,12 +12,9 @@ from zconsole.sources.blocking import DeadlineError
 from zconsole.sources.libzfs.nvlist import Form, assembled
 from zconsole.sources.libzfs.wire import Answers, request
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import Channel, Connector
+from zconsole.sources.runner import PACKAGE_ROOT, Channel, Connector
 
 COMMAND = (sys.executable, "-m", "zconsole.sources.libzfs.helper")
-PACKAGE_ROOT = Path(__file__).resolve().parents[3]
-"""Where ``python -m`` finds this very zconsole, whatever directory the console runs in."""
-
 DEVICE = Path("/dev/zfs")
 """Without it ``libzfs_init`` would try to load the module, and wait for ten seconds."""
 

@@ -21,7 +21,7 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.topology import data_vdevs
 from zconsole.ui.actions.confirm import ConfirmScreen, Deed, Said
 from zconsole.ui.actions.leave import UnderWay, left_behind
-from zconsole.ui.actions.lines import at_most, plan_lines, wrapped
+from zconsole.ui.actions.lines import plan_lines, wrapped
 from zconsole.ui.actions.menu import (
     Entry,
     Planner,
@@ -213,7 +213,8 @@ class Actor:
             lambda width: menu_lines(found, look, width),
             self.colors,
             wide=True,
-            about=lambda i, width, most: at_most(most, reason_lines(found, i, look, width), look),
+            about=lambda index, width: reason_lines(found, index, look, width),
+            ellipsis=look.glyphs.ellipsis,
         )
         chosen = await self.pick(screen)
         if chosen is None:

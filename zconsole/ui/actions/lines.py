@@ -41,14 +41,6 @@ def wrapped(text: str, role: str, look: Look, width: int, indent: str = "  ") ->
         yield (Span(indent + line, role),)
 
 
-def at_most(most: int, lines: Sequence[Line], look: Look) -> tuple[Line, ...]:
-    """The first lines, with a sign where others are left out."""
-    if len(lines) <= most:
-        return tuple(lines)
-    last = (*lines[most - 1], Span(look.glyphs.ellipsis, "dim"))
-    return (*lines[: most - 1], last)
-
-
 def candidate_lines(candidates: Sequence[Candidate], look: Look, width: int) -> tuple[Line, ...]:
     """A line a device: what it is, and what stands against it."""
     names = _names(candidates, look, width)

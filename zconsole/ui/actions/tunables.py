@@ -14,7 +14,7 @@ from zconsole.tunables.effect import Effect
 from zconsole.tunables.memory import Change
 from zconsole.tunables.report import notes
 from zconsole.tunables.tunable import Tunable
-from zconsole.ui.actions.lines import at_most, wrapped
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.look import Look, percent
 from zconsole.ui.screens import PickScreen
@@ -67,10 +67,13 @@ class TunablesScreen(PickScreen):
             self._now = shown()
             return tunable_lines(self._now, look, width)
 
-        def about(index: int, width: int, most: int) -> tuple[Line, ...]:
-            return at_most(most, about_lines(self._now[index], look, width), look)
+        def about(index: int, width: int) -> tuple[Line, ...]:
+            return about_lines(self._now[index], look, width)
 
-        super().__init__(HEAD, lines, palette, start=start, wide=True, about=about)
+        ellipsis = look.glyphs.ellipsis
+        super().__init__(
+            HEAD, lines, palette, start=start, wide=True, about=about, ellipsis=ellipsis
+        )
         self.wish = "set"
 
     def update(self) -> None:

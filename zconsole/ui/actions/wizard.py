@@ -18,7 +18,7 @@ from zconsole.actions.spares import plan_give_back
 from zconsole.actions.target import FAILED, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.ask import AskScreen
-from zconsole.ui.actions.lines import at_most, candidate_about, candidate_lines, swap_lines, wrapped
+from zconsole.ui.actions.lines import candidate_about, candidate_lines, swap_lines, wrapped
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.screens import PickScreen
 
@@ -108,12 +108,13 @@ async def _pick_device(
     def lines(width: int) -> tuple[Line, ...]:
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
 
-    def about(index: int, width: int, most: int) -> tuple[Line, ...]:
-        if index >= len(listed):
-            return ()
-        return at_most(most, candidate_about(listed, index, look, width), look)
+    def about(index: int, width: int) -> tuple[Line, ...]:
+        return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
-    screen = PickScreen(look.text(title), lines, actor.colors, wide=True, about=about)
+    ellipsis = look.glyphs.ellipsis
+    screen = PickScreen(
+        look.text(title), lines, actor.colors, wide=True, about=about, ellipsis=ellipsis
+    )
     chosen = await actor.pick(screen)
     if chosen is None:
         return None

@@ -11,7 +11,7 @@ from zconsole.rebalance.pace import Pace, pace_of
 from zconsole.rebalance.settings import Settings
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.actions.lines import at_most, wrapped
+from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line
 from zconsole.ui.rebalance.folders import Folders
 from zconsole.ui.rebalance.folderscreen import FoldersScreen
@@ -118,9 +118,8 @@ class RebalanceFlow:
             self.palette,
             start=row,
             wide=True,
-            about=lambda i, width, most: at_most(
-                most, option_about(settings, i, look, width), look
-            ),
+            about=lambda index, width: option_about(settings, index, look, width),
+            ellipsis=look.glyphs.ellipsis,
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
