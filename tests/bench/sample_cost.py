@@ -5,7 +5,8 @@
 Compares a libzfs sample (helper process, decoding and rates included) with `zpool_refresh_stats`
 alone and with spawning `zpool status -jP` and `zpool iostat -HpPlqv`. Ways alternate sample by
 sample with a pause between, as samples do in use: in a tight loop caches stay warm, which favours
-whatever is smallest. The medians of CPU milliseconds are printed.
+whatever is smallest. Their order is another in every round, as the one before leaves caches behind.
+The medians of CPU milliseconds are printed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import ctypes
 import gc
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -115,8 +117,9 @@ async def median_costs(ways: dict[str, Measured], samples: int) -> dict[str, flo
     costs: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         await way()
+    order = random.Random(0)
     for _ in range(samples):
-        for name, way in ways.items():
+        for name, way in order.sample(list(ways.items()), len(ways)):
             await asyncio.sleep(PAUSE)
             helpers_before = helpers_ms()
             own_before = own_ms()
