@@ -32,12 +32,14 @@ def open_console(
     Without ``make_kit`` nothing can be changed through it.
     """
     # Only here: whoever asks whether there is a terminal may find none.
+    from zconsole.themechoice import ThemeChoice
     from zconsole.ui.app import run_console
     from zconsole.ui.feed import ConsoleOptions, no_past
 
     options = ConsoleOptions(
         host=os.uname().nodename if host is None else host,
         theme=args.theme,
+        choice=ThemeChoice(),
         ascii=args.ascii,
         mouse=not args.no_mouse,
         read_only=args.read_only,

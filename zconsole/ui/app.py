@@ -15,6 +15,7 @@ from zconsole.ui.feed import ConsoleOptions, Feed
 
 if TYPE_CHECKING:
     from zconsole.actions.kit import Kit
+    from zconsole.themechoice import ThemeChoice
     from zconsole.ui.actions.console import ActingConsole
 
     MakeKit = Callable[[], Kit]
@@ -60,9 +61,14 @@ def make_console(
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
         make_kit=make_kit,
     )
-    sixteen = console.console.color_system in ("standard", None) and not console.no_color
-    console.theme = theme.name if theme else SIXTEEN if sixteen else DEFAULT
+    console.theme = theme.name if theme else _usual(console, options.choice, themes)
     return console
+
+
+def _usual(console: ActingConsole, choice: ThemeChoice | None, themes: Themes) -> str:
+    """The theme chosen last on such a terminal, if it is still there, or one that suits it."""
+    chosen = choice.recall(sixteen=console.sixteen) if choice else None
+    return chosen if chosen and chosen in themes.found else SIXTEEN if console.sixteen else DEFAULT
 
 
 def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:

@@ -91,6 +91,11 @@ class Console(SafeApp):
         return self.screen_stack[0].query_one(Board)
 
     @property
+    def sixteen(self) -> bool:
+        """Whether the terminal has but sixteen colors."""
+        return self.console.color_system in ("standard", None) and not self.no_color
+
+    @property
     def devices(self) -> DeviceView:
         """The device list."""
         return self.board.devices

@@ -17,6 +17,7 @@ from zconsole.sources.base import Capabilities
 
 if TYPE_CHECKING:
     from zconsole.scanreport.report import ScanReport
+    from zconsole.themechoice import ThemeChoice
     from zconsole.vigil.alerts import Alert
 
 
@@ -76,7 +77,9 @@ class ConsoleOptions:
     host: str = ""
     """Name of the machine whose pools these are, for the header."""
     theme: str | None = None
-    """Name or path of a theme; None picks one that suits the terminal."""
+    """Name or path of a theme; None takes the one chosen last, or one that suits the terminal."""
+    choice: ThemeChoice | None = None
+    """Remembers the theme chosen; None forgets it."""
     ascii: bool | None = None
     """ASCII only; None decides by locale and ``TERM``."""
     mouse: bool = True

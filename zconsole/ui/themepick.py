@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from zconsole.beside import beside
+from zconsole.state import StateError
 from zconsole.themes import ThemeFile
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.look import Look
 from zconsole.ui.screens import PickScreen
 from zconsole.ui.theming import Palette
+from zconsole.ui.work import begin
 
 if TYPE_CHECKING:
     from zconsole.ui.console import Console
@@ -21,6 +25,8 @@ def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: 
 
     def done(index: int | None) -> None:
         console.theme = before if index is None else names[index]
+        if index is not None:
+            begin(console, partial(_keep, console, names[index]), group="theme", exclusive=True)
 
     def preview(index: int) -> None:
         console.theme = names[index]
@@ -34,6 +40,16 @@ def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: 
         moved=preview,
     )
     console.push_screen(screen, done)
+
+
+async def _keep(console: Console, name: str) -> None:
+    """For the next start; a disk that does not answer keeps nobody waiting."""
+    if (choice := console.showing.options.choice) is None:
+        return
+    try:
+        await beside(partial(choice.keep, name, sixteen=console.sixteen))
+    except StateError as error:
+        console.notify(f"theme not remembered: {error}", timeout=4, markup=False)
 
 
 def theme_lines(themes: Sequence[ThemeFile], look: Look) -> tuple[Line, ...]:
