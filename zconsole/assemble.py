@@ -59,7 +59,8 @@ def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
         stale_seconds=age,
         problem=trouble.text,
         kstat=trouble.kstat,
-        health=unreachable(trouble.text, trouble.kstat, age),
+        health=unreachable(trouble, age),
+        absent=trouble.absent,
         rows=tuple(_aged(row, history) for row in last.rows),
         events=history.events,
         host=trouble.host or last.host,
@@ -99,7 +100,7 @@ def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:
 
 
 def _never_seen(trouble: Trouble) -> Health:
-    found = unreachable(trouble.text, trouble.kstat, 0.0)
+    found = unreachable(trouble, 0.0)
     return found._replace(reasons=(trouble.text,))
 
 

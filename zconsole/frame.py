@@ -69,7 +69,8 @@ class Health(NamedTuple):
     """Is it all right? ``word`` first, then why, worst first."""
 
     word: str
-    """OK, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE."""
+    """OK, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
+    NOT IMPORTED."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
@@ -160,6 +161,8 @@ class Frame(NamedTuple):
     """What was done from consoles, newest last."""
     troubles: tuple[Trouble, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
+    absent: bool = False
+    """Whether it was exported or destroyed since: the kernel's list of pools has it no longer."""
 
     @property
     def scan(self) -> ScanView | None:

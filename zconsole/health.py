@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from zconsole.frame import Health
-from zconsole.model import Pool, Scan, Vdev
+from zconsole.model import Pool, Scan, Trouble, Vdev
 from zconsole.redundancy import REPAIRS, is_complete
 from zconsole.topology import is_group
 from zconsole.units import duration, size
@@ -44,11 +44,12 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
 
 
-def unreachable(problem: str, kstat: str | None, age: float) -> Health:
+def unreachable(trouble: Trouble, age: float) -> Health:
     """The health of a pool that gives no fresh sample: the last good one is ``age`` seconds old."""
-    word = kstat if kstat in LOST_STATES else "STALE"
-    severity = "error" if kstat in LOST_STATES else "warning"
-    return Health(word, severity, (problem, f"last seen {duration(age)} ago"))
+    lost = trouble.kstat if trouble.kstat in LOST_STATES else None
+    word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
+    seen = f"last seen {duration(age)} ago"
+    return Health(word, "error" if lost else "warning", (trouble.text, seen))
 
 
 def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iterator[str]:

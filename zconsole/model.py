@@ -325,3 +325,5 @@ class Trouble(NamedTuple):
     gone: tuple[str, ...] = ()
     """Paths of leaves whose devices diskstats has no longer."""
     host: HostLoad | None = None
+    absent: bool = False
+    """Whether the kernel's list of pools has it no longer: it was exported, or destroyed."""

@@ -68,6 +68,8 @@ class Raw(TypedDict, total=False):
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
     problem: str
     """Why there is no fresh state; then no form is present."""
+    absent: bool
+    """The problem is that the kernel's list of pools has it no longer."""
 
 
 def numbers(array: Sequence[int] | bytes) -> Sequence[int]:

@@ -38,6 +38,7 @@ def open_console(
 
     options = ConsoleOptions(
         host=os.uname().nodename if host is None else host,
+        pools=tuple(getattr(args, "pools", ())),
         theme=args.theme,
         choice=ThemeChoice(),
         ascii=args.ascii,

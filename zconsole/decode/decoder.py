@@ -134,6 +134,7 @@ def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
         block=blocks.all(),
         gone=blocks.gone(),
         host=_host(raw),
+        absent=raw.get("absent") is True,
     )
 
 

@@ -287,7 +287,8 @@ class LiveSource:
     def _state_of(self, watch: PoolWatch, reading: Reading | None) -> dict[str, Any]:
         if reading is None:
             lock_held = watch.hanging and self._lock_held()
-            return {"problem": LOCK_HELD if lock_held else watch.problem}
+            absent = watch.gate == GONE
+            return {"problem": LOCK_HELD if lock_held else watch.problem, "absent": absent}
         message = watch.message(reading)
         return {"source": reading.source, **reading.form, "message": message}
 

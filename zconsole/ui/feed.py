@@ -76,6 +76,8 @@ class ConsoleOptions:
 
     host: str = ""
     """Name of the machine whose pools these are, for the header."""
+    pools: tuple[str, ...] = ()
+    """Pools that were asked for by name."""
     theme: str | None = None
     """Name or path of a theme; None takes the one chosen last, or one that suits the terminal."""
     choice: ThemeChoice | None = None

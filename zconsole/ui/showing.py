@@ -12,6 +12,9 @@ from zconsole.ui.header import Status
 from zconsole.ui.keys import Offer
 from zconsole.ui.look import Look
 
+LEAVES_AFTER = 60.0
+"""Seconds that the list of pools still has one that was exported."""
+
 
 @dataclass
 class Showing:
@@ -30,9 +33,18 @@ class Showing:
 
     def take(self, update: Update, arrived: float) -> None:
         """A new round has come; a pool that joins later does not take the first one's place."""
-        self.latest, self.arrived = update, arrived
+        frames = tuple(frame for frame in update.frames if not self._left(frame))
+        self.latest, self.arrived = replace(update, frames=frames), arrived
         if self.pool is None and update.frames:
             self.pool = update.frames[0].pool
+
+    def _left(self, frame: Frame) -> bool:
+        """Whether a pool leaves the list: a while after it was exported, out of sight and unasked.
+
+        One that merely does not answer stays.
+        """
+        kept = (self.pool, *self.options.pools)
+        return frame.absent and (frame.stale_seconds or 0) > LEAVES_AFTER and frame.pool not in kept
 
     @property
     def frames(self) -> tuple[Frame, ...]:
