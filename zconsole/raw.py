@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Required, TypedDict
 
-FORMS = ("libzfs", "status", "text")
+FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
+FORMS = tuple(FORM_TYPES)
 """The raw forms of a pool's state, best first."""
 
 

@@ -276,6 +276,17 @@ def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 2: ")
 
 
+def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
+    path = tmp_path / "r"
+    lines = [{"t": t, "text": STATUS.replace("tank", pool)} for t in (1, 99) for pool in "ab"]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines[:3]))
+    assert main(["status", "--json", "--from", str(path)]) == 0
+    out, err = capsys.readouterr()
+    found = [json.loads(each) for each in out.splitlines()]
+    assert [(each["pool"], each["t"]) for each in found] == [("b", 1), ("a", 99)]
+    assert err == "zconsole: b: last recorded 1m38s before the end\n"
+
+
 def test_a_closed_pipe_is_quiet():
     read, write = os.pipe()
     os.close(read)

@@ -11,25 +11,27 @@ from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.frame import Frame
 from zconsole.raw import Raw
 from zconsole.session import Session
-from zconsole.sources.saved import read_saved
+from zconsole.sources.saved import read_states
 from zconsole.stdout import for_who_reads
-from zconsole.units import clean
+from zconsole.units import clean, duration
 
 NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
+LONG_BEFORE = 60.0
+"""Seconds after which what a recording last had of a pool is told to be old."""
 FINE = frozenset({"OK", "UNKNOWN"})
 
 Sentence = tuple[str, str | None]
 """What zpool says in place of a pool, and the pool's name where it is about one."""
 Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
-"""The pools, and what of other machines is not to be had."""
+"""The pools, and what is not to be had: of other machines, of a damaged recording."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; returns the exit code."""
     if args.saved and args.host is not None:
         raise UsageError("--from reads a file, --host another machine: not both")
-    frames, failures = (_saved(args), ()) if args.saved else _live(args)
+    frames, failures = _saved(args) if args.saved else _live(args)
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames or args.saved else [NONE]):
         _say(text)
@@ -51,19 +53,31 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
     return worst
 
 
-def _saved(args: argparse.Namespace) -> tuple[Frame, ...]:
+def _saved(args: argparse.Namespace) -> Found:
     zone = printing.local_zone()
-    raw = read_saved(args.saved, zone)
-    shown = Session(zone=zone).advance([raw])
-    said = [each for each in _in_place(raw) if each[1] not in {frame.pool for frame in shown}]
+    raws = read_states(args.saved, zone)
+    session = Session(zone=zone)
+    shown = session.advance(raws)
+    said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
     _check_names(args.pools, shown, said)
     frames = tuple(frame for frame in shown if not args.pools or frame.pool in args.pools)
+    for frame in frames:
+        if (before := raws[-1]["t"] - frame.t) > LONG_BEFORE:
+            _say(f"{frame.pool}: last recorded {duration(before)} before the end")
     for text, name in said:
         if name in args.pools if args.pools else name or not shown:
             _say(text)
     if not shown and not said:
         _say(NONE)
-    return frames
+    return frames, _damage(session)
+
+
+def _damage(session: Session) -> tuple[ZconsoleError, ...]:
+    try:
+        session.check()
+    except ZconsoleError as error:
+        return (error,)
+    return ()
 
 
 def _say(text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from zconsole.decode.values import POOL_LINE
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
-from zconsole.raw import FORMS, Raw
+from zconsole.raw import FORM_TYPES, FORMS, Raw
 from zconsole.sources.base import Capabilities
 from zconsole.sources.opened import opened
 
@@ -161,9 +161,8 @@ def _sample(line: str) -> Raw:
     t = found.get("t")
     if not isinstance(t, (int, float)) or isinstance(t, bool) or not math.isfinite(t):
         raise ValueError("no time t")
-    types = {"libzfs": dict, "status": dict, "text": str}
-    if not any(isinstance(found.get(form), types[form]) for form in FORMS):
+    if not any(isinstance(found.get(form), kind) for form, kind in FORM_TYPES.items()):
         raise ValueError("none of " + ", ".join(FORMS))
-    if any(form in found and not isinstance(found[form], types[form]) for form in FORMS):
+    if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
         raise ValueError("a form of another type")
     return cast("Raw", {**found, "source": "replay"})

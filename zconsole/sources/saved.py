@@ -6,14 +6,15 @@ import io
 import re
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from zconsole.decode.documents import has_documents, numbered, together
+from zconsole.decode.documents import Document, has_documents, numbered, together
 from zconsole.decode.values import POOL_LINE, moment, parse_date
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
-from zconsole.raw import FORMS, Raw
+from zconsole.raw import FORM_TYPES, Raw
 from zconsole.sources.copied import STATUS, as_printed
 from zconsole.sources.opened import GZIP, UTF_16
 
@@ -62,10 +63,16 @@ def _text_of(data: bytes) -> str:
 
 
 def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
+    """The newest of ``read_states``."""
+    return read_states(path, zone)[-1]
+
+
+def read_states(path: str, zone: tzinfo = UTC) -> tuple[Raw, ...]:
     """Saved ``zpool status`` output, text or JSON, as a raw form; ``zone`` is that of its dates.
 
-    Its time is the one printed in it (``-T``), else the file's, else now; where none is printed,
-    a form whose averages rest on the time is undated. Raises as read_text.
+    Of a recording, the newest sample of each pool, the newest of all last; of anything else, one
+    form. Its time is the one printed in it (``-T``), else the file's, else now; where none is
+    printed, a form whose averages rest on the time is undated. Raises as read_text.
     """
     text = read_text(path)
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
@@ -73,16 +80,37 @@ def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
     if not text.strip():
         raise NotUnderstoodError(f"{place}: empty")
     if not _is_json(text):
-        return Raw(t=_headed(text, zone) or t, place=place, source="text", text=text)
-    document, line = _document(place, text)
-    if isinstance(document.get("t"), (int, float)) and any(form in document for form in FORMS):
-        return cast("Raw", {**document, "place": f"{place}: line {line}"})
+        return (Raw(t=_headed(text, zone) or t, place=place, source="text", text=text),)
+    found = _documents(place, text)
+    if _is_sample(found[-1][0]):
+        return _newest(place, found)
+    document = together([document for document, _ in found])
     if "vdev_tree" in document:
-        return Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document)
+        return (Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document),)
     printed = moment(document.get("time"), zone)
     if printed is None:
-        return Raw(t=t, undated=True, place=place, source="json", status=document)
-    return Raw(t=printed, place=place, source="json", status=document)
+        return (Raw(t=t, undated=True, place=place, source="json", status=document),)
+    return (Raw(t=printed, place=place, source="json", status=document),)
+
+
+def _is_sample(document: Document) -> bool:
+    """Whether it is a line of a recording."""
+    forms = [isinstance(document[form], FORM_TYPES[form]) for form in FORM_TYPES & document.keys()]
+    return isinstance(document.get("t"), (int, float)) and bool(forms) and all(forms)
+
+
+def _newest(place: str, found: Sequence[tuple[Document, int]]) -> tuple[Raw, ...]:
+    """The last line of a recording about each pool."""
+    from zconsole.sources.replay import pool_name  # only here: a report loads no event loop
+
+    newest: dict[str, Raw] = {}
+    for document, line in found:
+        if _is_sample(document):
+            raw = cast("Raw", {**document, "place": f"{place}: line {line}"})
+            name = pool_name(raw)
+            newest.pop(name, None)
+            newest[name] = raw
+    return tuple(newest.values())
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:
@@ -111,13 +139,12 @@ def _read_file(path: str) -> bytes:
         raise ZconsoleError(f"{path}: {error.strerror}") from None
 
 
-def _document(place: str, text: str) -> tuple[dict[str, Any], int]:
-    """What the documents say together, and the line on which the last one begins."""
+def _documents(place: str, text: str) -> Sequence[tuple[Document, int]]:
+    """Every document, with the line on which it begins."""
     try:
-        found = numbered(text)
+        return numbered(text)
     except NotUnderstoodError as error:
         raise NotUnderstoodError(f"{place}: {error}") from None
-    return together([document for document, _ in found]), found[-1][1]
 
 
 def _is_json(text: str) -> bool:

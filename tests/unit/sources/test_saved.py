@@ -19,7 +19,7 @@ from zconsole.errors import (
     NotUnderstoodError,
     ZconsoleError,
 )
-from zconsole.sources.saved import read_saved, read_text
+from zconsole.sources.saved import read_saved, read_states, read_text
 
 
 class TestSaved:
@@ -105,6 +105,12 @@ class TestSaved:
         document = json.dumps(STATUS, indent=indent)
         path = write(tmp_path / "s", "Last login: today\n$ zpool status -j\n", document, "\n$ \n")
         assert read_saved(path)["status"] == STATUS
+
+    def test_of_a_recording_the_newest_sample_of_each_pool_counts(self, tmp_path):
+        lines = [sample(t, pool) for t in (1, 2) for pool in ("a", "b")]
+        path = write(tmp_path / "s", *map(line, [*lines, sample(3, "a")]))
+        assert [(raw["pool"], raw["t"]) for raw in read_states(path)] == [("b", 2), ("a", 3)]
+        assert read_saved(path)["pool"] == "a"
 
     def test_a_line_of_a_recording_and_a_config_are_read_too(self, tmp_path):
         assert read_saved(write(tmp_path / "s", line(sample(9))))["t"] == 9
