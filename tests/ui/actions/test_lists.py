@@ -29,6 +29,18 @@ async def test_the_cursor_of_a_list_stays_in_sight_in_a_smaller_window():
         assert LAST in await a.settle()
 
 
+async def test_a_question_is_wrapped_anew_in_another_window():
+    async with acting("mirror-scrub", (60, 15)) as a:
+        narrow = await a.press("T", "enter", "4", "2")
+        await a.pilot.resize_terminal(120, 24)
+        wide = await a.settle()
+        assert wide.split() == narrow.split()
+        assert len(wide.rstrip().splitlines()) < len(narrow.rstrip().splitlines())
+        assert wide.rstrip().splitlines()[-1].strip() == "42"
+        await a.pilot.resize_terminal(60, 15)
+        assert await a.settle() == narrow
+
+
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:

@@ -9,8 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from zconsole.ui.draw import Line, Span
+from zconsole.ui.draw import Span
 from zconsole.ui.linesview import LinesView
+from zconsole.ui.screens import Lines
 from zconsole.ui.theming import Palette
 
 
@@ -19,12 +20,10 @@ class AskScreen(Screen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave_question", show=False)]
 
-    def __init__(
-        self, title: str, lines: tuple[Line, ...], palette: Palette, value: str = ""
-    ) -> None:
+    def __init__(self, title: str, lines: Lines, palette: Palette, value: str = "") -> None:
         super().__init__()
         self._title_text = title
-        self._text = lines
+        self._make = lines
         self._palette = palette
         self._value = value
 
@@ -35,11 +34,18 @@ class AskScreen(Screen[str | None]):
 
     def on_mount(self) -> None:
         """Ready to type."""
-        view = self.query_one("#question", LinesView)
-        view.dress(self._palette)
-        view.styles.height = len(self._text) + 1
-        view.show(self._text, (Span(f" {self._title_text}", "title"),))
+        self.query_one("#question", LinesView).dress(self._palette)
+        self._fill()
         self.query_one("#answer", Input).focus()
+
+    def on_resize(self) -> None:
+        """Wrap to the new width."""
+        self._fill()
+
+    def _fill(self) -> None:
+        view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
+        view.styles.height = len(lines) + 1
+        view.show(lines, (Span(f" {self._title_text}", "title"),))
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Keep it from the filter of the console."""

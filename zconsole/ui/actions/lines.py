@@ -41,6 +41,11 @@ def wrapped(text: str, role: str, look: Look, width: int, indent: str = "  ") ->
         yield (Span(indent + line, role),)
 
 
+def wrapped_lines(text: str, look: Look, width: int) -> tuple[Line, ...]:
+    """What is asked, above the line to answer in."""
+    return tuple(wrapped(text, "dim", look, width))
+
+
 def candidate_lines(candidates: Sequence[Candidate], look: Look, width: int) -> tuple[Line, ...]:
     """A line a device: what it is, and what stands against it."""
     names = _names(candidates, look, width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ZconsoleError
@@ -72,7 +73,7 @@ async def _fulfil(actor: Actor, wish: str, setting: Setting) -> None:
 
 
 async def _ask_value(actor: Actor, setting: Setting) -> None:
-    lines = question_lines(setting, actor.console.showing.look, actor.console.size.width)
+    lines = partial(question_lines, setting, actor.console.showing.look)
     answer = await actor.console.push_screen_wait(
         AskScreen(f"SET {setting.tunable.name}", lines, actor.colors)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.batch import plan_batch
@@ -18,7 +19,7 @@ from zconsole.actions.spares import plan_give_back
 from zconsole.actions.target import FAILED, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.ask import AskScreen
-from zconsole.ui.actions.lines import candidate_about, candidate_lines, swap_lines, wrapped
+from zconsole.ui.actions.lines import candidate_about, candidate_lines, swap_lines, wrapped_lines
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.screens import PickScreen
 
@@ -125,7 +126,7 @@ async def _pick_device(
 
 async def _ask_path(actor: Actor) -> str | None:
     text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
-    lines = tuple(wrapped(text, "dim", actor.console.showing.look, actor.console.size.width))
+    lines = partial(wrapped_lines, text, actor.console.showing.look)
     path = await actor.console.push_screen_wait(AskScreen("PATH", lines, actor.colors))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.frame import Frame
@@ -11,7 +12,7 @@ from zconsole.rebalance.pace import Pace, pace_of
 from zconsole.rebalance.settings import Settings
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.actions.lines import wrapped
+from zconsole.ui.actions.lines import wrapped_lines
 from zconsole.ui.draw import Line
 from zconsole.ui.rebalance.folders import Folders
 from zconsole.ui.rebalance.folderscreen import FoldersScreen
@@ -123,8 +124,7 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        look, width = self.console.showing.look, self.console.size.width
-        lines = tuple(wrapped(limit.question, "dim", look, width))
+        lines = partial(wrapped_lines, limit.question, self.console.showing.look)
         asking = AskScreen(limit.label.upper(), lines, self.palette)
         answer = await self.console.push_screen_wait(asking)
         if answer is None:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.desk import JobView
 from zconsole.ui.actions.ask import AskScreen
-from zconsole.ui.actions.lines import wrapped
+from zconsole.ui.actions.lines import wrapped, wrapped_lines
 from zconsole.ui.draw import Line, Span, joined
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import Look
@@ -191,7 +191,7 @@ class JobScreen(Screen[None]):
         await self._refresh()
 
     async def _ask(self, limit: Limit) -> None:
-        lines = tuple(wrapped(limit.question, "dim", self._look, self.app.size.width))
+        lines = partial(wrapped_lines, limit.question, self._look)
         answer = await self.app.push_screen_wait(
             AskScreen(limit.label.upper(), lines, self._palette)
         )
