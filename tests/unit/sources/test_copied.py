@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from zconsole.sources.saved import read_text
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
 SICK = (CAPTURES / "2.3.9" / "unavail-leaf" / "status.txt").read_text()
 LISTING = (CAPTURES / "2.4.4" / "every-class" / "list-v.txt").read_text()
+HEADLESS = (CAPTURES / "2.4.4" / "every-class" / "list-vHp.txt").read_text()
 FRAGMENT = SICK[SICK.index("\tNAME") : SICK.index("\nerrors")]
 
 
@@ -48,15 +50,44 @@ def test_what_stands_before_each_line_of_a_status_is_taken_away(
 
 
 @pytest.mark.parametrize("made", MARGINS.values(), ids=MARGINS)
+@pytest.mark.parametrize("text", [LISTING, HEADLESS], ids=["headed", "headless"])
 def test_what_stands_before_each_line_of_a_listing_is_taken_away(
-    made: Callable[[str], str],
+    made: Callable[[str], str], text: str
 ) -> None:
-    assert as_printed(made(LISTING), LIST) == LISTING
+    assert as_printed(made(text), LIST) == text
 
 
 def test_the_margin_of_a_listing_is_taken_away() -> None:
     made = each_line(lambda n, line: f"    {line}")
     assert as_printed(made(LISTING), LIST) == LISTING
+
+
+def boxed(text: str, side: str, top: str, bottom: str) -> str:
+    lines = text.expandtabs().splitlines()
+    width = max(map(len, lines))
+    inside = "".join(f"{side} {line:<{width}} {side}\n" for line in lines)
+    edges = (f"{edge[0]}{edge[1] * (width + 2)}{edge[2]}\n" for edge in (top, bottom))
+    return inside.join(edges)
+
+
+@pytest.mark.parametrize(
+    "box", [("|", "+-+", "+-+"), ("│", "╭─╮", "╰─╯"), ("┃", "┏━┓", "┗━┛"), ("║", "╔═╗", "╚═╝")]
+)
+@pytest.mark.parametrize(("text", "begins"), [(SICK, STATUS), (LISTING, LIST)])
+def test_a_box_around_it_is_taken_away(
+    text: str, begins: re.Pattern[str], box: tuple[str, str, str]
+) -> None:
+    shown = as_printed(boxed(text, *box), begins).splitlines()
+    assert [line.rstrip() for line in shown] == [
+        "",
+        *map(str.rstrip, text.expandtabs().splitlines()),
+        "",
+    ]
+
+
+def test_where_the_right_side_is_open_nothing_is_taken_from_there() -> None:
+    text = f"{SICK}        /tank/a|\n        /tank/----\n"
+    assert as_printed(each_line(lambda n, line: f"| {line}")(text), STATUS) == text
 
 
 def test_a_table_alone_keeps_how_its_rows_stand_to_each_other() -> None:
