@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.vm.holding import PARAMETERS
 from tests.vm.machine import Machine
-from tests.vm.states import PARAMETERS
 from zconsole.actions.refusals import explain
 
 FREEZE = f"{PARAMETERS}/zfs_scan_suspend_progress"

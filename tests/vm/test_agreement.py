@@ -12,8 +12,9 @@ import pytest
 
 from tests.vm.agreement import assert_agree, decoded, nodes, pools
 from tests.vm.fields import assert_disks_known, assert_same_fields
+from tests.vm.holding import MIB, PARAMETERS, SLOW_BPS
 from tests.vm.pools import PoolFactory
-from tests.vm.states import MIB, PARAMETERS, SLOW_BPS, STATES, State, scrub_running
+from tests.vm.states import STATES, State, scrub_running
 
 FAST = {
     "healthy raidz2",

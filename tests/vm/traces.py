@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.vm.errors import VmError
+from tests.vm.holding import MIB, PARAMETERS, SCAN_HOLD
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, clear
-from tests.vm.states import MIB, PARAMETERS, SCAN_HOLD
 
 SCAN_SECONDS = 900.0
 RECORDING = "/root/trace.jsonl"

@@ -1,24 +1,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 
 import pytest
 
+from tests.unit.sources.sampled import JSON, config_of, source, spawner
 from tests.unit.sources.source_fakes import (
-    CONFIG,
     HANG,
-    STATUS,
-    TEXT,
-    CannedRunner,
-    FakeChannel,
     FakeProcess,
     FakeSpawner,
     answered,
     helper,
-    machine,
     printed,
     set_state,
     settle,
@@ -27,80 +21,7 @@ from tests.unit.sources.source_fakes import (
 from zconsole.decode import decode
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sources import live
-from zconsole.sources.libzfs.wire import packed
 from zconsole.sources.live import LOCK_HELD, LiveSource
-from zconsole.sources.record import Recorder
-from zconsole.sources.replay import ReplaySource
-
-JSON = {
-    ("zpool", "status", "-jP"): printed(json.dumps(STATUS)),
-    ("zpool", "status", "-j"): printed(json.dumps(STATUS)),
-    ("zpool", "status", "-jvP"): printed(json.dumps(STATUS)),
-    ("zpool", "list"): printed('{"pools": {}}'),
-}
-PLAIN = {("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")}
-
-
-def config_of(pool):
-    return {"config": {**CONFIG, "name": pool}}
-
-
-def spawner(answer=config_of) -> FakeSpawner:
-    return FakeSpawner({"helper": lambda: helper(answer), "zpool": FakeProcess})
-
-
-def source(tmp_path, pools=None, answers=None, spawn=None, **options) -> LiveSource:
-    imported = {"tank": "ONLINE"} if pools is None else pools
-    root = machine(tmp_path, imported, options.pop("version", "2.3.9-1"))
-    runner = CannedRunner(JSON if answers is None else answers)
-    chosen = options.pop("names", ())
-    prefer = options.pop("prefer", None)
-    return LiveSource(chosen, 1.0, prefer, system(root, runner, spawn or spawner(), **options))
-
-
-async def recording(tmp_path) -> str:
-    path = str(tmp_path / "recording")
-    taken = source(tmp_path)
-    with Recorder(path) as recorder:
-        for _ in range(3):
-            recorder.write(await taken.sample())
-    await taken.aclose()
-    return path
-
-
-@pytest.fixture(params=["libzfs", "json", "text", "replay", "demo"])
-async def any_source(request, tmp_path):
-    """Every source of samples, for what all of them promise."""
-    if request.param == "replay":
-        made = ReplaySource(await recording(tmp_path), None)
-    elif request.param == "demo":
-        from zconsole.sim.source import SimulatedSource
-
-        made = SimulatedSource()
-    else:
-        answers = PLAIN if request.param == "text" else JSON
-        made = source(tmp_path, answers=answers, prefer=request.param)
-    yield made
-    await made.aclose()
-    await settle()
-
-
-async def test_every_source_gives_samples_the_decoder_reads(any_source):
-    for _ in range(2):
-        raws = await any_source.sample()
-        assert raws
-        for raw in raws:
-            (sample,) = decode(raw)
-            assert sample.pool.name == raw["pool"]
-            assert sample.pool.state in ("ONLINE", "DEGRADED")
-            assert sample.source == any_source.capabilities.name
-            assert list(sample.pool.root.leaves())
-
-
-async def test_every_source_may_be_closed_at_once_and_twice(any_source):
-    await any_source.aclose()
-    await any_source.aclose()
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
@@ -333,79 +254,3 @@ async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
     await made.aclose()
     assert time.monotonic() - began < 1.0
     assert made._system.spawner.settled
-
-
-@pytest.mark.parametrize(
-    ("hello", "reason"),
-    [
-        ({"unusable": "no libzfs.so.6 on this machine"}, "no libzfs.so.6 on this machine"),
-        ({"ready": "libzfs.so.6"}, "vdev_stats has 3 entries"),
-    ],
-)
-async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reason):
-    def answer(line):
-        return (packed({"pool": line, "error": reason}),)
-
-    makers = {"helper": lambda: FakeChannel([packed(hello)], answer), "zpool": FakeProcess}
-    made = source(tmp_path, spawn=FakeSpawner(makers))
-    (raw,) = await made.sample()
-    assert raw["source"] == "json"
-    assert made.capabilities.name == "json"
-    assert made.capabilities.reason == f"libzfs: {reason}"
-    await made.aclose()
-
-
-async def test_an_old_zpool_is_read_as_text_with_the_reason(tmp_path):
-    makers = {"zpool": FakeProcess}
-    made = source(tmp_path, answers=PLAIN, spawn=FakeSpawner(makers), version="2.1.11-1")
-    (raw,) = await made.sample()
-    assert (raw["source"], raw["text"]) == ("text", TEXT)
-    assert "zpool 2.1.11 has no JSON" in made.capabilities.reason
-    await made.aclose()
-
-
-@pytest.mark.parametrize("prefer", ["json", "text"])
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (HANG, "no answer"),
-        (printed("", 1, "cannot open 'tank': no such pool\n"), "not imported any more"),
-        (printed("", 1, "internal error: out of memory\n"), "internal error: out of memory"),
-        (printed("", 139), "exit status 139"),
-    ],
-)
-async def test_a_failing_zpool_is_a_problem_and_no_exception(tmp_path, prefer, answer, problem):
-    made = source(tmp_path, answers={("zpool",): answer}, prefer=prefer)
-    for _ in range(2):
-        (raw,) = await made.sample()
-        assert problem in raw["problem"]
-        assert not {"libzfs", "status", "text"} & raw.keys()
-    await made.aclose()
-
-
-@pytest.mark.parametrize("stdout", ["", "garbage", '{"pools": {"tank": {"name', "[1]", "{}"])
-async def test_damaged_json_is_a_problem(tmp_path, stdout):
-    made = source(tmp_path, answers={("zpool",): printed(stdout)}, prefer="json")
-    (raw,) = await made.sample()
-    assert raw["problem"].startswith("zpool status printed no")
-    await made.aclose()
-
-
-async def test_a_hung_zpool_is_not_started_again_before_it_is_gone(tmp_path):
-    made = source(tmp_path, answers={("zpool",): HANG}, prefer="text")
-    runner = made._system.runner
-    for _ in range(3):
-        await made.sample()
-    assert len([argv for argv in runner.asked if argv[1] == "status"]) == 1
-    runner.stuck = False
-    await made.sample()
-    assert len([argv for argv in runner.asked if argv[1] == "status"]) == 2
-    await made.aclose()
-
-
-async def test_no_zpool_at_all_is_a_problem_with_every_reason(tmp_path):
-    made = source(tmp_path, answers={}, spawn=FakeSpawner({}))
-    (raw,) = await made.sample()
-    assert "no way to read the pool" in raw["problem"]
-    assert "libzfs" in raw["problem"]
-    await made.aclose()
