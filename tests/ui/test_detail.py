@@ -38,6 +38,13 @@ class TestDetail:
         other = next(r for r in frame.rows if r.vdev.name.endswith("F9785"))
         assert "trouble" not in text(detail_lines(other, frame, (), LOOK, 80))
 
+    def test_what_lost_a_device_is_degraded_and_not_gone(self):
+        frame = frames.resilver()
+        for state, word in (("DEGRADED", "degraded"), ("REMOVED", "gone")):
+            row = frame.rows[1]
+            row = replace(row, vdev=replace(row.vdev, state=state), missing_since=frame.t - 60)
+            assert f"note       {word} since " in text(detail_lines(row, frame, (), LOOK, 80))
+
     def test_a_path_too_long_for_the_width_goes_on_below(self):
         frame = frames.resilver()
         row = next(r for r in frame.rows if r.vdev.path)

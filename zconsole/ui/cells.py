@@ -131,7 +131,8 @@ def note_words(row: Row, look: Look, now: float, trouble: Trouble | None = None)
     if row.slow_sibling:
         parts.insert(0, look.text(row.slow_sibling))
     if row.missing_since is not None:
-        parts.insert(0, f"gone since {look.when(row.missing_since, now)}")
+        word = "degraded" if vdev.state == "DEGRADED" else "gone"
+        parts.insert(0, f"{word} since {look.when(row.missing_since, now)}")
     for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
         if said := _progress(word, progress):
             parts.append(said)
