@@ -43,6 +43,7 @@ _BARE_LAYOUTS = {
     7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
 }
 """Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+_HEALTH = re.compile(r"[A-Z]{3,}")
 _CLOSED = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 _BROKEN_HEADING = re.compile(r"^NAME +SIZE\b.*\n[A-Z \r]+$", re.MULTILINE)
 """What a narrow window made of the heading, and of every row below it."""
@@ -140,7 +141,10 @@ def _from_text(text: str) -> Iterator[PoolCapacity]:
 
 
 def _bare_layout(line: str) -> Sequence[str]:
-    return _BARE_LAYOUTS.get(len(line.split("\t")), ())
+    """The columns of a pool's line without a heading above it; () where it is no pool's."""
+    cells = line.split("\t")
+    layout = _BARE_LAYOUTS.get(len(cells), ())
+    return layout if layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")]) else ()
 
 
 def _is_vdev(line: str, draft: _Draft | None, columns: Sequence[str]) -> bool:

@@ -168,7 +168,7 @@ def looks_like_row(line: str) -> bool:
     split = _by_pattern(line.strip())
     if split is None or "-" in split[0].split():
         return False  # a lone dash before the state is a cell of `zpool list -v`
-    return split[1] in _KNOWN_STATES or bool(split[2].strip())
+    return split[1] in _KNOWN_STATES
 
 
 def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:

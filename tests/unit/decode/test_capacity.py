@@ -181,6 +181,7 @@ def test_no_pools() -> None:
         "NAME SIZE\n",
         '{"a":' * 5000 + "1" + "}" * 5000,
         "x " * 200_000,
+        "read\tIOPS" + "\t3,414" * 9 + "\n",
     ],
     ids=lambda text: text[:20],
 )

@@ -124,7 +124,16 @@ class TestSections:
         assert pool(f"On Tuesday he wrote:\n{quoted}\nand I agree\n") == pool(text)
 
     @pytest.mark.parametrize(
-        "text", ["", "hello\nworld\n", "pool: x\n", '{"a": 1}', "status: fine\n", "root:x:0:0:a\n"]
+        "text",
+        [
+            "",
+            "hello\nworld\n",
+            "pool: x\n",
+            '{"a": 1}',
+            "status: fine\n",
+            "root:x:0:0:a\n",
+            "Seq Read  Avg IOPS  3,414  3,411  3,402\n",
+        ],
     )
     def test_other_text_is_refused_in_one_line(self, text: str) -> None:
         with pytest.raises(NotUnderstoodError) as caught:
