@@ -24,7 +24,8 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
     is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
-    source shows neither a state nor a device, as with the scan lines of saved output alone.
+    source shows neither a state nor a device, as with the scan lines of saved output alone. Rows
+    of devices without the pool's own tell by their states whether it is DEGRADED.
     ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
     begins some transaction groups later.
     """
@@ -40,6 +41,8 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
         return Health(pool.state, "warning", reasons)
     if pool.state is None and not pool.root.children:
         return Health("UNKNOWN", "notice", reasons)
+    if pool.state is None and any(map(_is_impaired, pool.root.walk())):
+        return Health("DEGRADED", "warning", reasons)
     noisy = tuple(_counters(pool.root))
     return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
 
@@ -103,6 +106,11 @@ def left_behind(root: Vdev | None) -> bool:
 def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
     repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
     return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+
+
+def _is_impaired(vdev: Vdev) -> bool:
+    """Whether a vdev tells that its pool, whose own state is not shown, is not whole."""
+    return vdev.kind != "root" and vdev.vclass != "spare" and vdev.state not in ("ONLINE", "")
 
 
 def _lost(pool: Pool) -> Iterator[str]:

@@ -70,6 +70,14 @@ def test_a_saved_scan_without_a_tree_names_no_device():
     assert judged(bare).reasons == ()
 
 
+def test_rows_of_devices_without_the_pools_own_are_judged_by_their_states():
+    spare = disk("s", state="AVAIL", vclass="spare")
+    for state, word in (("ONLINE", "OK"), ("FAULTED", "DEGRADED"), ("OFFLINE", "DEGRADED")):
+        seen = pool(disk("a"), disk("b", state=state))
+        root = replace(seen.root, state="UNKNOWN", children=(*seen.root.children, spare))
+        assert judged(replace(seen, state=None, root=root)).word == word
+
+
 def test_finished_is_not_safe_while_a_replacing_vdev_is_left():
     found = judged(pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,)))
     assert found.word == "NOT RESTORED"
