@@ -19,9 +19,12 @@ def redundancy(
     A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
     as present when one of its children is ONLINE and complete. Never below 0. The newcomer of a
     replacing vdev, and a leaf that came back (named in ``returned``), are being filled as long as
-    a repair of ``scans`` runs, though zpool marks them only once the first bytes were written.
+    a repair of ``scans`` runs, though zpool marks them only once the first bytes were written; so
+    is a spare that stands in, where the repair has nothing else to fill.
     """
     repairs = [scan for scan in scans if scan.active and scan.function in REPAIRS]
+    others = bool(repairs) and _fills_others(root, returned)
+    groups = ("replacing",) if others else GROUP_KINDS
     entries: list[Redundancy] = []
     taken: dict[str, int] = {}
     for vdev in data_vdevs(root):
@@ -29,7 +32,8 @@ def redundancy(
         taken[vdev.name] = count + 1
         filling = any(scan.vdev in (None, vdev.name) for scan in repairs)
         name = f"{vdev.name}#{count}" if count else vdev.name
-        entries.append(_of_top_level(_filled(vdev, returned) if filling else vdev, name))
+        marked = _filled(vdev, returned, groups) if filling else vdev
+        entries.append(_of_top_level(marked, name))
     return tuple(entries)
 
 
@@ -51,12 +55,20 @@ def parity(vdev: Vdev) -> int:
     return 1 if vdev.kind == "raidz" else 0
 
 
-def _filled(vdev: Vdev, returned: Collection[str]) -> Vdev:
-    """The vdev with newcomers of replacing vdevs below it, and leaves that came back, marked."""
+def _fills_others(root: Vdev, returned: Collection[str]) -> bool:
+    """Whether a repair is known to fill anything but spares that stand in, or is at work on one."""
+    return any(
+        vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned
+        for vdev in root.walk()
+    )
+
+
+def _filled(vdev: Vdev, returned: Collection[str], groups: Collection[str]) -> Vdev:
+    """The vdev with the newcomers of groups below it, and leaves that came back, marked."""
     if not vdev.children:
         return vdev._replace(resilvering=True) if vdev.name in returned else vdev
-    children = tuple(_filled(child, returned) for child in vdev.children)
-    if vdev.kind == "replacing":
+    children = tuple(_filled(child, returned, groups) for child in vdev.children)
+    if vdev.kind in groups:
         children = (*children[:-1], children[-1]._replace(resilvering=True))
     return vdev._replace(children=children)
 

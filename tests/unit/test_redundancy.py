@@ -101,3 +101,19 @@ def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired
     assert redundancy(pool(top), (finished,), back)[0].left == 2
     assert redundancy(pool(top), (Scan("scrub", "running"),), back)[0].left == 2
     assert redundancy(pool(top), (Scan("rebuild", "running", vdev="x"),), back)[0].left == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [disk("c", resilvering=True), group("replacing", disk("old", "UNAVAIL"), disk("new"))],
+)
+def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
+    """zpool marks it with its first bytes; one that was filled long ago is never marked."""
+    stands_in = group("spare", disk("gone", "FAULTED"), disk("spare"))
+    running, scrub = (Scan("resilver", "running"),), (Scan("scrub", "running"),)
+    top = group("raidz2", disk("a"), disk("b"), stands_in, disk("c"))
+    assert redundancy(pool(top), running)[0].left == 1
+    assert redundancy(pool(top), scrub)[0].left == 2
+    both = group("raidz2", disk("a"), disk("b"), stands_in, other)
+    assert redundancy(pool(both), running)[0].left == 1
+    assert redundancy(pool(top), running, frozenset({"c"}))[0].left == 1

@@ -89,11 +89,14 @@ def _one_replace(now: Situation, swap: OldAndNew, spared: bool, since: float) ->
         return _new_device(now, swap)
     if old.group is None:
         return Outcome(False, f"backed out: {old.name} is alone in its place again")
+    ended = _ended_since(now, since)
+    if ended is None:
+        return None
     if old.group.kind == "spare" and not spared:
         stands_in = any(is_complete(c) for c in old.group.children if c is not old.vdev)
         return Outcome(True, f"a spare stands in for {old.name}") if stands_in else None
-    ended = _ended_since(now, since)
-    if ended is None or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+    settled = ended.end is not None and now.t - ended.end >= SETTLE
+    if not settled or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
         return None
     return Outcome(
         False,
@@ -112,12 +115,12 @@ def _new_device(now: Situation, swap: OldAndNew) -> Outcome | None:
 
 
 def _ended_since(now: Situation, since: float) -> Scan | None:
-    """The newest resilver or rebuild, begun after ``since`` and over for a while; else None."""
+    """The newest resilver or rebuild, begun after ``since`` and over; else None."""
     fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
     if not fills or any(scan.active for scan in fills):
         return None
     newest = max(fills, key=lambda scan: scan.end or 0.0)
-    if newest.start is None or newest.end is None or now.t - newest.end < SETTLE:
+    if newest.start is None or newest.end is None:
         return None
     # The kernel's start time is in whole seconds.
     return newest if newest.start >= int(since) else None

@@ -317,6 +317,23 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     assert follow(replace(replacing(earlier), t=1200.0)) is None
 
 
+def test_a_spare_stands_in_once_it_was_filled():
+    """zpool marks it as being filled with its first bytes only."""
+    pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
+
+    def spared(*scans) -> Situation:
+        return at(pool(top("mirror", 0, 2, pair), scans=scans), NO_DISKS)
+
+    follow = replaced(mirror(), (Swap("1000", "s"),))
+    assert follow(spared()) is None
+    assert follow(spared(running("rebuild", start=1001.0))) is None
+    assert follow(spared(running("resilver", state="finished", start=10.0, end=20.0))) is None
+    done = follow(spared(running("rebuild", state="finished", start=1001.0, end=1100.0)))
+    assert done is not None
+    assert done.ok
+    assert "stands in" in done.text
+
+
 async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit):
     s, runner = mirror(), Canned()
     looks = [s]
