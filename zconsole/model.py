@@ -96,6 +96,8 @@ class Vdev(NamedTuple):
     errors: ErrorCounters = ErrorCounters()
     resilvering: bool = False
     awaiting_resilver: bool = False
+    unfilled: bool | None = None
+    """Whether it was attached and is not filled yet; None where the source does not tell."""
     removing: bool = False
     alloc_bytes: int | None = None
     size_bytes: int | None = None

@@ -18,13 +18,13 @@ def redundancy(
 
     A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
     as present when one of its children is ONLINE and complete. Never below 0. The newcomer of a
-    replacing vdev, and a leaf that came back (named in ``returned``), are being filled as long as
-    a repair of ``scans`` runs, though zpool marks them only once the first bytes were written; so
-    is a spare that stands in, where the repair has nothing else to fill.
+    replacing vdev, a leaf that the kernel says is unfilled, and one that came back (named in
+    ``returned``) are being filled as long as a repair of ``scans`` runs, though zpool marks them
+    only once the first bytes were written; so is a spare of which the source does not tell, where
+    the repair has nothing else to fill.
     """
     repairs = [scan for scan in scans if scan.active and scan.function in REPAIRS]
-    others = bool(repairs) and _fills_others(root, returned)
-    groups = ("replacing",) if others else GROUP_KINDS
+    spares = bool(repairs) and not _fills_others(root, returned)
     entries: list[Redundancy] = []
     taken: dict[str, int] = {}
     for vdev in data_vdevs(root):
@@ -32,7 +32,7 @@ def redundancy(
         taken[vdev.name] = count + 1
         filling = any(scan.vdev in (None, vdev.name) for scan in repairs)
         name = f"{vdev.name}#{count}" if count else vdev.name
-        marked = _filled(vdev, returned, groups) if filling else vdev
+        marked = _filled(vdev, returned, spares) if filling else vdev
         entries.append(_of_top_level(marked, name))
     return tuple(entries)
 
@@ -63,12 +63,14 @@ def _fills_others(root: Vdev, returned: Collection[str]) -> bool:
     )
 
 
-def _filled(vdev: Vdev, returned: Collection[str], groups: Collection[str]) -> Vdev:
-    """The vdev with the newcomers of groups below it, and leaves that came back, marked."""
+def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
+    """The vdev with newcomers below it, and leaves that came back, marked."""
     if not vdev.children:
-        return vdev._replace(resilvering=True) if vdev.name in returned else vdev
-    children = tuple(_filled(child, returned, groups) for child in vdev.children)
-    if vdev.kind in groups:
+        filling = vdev.unfilled or vdev.name in returned
+        return vdev._replace(resilvering=True) if filling else vdev
+    children = tuple(_filled(child, returned, spares) for child in vdev.children)
+    stands_in = spares and vdev.kind == "spare" and children[-1].unfilled is None
+    if vdev.kind == "replacing" or stands_in:
         children = (*children[:-1], children[-1]._replace(resilvering=True))
     return vdev._replace(children=children)
 

@@ -117,3 +117,22 @@ def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
     both = group("raidz2", disk("a"), disk("b"), stands_in, other)
     assert redundancy(pool(both), running)[0].left == 1
     assert redundancy(pool(top), running, frozenset({"c"}))[0].left == 1
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        group("mirror", disk("a"), disk("attached", unfilled=True)),
+        group("mirror", disk("a"), group("spare", disk("b", "FAULTED"), disk("s", unfilled=True))),
+    ],
+)
+def test_what_the_kernel_has_yet_to_fill_is_missing_whatever_else_is_filled(top):
+    other = group("raidz1", group("replacing", disk("x", "FAULTED"), disk("y")), disk("z"))
+    assert redundancy(pool(top, other), (Scan("resilver", "running"),))[0].left == 0
+    assert redundancy(pool(top, other), (Scan("scrub", "running"),))[0].left == 1
+
+
+def test_a_spare_that_the_kernel_says_is_filled_is_there():
+    filled = group("spare", disk("gone", "FAULTED"), disk("spare", unfilled=False))
+    top = group("mirror", filled, disk("a"))
+    assert redundancy(pool(top), (Scan("resilver", "running"),))[0].left == 1

@@ -166,7 +166,7 @@ def unknown(source: str, record: Any, place: str) -> set[str]:
     """The fields of what libzfs knows that this source has no word on."""
     if isinstance(record, Vdev):
         spare = {"scan_processed"} if record.vclass == "spare" else set()
-        return COUNTERS | (_unprinted(record, place) if source == "text" else spare)
+        return COUNTERS | {"unfilled"} | (_unprinted(record, place) if source == "text" else spare)
     if source == "json":
         return set()
     return {"guid", "txg"} if isinstance(record, Pool) else _untold(record)

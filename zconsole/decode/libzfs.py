@@ -42,6 +42,8 @@ _SHOWN = ("normal", "dedup", "special", "log")
 _HEALTHY = VDEV_STATES.index("ONLINE")
 _NOALLOC = 46
 """Elements of ``vdev_stats`` before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
+_UNFILLED = ("resilver_txg", "rebuild_txg")
+"""Set when a leaf is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c)."""
 
 
 class _Context(NamedTuple):
@@ -210,6 +212,7 @@ def _vdev(
         errors=_counters(stats, leaf, section, len(values)),
         resilvering=marker == "(resilvering)",
         awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
+        unfilled=any(node.get(key) for key in _UNFILLED) if leaf else None,
         removing=stats[25] != 0,
         alloc_bytes=alloc,
         size_bytes=size,

@@ -131,6 +131,26 @@ def test_zpools_estimate_of_the_moment_it_was_printed() -> None:
     assert sized(scan.zpool_issue_rate) == sized(text.zpool_issue_rate) == "57.4M"
 
 
+@pytest.mark.parametrize(
+    ("state", "filling"),
+    [
+        ("2.4.4/replace-running", 1),
+        ("2.3.9/sequential-rebuild", 1),
+        ("2.3.9/two-replaces-deferred", 1),
+        ("2.3.9/hot-spare-inuse", 0),
+        ("2.1.11/draid-rebuild-to-spare", 1),
+    ],
+)
+def test_libzfs_alone_tells_what_was_attached_and_is_not_filled(state: str, filling: int) -> None:
+    for form, sample in forms(HERE / state).items():
+        told = [leaf.unfilled for leaf in sample.pool.root.leaves()]
+        if form == "libzfs.json":
+            assert told.count(True) == filling
+            assert told.count(None) == 0
+        else:
+            assert set(told) == {None}
+
+
 def test_libzfs_gives_what_the_others_lack() -> None:
     sample = forms(HERE / "2.3.9" / "sequential-rebuild")["libzfs.json"]
     new = next(v for v in sample.pool.root.leaves() if v.name == "virtio-LABDISK5")

@@ -50,6 +50,8 @@ _VDEV_FIELDS = {
     "alloc_bias": STRING,
     "ashift": U64,
     "create_txg": U64,
+    "resilver_txg": U64,
+    "rebuild_txg": U64,
     "vdev_stats": U64_ARRAY,
     "vdev_stats_ex": NVLIST,
     "org.openzfs:rebuild_stats": U64_ARRAY,
