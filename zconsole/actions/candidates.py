@@ -147,3 +147,13 @@ def spares(pool: Pool) -> dict[str, Vdev]:
     """
     free = (v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")
     return {(v.path or v.name).removesuffix("-part1"): v for v in free}
+
+
+def unfit_spare(spare: Vdev, target: Target) -> str | None:
+    """Why zpool would not let a hot spare stand in there (spa_vdev_attach, spa.c)."""
+    if target.top.vclass == "log":
+        return "no hot spare can replace a log device"
+    # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
+    if spare.kind == "dspare" and spare.name.split("-")[1] != target.top.name.rpartition("-")[2]:
+        return "spares are distributed over a dRAID vdev, for its own devices"
+    return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import ashift_of, judge, spares
+from zconsole.actions.candidates import ashift_of, judge, spares, unfit_spare
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
@@ -138,8 +138,9 @@ def _takes(target: Target, new: str) -> Precondition:
     def _check(s: Situation) -> str | None:
         device = s.facts.device(new)
         now = find(s.pool, target.key)
-        if new in spares(s.pool):
-            return None
+        if (spare := spares(s.pool).get(new)) is not None:
+            problem = unfit_spare(spare, now or target)
+            return f"{new}: {problem}" if problem else None
         if device is None or now is None:
             return None if not s.facts.devices else f"{new} is not a device of this machine"
         problems = judge(s.pool, now, device, s.facts).problems
@@ -172,7 +173,8 @@ def _healing_or_sequential(target: Target, sequential: bool) -> tuple[str, ...]:
 
 def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """How many more devices may fail while it runs, one sentence a vdev it touches."""
-    left = dict(zip((id(v) for v in data_vdevs(s.pool.root)), redundancy(s.pool.root), strict=True))
+    entries = redundancy(s.pool.root, s.pool.scans)
+    left = dict(zip((id(v) for v in data_vdevs(s.pool.root)), entries, strict=True))
     said: list[str] = []
     for top in {id(t.top): t.top for t in targets}.values():
         entry = left.get(id(top))

@@ -12,13 +12,17 @@ from tests.unit.actions.pools import (
     NEW,
     OLD_FEATURES,
     V21,
+    at,
     disk,
+    group,
     mirror,
     new_disk,
+    pool,
     raidz2,
     replaced,
     running,
     said,
+    top,
 )
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.plan import Plan, Situation
@@ -129,6 +133,28 @@ def test_redundancy_left_names_the_untouchable():
     assert "0 more devices may fail in mirror-0 without losing data; untouchable: d01" in said(
         replaced(s)
     )
+
+
+def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
+    pair = group("replacing", disk("gone", 1800, "FAULTED"), disk("new", 1900))
+    s = raidz2(running("resilver"), changes=(disk("d00", 1000, "FAULTED"), pair))
+    assert "0 more devices may fail in raidz2-0" in said(replaced(s))
+
+
+def test_a_hot_spare_is_refused_where_zpool_refuses_it():
+    spare = disk("sp0", 1900, "AVAIL", vclass="spare")
+    dspare = replace(disk("draid1-1-0", 1901, "AVAIL", vclass="spare"), kind="dspare", path=None)
+    logs = replace(top("mirror", 0, 2), vclass="log")
+    draids = (top("draid1", 1, 4), top("draid1", 2, 4))
+    s = at(pool(logs, *draids, spares=(spare, dspare)), NO_DISKS)
+
+    def refused(old: str, new: str) -> str:
+        return plan_replace(s, Swap(old, new)).refused or ""
+
+    assert "log device" in refused("1000", "/dev/disk/by-id/sp0")
+    assert refused("1010", "/dev/disk/by-id/sp0") == ""
+    assert refused("1010", "draid1-1-0") == ""
+    assert "its own devices" in refused("1020", "draid1-1-0")
 
 
 def test_sequential_is_offered_only_where_possible():

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.batch import plan_batch
-from zconsole.actions.candidates import Candidate, ranked, spares
+from zconsole.actions.candidates import Candidate, ranked, spares, unfit_spare
 from zconsole.actions.device import Device
 from zconsole.actions.gather import with_temperatures
 from zconsole.actions.growth import plan_attach
@@ -96,7 +96,10 @@ async def _pick_device(
     warm = await with_temperatures(actor.kit.runner, facts.devices)
     free = spares(s.pool)
     listed = [
-        Candidate(Device(path, model="hot spare of this pool", size=spare.size_bytes))
+        Candidate(
+            Device(path, model="hot spare of this pool", size=spare.size_bytes),
+            (problem,) if (problem := unfit_spare(spare, target)) else (),
+        )
         for path, spare in free.items()
     ]
     listed += [
@@ -104,6 +107,7 @@ async def _pick_device(
         for candidate in ranked(s.pool, target, replace(facts, devices=warm))
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
+    listed.sort(key=lambda candidate: not candidate.usable)
     look = actor.console.showing.look
 
     def lines(width: int) -> tuple[Line, ...]:
