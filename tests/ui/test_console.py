@@ -25,6 +25,16 @@ async def test_before_the_first_frame_it_says_what_it_waits_for():
         assert "waiting for the first sample" in screen()
 
 
+async def test_where_no_pool_is_imported_it_says_so():
+    feed = FakeFeed(())
+    async with showing(feed=feed) as (_, pilot, screen):
+        assert "no pools are imported" in screen()
+        feed.put(frames.healthy())
+        await pilot.pause()
+        assert " OK  backup" in screen()
+        assert "no pools" not in screen()
+
+
 async def test_a_frame_is_shown_when_it_comes():
     feed = FakeFeed()
     async with showing(feed=feed) as (_, pilot, screen):

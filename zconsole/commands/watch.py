@@ -43,6 +43,8 @@ async def _rounds(
             printing.show(frames, args.json, None)
             if wake is not None:
                 _tell(wake, frames)
+            if not frames and not taken:
+                _say("no pools are imported")
             taken += 1
             if args.until_done and ending.reached(frames):
                 return ending.code(frames)

@@ -150,6 +150,8 @@ class Console(SafeApp):
         self._behind = not self._writable()
         scene = self.showing.scene(self._clock(), self.feed.interval)
         if self._behind or scene is None:
+            if not self._behind and self.showing.poolless:
+                self.board.waiting("no pools are imported; waiting for one")
             return
         self._painted = self._clock()
         self.board.paint(scene)
