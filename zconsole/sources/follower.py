@@ -10,6 +10,9 @@ from zconsole.sources.runner import Process, Spawner
 
 RESTART_AFTER = 5.0
 """Seconds between two starts of a command that ended."""
+SILENT = 30.0
+"""Seconds without a line after which a command is started anew: ``zpool iostat`` goes on without a
+word when its pool is exported, and says nothing of it either when it is imported again."""
 
 
 class Follower:
@@ -32,7 +35,7 @@ class Follower:
     async def newest(self, max_age: float) -> str | None:
         """The newest whole block not older than ``max_age`` seconds, starting the command."""
         now = asyncio.get_running_loop().time()
-        await self._ensure(now)
+        await self._ensure(now, max(SILENT, max_age))
         if len(self._block) >= max(1, len(self._last)):
             return "\n".join(self._block)
         return "\n".join(self._last) if self._last and now - self._at <= max_age else None
@@ -44,9 +47,10 @@ class Follower:
         if self._process is not None:
             self._process.abandon()
 
-    async def _ensure(self, now: float) -> None:
+    async def _ensure(self, now: float, patience: float) -> None:
         gone = self._process is None or not self._process.alive
-        if gone and now - self._started >= RESTART_AFTER:
+        silent = now - max(self._at, self._started) >= patience
+        if silent or (gone and now - self._started >= RESTART_AFTER):
             self.close()
             self._started = now
             with contextlib.suppress(OSError):

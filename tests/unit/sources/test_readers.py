@@ -173,6 +173,19 @@ class TestFollower:
         assert len(spawner.started) == 1
         follower.close()
 
+    async def test_a_command_that_fell_silent_is_started_again(self, monkeypatch):
+        """`zpool iostat POOL 1` says no more once the pool was exported, and goes on."""
+        spawner = FakeSpawner({"x": lambda: FakeProcess(["1", "a"])})
+        follower = Follower(spawner, ("x",), timed=True)
+        for _ in range(3):
+            await follower.newest(0)
+            await settle()
+        assert len(spawner.started) == 1
+        monkeypatch.setattr("zconsole.sources.follower.SILENT", 0.0)
+        await follower.newest(0)
+        assert len(spawner.started) == 2
+        follower.close()
+
     async def test_a_command_that_is_not_there_gives_nothing(self):
         follower = Follower(FakeSpawner({}), ("x",), timed=True)
         assert await follower.newest(10) is None
