@@ -24,7 +24,7 @@ def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
     for view in frame.scans:
         parts.extend(_scan(view, frame.t, zone))
     parts.extend(limit_lines(frame))
-    parts.extend(_activity(activity) for activity in frame.activities)
+    parts.extend(_activity(activity, frame.t, zone) for activity in frame.activities)
     if frame.rows:
         parts.extend(("", *_table(frame.rows)))
     if frame.balance.vdevs:
@@ -168,7 +168,7 @@ def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
     return f"ETA {duration(found.eta)}{span}, {ends}; {found.reason}{zpool}{restarts}"
 
 
-def _activity(view: ActivityView) -> str:
+def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
     activity = view.activity
     where = f" of {activity.vdev}" if activity.vdev else ""
     done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
@@ -176,11 +176,17 @@ def _activity(view: ActivityView) -> str:
     eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
     zpool = f"; zpool says {duration(activity.zpool_eta)}" if activity.zpool_eta is not None else ""
     state = "discarding" if activity.discarding else activity.state
-    return f"{activity.kind}{where}: {state}{_moved(activity)}{at}{done}{eta}{zpool}"
+    if activity.state == "finished":
+        on = f" on {_day_clock(activity.end, now, zone)}" if activity.end else ""
+        return f"{activity.kind}{where}: finished{_moved(activity)}{on}"
+    why = f", {activity.note}" if activity.note and activity.state == "paused" else ""
+    return f"{activity.kind}{where}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}"
 
 
 def _moved(activity: Activity) -> str:
     done, total = activity.done_bytes, activity.total_bytes
+    if activity.state == "finished" and done is not None:
+        return f", {size(done)}"
     if done is None:
         left = " remaining" if activity.discarding else ""
         return "" if total is None else f", {size(total)}{left}"

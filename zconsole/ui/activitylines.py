@@ -88,8 +88,9 @@ def _ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
         facts.append(
             f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.now)}"
         )
-    if activity.total_bytes is not None:
-        facts.append(look.size(activity.total_bytes))
+    moved = activity.total_bytes if activity.done_bytes is None else activity.done_bytes
+    if moved is not None:
+        facts.append(look.size(moved))
     if activity.note:
         facts.append(look.text(activity.note))
     return [(*head, Span("  ".join(facts)))]

@@ -100,6 +100,19 @@ def test_what_zpool_says_of_a_copy_is_told():
     assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
 
 
+def test_what_was_copied_is_told_with_its_end_and_why_a_copy_waits():
+    """What was copied of an expansion is less than what it began with: that is no rest."""
+    ended = "expanded raidz1-0 copied 437M in 00:02:26, on Fri Jan 15 07:41:00 2027"
+    said = report(f"{HEALTHY}expand: {ended}\n")
+    assert "\nexpansion of raidz1-0: finished, 437M on Fri 15 Jan 07:41\n" in said
+    waits = (
+        "expand: expansion of raidz1-0 in progress since Fri Jan 15 07:00:00 2027\n"
+        "\t114M / 451M copied at 1.29M/s, 25.24% done, paused for resilver or clear\n"
+    )
+    said = report(f"{HEALTHY}{waits}")
+    assert "paused, 114M of 451M, 25.24% done, paused for resilver or clear\n" in said
+
+
 def test_one_restart_is_one():
     session = Session(zone=UTC)
     text = STUCK.replace("1 scanned", "1.00T scanned").replace("0.00%", "22.00%")
