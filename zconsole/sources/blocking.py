@@ -76,7 +76,7 @@ def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
     except subprocess.TimeoutExpired:
         process.kill()
         _let_go(process)
-        raise DeadlineError(f"{argv[0]} gave no answer in {deadline:g} s") from None
+        raise DeadlineError(f"{argv[0]} gave no answer in {deadline:.3g} s") from None
     decode = (out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
     return Completed(tuple(argv), process.returncode, *decode)
 

@@ -88,7 +88,7 @@ class SshRunner:
         except FileNotFoundError:
             return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
         except DeadlineError:
-            text = f"{argv[0]} on {self._host} gave no answer in {deadline:g} s"
+            text = f"{argv[0]} on {self._host} gave no answer in {deadline:.3g} s"
             raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
         if done.returncode == LOST:
             words = _last_words(done.stderr) or "the connection was lost"

@@ -185,7 +185,7 @@ class LastingRunner:
                     while process.poll() is None:
                         await asyncio.sleep(SETTLE_STEP)
             except TimeoutError:
-                text = f"{argv[0]} gave no answer in {deadline:g} s"
+                text = f"{argv[0]} gave no answer in {deadline:.3g} s"
                 raise DeadlineError(text, lambda: process.poll() is None) from None
             except asyncio.CancelledError:
                 process.returncode = 0  # it is not ours to wait for
@@ -226,7 +226,7 @@ async def _finished(
         async with asyncio.timeout(deadline):
             await output.complete
     except TimeoutError:
-        text = f"{argv[0]} gave no answer in {deadline:g} s"
+        text = f"{argv[0]} gave no answer in {deadline:.3g} s"
         raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
     finally:
         transport.close()

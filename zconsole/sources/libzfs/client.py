@@ -68,7 +68,7 @@ class LibzfsReader:
             return await helper.ask(pool, deadline)
         except TimeoutError:
             self._replace(helper)
-            text = f"libzfs gave no answer in {deadline:g} s"
+            text = f"libzfs gave no answer in {deadline:.3g} s"
             raise DeadlineError(text, helper.alive) from None
 
     async def aclose(self) -> None:
