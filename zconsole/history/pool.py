@@ -129,12 +129,12 @@ class PoolHistory:
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool
-        told = {(e.name, e.vdev) for e in sample.events}
+        told = {_subject(event) for event in sample.events}
         seen = [
             *pool_change(sample.t, old.state, sample.pool.state),
             *device_changes(sample.t, self._tree, tree),
         ]
-        self._events.extend(e for e in seen if (e.name, e.vdev) not in told)
+        self._events.extend(event for event in seen if _subject(event) not in told)
 
     def _track_missing(self, t: float, tree: dict[str, Placed]) -> None:
         for key, place in tree.items():
@@ -237,6 +237,11 @@ def _mean_latency(below: list[IoRates]) -> float | None:
     ]
     requests = sum(n for n, _ in pairs)
     return sum(n * wait for n, wait in pairs) / requests if requests > 0 else None
+
+
+def _subject(event: Event) -> tuple[str, str | None]:
+    """What an event is about: the kernel's has the last part of a path that zpool shows whole."""
+    return event.name, event.vdev and event.vdev.rpartition("/")[2]
 
 
 def _with_block(place: Placed, trouble: Trouble) -> Placed:

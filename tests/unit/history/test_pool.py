@@ -209,14 +209,15 @@ def test_trouble_before_the_first_sample_is_no_matter():
     assert history.events == ()
 
 
-def test_what_zpool_events_told_is_not_told_twice():
+@pytest.mark.parametrize("name", ["a", "/var/tmp/a"])
+def test_what_zpool_events_told_is_not_told_twice(name):
     from tests.records import replace
     from zconsole.model import Event
 
     history = PoolHistory()
-    history.push(sample(0, disk("a")))
+    history.push(sample(0, disk(name)))
     told = Event(T + 1, "statechange", "a went from ONLINE to FAULTED", "error", vdev="a")
-    history.push(replace(sample(1, disk("a", state="FAULTED")), events=(told,)))
+    history.push(replace(sample(1, disk(name, state="FAULTED")), events=(told,)))
     assert history.events == (told,)
 
 
