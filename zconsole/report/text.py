@@ -267,7 +267,7 @@ def _errors(frame: Frame) -> Iterator[str]:
         yield f"data errors: {frame.error_count}"
         yield from (f"  {path}" for path in frame.errors or ())
         if not frame.errors:
-            yield "  (the file names need root: zpool status -v)"
+            yield "  (for the file names: zpool status -v, as root)"
 
 
 def _clock(t: float, zone: tzinfo | None) -> str:
