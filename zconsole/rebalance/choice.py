@@ -93,6 +93,8 @@ def _rewrite(
 def _copy(wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: bool) -> Choice:
     if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
         return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
+    if dataset.properties.get("xattr") == "off":
+        return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
     if not wish.accept_races and version < EXCHANGE:
         return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
     if not wish.accept_races and (
@@ -100,6 +102,11 @@ def _copy(wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: bool
     ):
         return Choice(None, "exported over NFS or SMB (--accept-races)")
     return Choice("copy", "verified copies with leases on both inodes")
+
+
+def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
+    """Whether files may have ACLs that a copy cannot see: from when they were on, or elsewhere."""
+    return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")
 
 
 def is_exported(point: str, table: Path = Path("/var/lib/nfs/etab")) -> bool:

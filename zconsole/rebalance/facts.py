@@ -21,7 +21,7 @@ DEADLINE = 20.0
 PROPERTIES = (
     "compression,checksum,dedup,copies,recordsize,special_small_blocks,encryption,origin,creation,"
     "available,used,referenced,written,usedbysnapshots,quota,refquota,reservation,refreservation,"
-    "guid,compressratio,acltype,readonly,sharenfs,sharesmb"
+    "guid,compressratio,acltype,xattr,readonly,sharenfs,sharesmb"
 )
 NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 """Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.rebalance.choice import Wish, choose, is_exported
+from zconsole.rebalance.choice import Choice, Wish, choose, hides_acls, is_exported
 from zconsole.rebalance.facts import Dataset, Mount
 
 ZFS = Mount("zfs", "tank/a", "/tank/a")
@@ -64,10 +64,20 @@ def test_exported_datasets_are_not_copied(shared: dict[str, str]) -> None:
     assert engine(dataset, Wish(accept_races=True))[0] == "copy"
 
 
-def test_hidden_acls_are_not_dropped() -> None:
-    dataset = Dataset("tank/a", {"acltype": "nfsv4"})
+@pytest.mark.parametrize("hiding", [{"acltype": "nfsv4"}, {"xattr": "off"}])
+def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
+    dataset = Dataset("tank/a", hiding)
     assert engine(dataset, Wish("copy"))[0] is None
     assert engine(dataset)[0] == "rewrite"
+
+
+def test_acls_may_be_hidden_where_they_are_off() -> None:
+    without, posix = (Dataset("tank/a", {"acltype": kind}) for kind in ("off", "posix"))
+    copied, rewritten = Choice("copy", ""), Choice("rewrite", "")
+    assert hides_acls(copied, without)
+    assert not hides_acls(copied, posix)
+    assert not hides_acls(rewritten, without)
+    assert not hides_acls(copied, None)
 
 
 def test_other_filesystems_only_when_allowed() -> None:
