@@ -99,7 +99,7 @@ def _reason(error: OSError) -> str:
     name = error.filename
     if isinstance(name, bytes):
         name = os.fsdecode(name)
-    return reason if name is None else f"{name}: {reason}"
+    return f"{name}: {reason}" if isinstance(name, str) else reason  # others are descriptors
 
 
 def _open_streams() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole import __version__
+from zconsole import __version__, cli
 from zconsole.arguments import COMMANDS, parser_of
 from zconsole.cli import command_of, main
 
@@ -383,3 +384,8 @@ def test_help_fits_80_columns(name, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         parser_of(name).parse_args(["--help"])
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("name", "said"), [("/a", "/a: Is a directory"), (3, "Is a directory")])
+def test_a_descriptor_is_no_name_of_what_failed(name: str | int, said: str) -> None:
+    assert cli._reason(OSError(errno.EISDIR, "Is a directory", name)) == said

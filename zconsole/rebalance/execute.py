@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from zconsole.errors import NotFoundError
+from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.rebalance import plan
 from zconsole.rebalance.desk import HUNG_UP, TERMINATED
 from zconsole.rebalance.facts import Reader
@@ -19,6 +19,7 @@ from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.locks import TreeLocks
 from zconsole.rebalance.run import Runner
 from zconsole.rebalance.store import JobLock, Record
+from zconsole.rebalance.strikes import READ_ONLY
 from zconsole.rebalance.syscalls import Sys
 
 STOPPING = {
@@ -56,6 +57,9 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
     os.umask(UMASK)
     job, reader, system = job_of(journal), Reader(), Sys()
     places = plan.places(job.settings.dirs, reader, snapshots=False)
+    for place in places:
+        if place.mount.read_only:
+            raise ZconsoleError(f"{os.fsdecode(place.root)}: {READ_ONLY}")
     locks = _locked(system, [place.root for place in places], held)
     try:
         journal.retry()

@@ -87,6 +87,8 @@ class Recovery:
             fd = self.directories.get(row.directory).fd
             state, reason = self._settle_in(fd, row)
         except (MovedError, OSError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EROFS:
+                raise  # what is there stays unfinished until it can be changed again
             word = error.strerror if isinstance(error, OSError) else str(error)
             state, reason = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left"
         if state is State.FAILED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -28,7 +29,7 @@ from zconsole.rebalance.recovery import Recovery
 from zconsole.rebalance.rewriting import Rewriter
 from zconsole.rebalance.samples import Samples
 from zconsole.rebalance.settings import Limits
-from zconsole.rebalance.strikes import Strikes
+from zconsole.rebalance.strikes import READ_ONLY, Strikes
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.watch import SpaceGate
 
@@ -112,6 +113,10 @@ class Runner:
         except UnsupportedError as error:
             self._settle(str(error))
             raise ZconsoleError(f"refused: {error} (--accept-races)") from error
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+            stopped_by = READ_ONLY
         self._settle(stopped_by)
         return self._summary(stopped_by, self.clocks.monotonic() - began)
 
@@ -123,8 +128,9 @@ class Runner:
         return State.PENDING in self.journal.counts()
 
     def _settle(self, stopped_by: str) -> None:
-        """Leave nothing unfinished behind, and say how it ended."""
-        self._left_over()
+        """Leave nothing unfinished behind, where anything can be changed; say how it ended."""
+        if stopped_by != READ_ONLY:
+            self._left_over()
         self.progress.state = "finished" if stopped_by in GOALS else "stopped"
         self.progress.why = stopped_by
         self._count()

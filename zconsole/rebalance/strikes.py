@@ -1,4 +1,4 @@
-"""When files that found no space end the job."""
+"""When files that found no space, or may not be changed any more, end the job."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from zconsole.rebalance.item import Outcome, StopJobError
 
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"
+NO_WRITING = "Read-only file system"
+READ_ONLY = "mounted read-only"
 MOST = 3
 """Batches in a row without space before the job stops."""
 
@@ -25,6 +27,8 @@ class Strikes:
 
     def judge(self, outcomes: Sequence[Outcome]) -> None:
         """Take in what became of a batch. Raises StopJobError."""
+        if any(NO_WRITING in (done.reason or "") for done in outcomes):
+            raise StopJobError(READ_ONLY)
         if self._full(outcomes):
             self._count += 1
             if self._count >= MOST:

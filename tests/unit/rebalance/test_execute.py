@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from zconsole.rebalance.execute import STOPPING, _signals
+from tests.faults.harness import create
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance import plan
+from zconsole.rebalance.execute import STOPPING, _signals, execute
+from zconsole.rebalance.facts import Mount
 from zconsole.rebalance.inuse import Alarm
+from zconsole.rebalance.store import by_journal
 
 
 def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
@@ -40,3 +46,17 @@ def test_a_signal_ends_the_job_unless_it_was_ignored_from_the_start(number: sign
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def test_what_has_become_read_only_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    (tmp_path / "tree").mkdir()
+    create(tmp_path / "tree", tmp_path / "job.db")
+    record = by_journal(tmp_path / "job.db")
+    assert record is not None
+    read_only = Mount("ext4", "/dev/sda1", "/", read_only=True)
+    monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
+    with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
+        execute(record, lambda records: None)

@@ -6,7 +6,7 @@ import pytest
 
 from zconsole.rebalance.item import Outcome, StopJobError
 from zconsole.rebalance.journal import FileRow
-from zconsole.rebalance.strikes import MOST, NO_SPACE, QUOTA, Strikes
+from zconsole.rebalance.strikes import MOST, NO_SPACE, NO_WRITING, QUOTA, Strikes
 
 ROW = FileRow(1, 1, b"file", 2, 1000, 1)
 MOVED = Outcome(ROW, "moved", 1000, None)
@@ -49,3 +49,9 @@ def test_what_fits_again_starts_the_count_anew(between: list[Outcome], left: int
         strikes.judge([failed(NO_SPACE)])
     strikes.judge(between)
     assert ends_after(strikes) == left
+
+
+@pytest.mark.parametrize("reason", [NO_WRITING, f"changed; {NO_WRITING}"])
+def test_a_filesystem_that_can_only_be_read_ends_the_job_at_once(reason: str) -> None:
+    with pytest.raises(StopJobError, match="mounted read-only"):
+        Strikes(lambda: 5000).judge([MOVED, failed(reason)])

@@ -1,0 +1,33 @@
+"""A filesystem that can only be read from some call on: the job stops, and resumed goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.harness import ALONE, CHANGING, FaultySys, run
+from tests.faults.test_kill import Stage
+
+
+def read_only_from(first: int, named: bool) -> FaultySys:
+    """Every call from ``first`` on that would change something fails."""
+
+    def fault(count: int, name: str) -> None:
+        if count >= first and name in CHANGING - {"syncfs"}:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), 89)
+
+    return FaultySys(fault, named=named)
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
+def test_it_stops_and_is_brought_through_when_writable_again(area: Path, named: bool) -> None:
+    stage = Stage(area, named)
+    changing = [number for number, call in enumerate(stage.calls) if call in CHANGING]
+    for number in changing:
+        journal = stage.job()
+        _, summary = run(journal, read_only_from(number, named), ALONE)
+        assert summary["stopped_by"] in ("mounted read-only", "done"), stage.calls[number]
+        stage.settled(journal)
