@@ -233,9 +233,7 @@ def _notes(plan: Plan, goal: Goal) -> list[str]:
                 f" {plan.bytes_to_target} bytes"
             )
     if any(choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
-        notes.append(
-            "acltype=off: ACLs from when it was not, or elsewhere, are not seen and get lost"
-        )
+        notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
     held = sum(
         s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
     )
