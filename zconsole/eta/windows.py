@@ -19,6 +19,8 @@ WINDOWS = tuple(10.0 * 2**k for k in range(12))
 """Seconds, ten to about six hours; and all that was watched."""
 ROUNDINGS = 20.0
 """A window has to see this many times the rounding of its two ends, or 5 % is noise."""
+LEAST_MOVED = 1e-3
+"""Bytes; what seems to have moved less is a rounding of our own."""
 HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """How long ago, as shares of the time watched, the windows are asked to foretell the progress."""
 SHORTEST_HINDCAST = 8.0
@@ -99,7 +101,7 @@ def _windows(slopes: Slopes, rounding: float) -> list[Window]:
     found: list[Window] = []
     for seconds in (*(w for w in WINDOWS if w < span), span):
         line = slopes.line(slopes.last - seconds, slopes.last)
-        if line and line.slope > 0 and line.slope * seconds >= ROUNDINGS * rounding:
+        if line and line.slope * seconds >= max(LEAST_MOVED, ROUNDINGS * rounding):
             found.append(Window(seconds, line.slope, _hindcast(slopes, seconds)))
     return found
 
@@ -115,7 +117,7 @@ def _hindcast(slopes: Slopes, seconds: float) -> float | None:
         told = slopes.line(max(first, then - seconds), then)
         came = slopes.line(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
         if told and came and told.slope > 0 and came.slope > 0:
-            squares += log(told.slope / came.slope) ** 2 / ago
+            squares += (log(told.slope) - log(came.slope)) ** 2 / ago
             weights += 1 / ago
     return sqrt(squares / weights) if weights else None
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.bench.eta import judge, main, table, verdict
@@ -137,6 +138,8 @@ def test_nothing_that_moves_has_no_wild_estimate():
     st.sampled_from([0.5, 1.0, 7.0, 60.0]),
     st.floats(0, 1e10),
 )
+@example([sys.float_info.min, 0.0], 1.0, 0.0, 7.0, 0.0)
+@example([*[sys.float_info.min] * 40, *[5e9] * 40], 1e16, 0.0, 60.0, 0.0)
 def test_no_course_gives_a_senseless_estimate(rates, total, share, step, resolution):
     made = course(rates, share, step)
     last = made.points[-1]
