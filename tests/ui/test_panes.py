@@ -327,9 +327,9 @@ class TestScan:
 class TestBalance:
     def test_spread_and_shares(self):
         frame = frames.imbalance()
-        title = plain(balance_title(frame.balance, LOOK, 80))
-        assert "spread 93.1 %" in title
-        assert "to even out 24.8T" in title
+        for width, amount in ((80, "  to even out 24.8T "), (60, "  even out 24.8T "), (50, "   ")):
+            title = plain(balance_title(frame.balance, LOOK, width))
+            assert f"spread 93.1 %{amount}" in title
         lines = balance_lines(frame.balance, LOOK, 80)
         assert "93.3 %" in plain(lines[0])
         assert "84 %" in plain(lines[1])

@@ -19,16 +19,24 @@ _WIDE = 100
 
 def balance_title(balance: Balance, look: Look, width: int) -> Line:
     """Spread and bytes to even out; what the last column is."""
-    facts = " BALANCE"
-    if len(balance.vdevs) > 1:
-        facts += f"  spread {percent(balance.spread)}"
-        if balance.imbalance_bytes is not None:
-            facts += f"  to even out {look.size(balance.imbalance_bytes)}"
     columns = "free    frag  new writes " if width >= _WIDE else "free   new writes "
     if len(balance.vdevs) <= 1:
         columns = "free    frag " if width >= _WIDE else "free "
+    room = width - len(columns) - 1
+    facts = " BALANCE"
+    if len(balance.vdevs) > 1:
+        facts += f"  spread {percent(balance.spread)}"
+        facts += _evening(balance.imbalance_bytes, look, room - len(facts))
     line = spread((Span(facts),), (Span(columns),), width, look.glyphs.ellipsis)
     return tuple(Span(span.text, "title") for span in line)
+
+
+def _evening(amount: float | None, look: Look, room: int) -> str:
+    """How much would have to move; an amount is told whole or not at all."""
+    if amount is None:
+        return ""
+    told = (f"  {words}even out {look.size(amount)}" for words in ("to ", ""))
+    return next((text for text in told if len(text) <= room), "")
 
 
 def balance_lines(balance: Balance, look: Look, width: int) -> tuple[Line, ...]:
