@@ -6,7 +6,6 @@ be readable in sixteen.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 
@@ -26,17 +25,18 @@ class ThemeChoice:
         """The name of the theme kept for such a terminal; None if there is none to be read."""
         path = state.state_dir(False, self._environ) / _file(sixteen)
         try:
-            name = json.loads(state.read_private(path, MOST_BYTES))["theme"]
-        except (OSError, StateError, ValueError, TypeError, KeyError, RecursionError):
+            name = state.read_private(path, MOST_BYTES).decode("utf-8", "surrogateescape")
+        except (OSError, StateError):
             return None
-        return name if isinstance(name, str) else None
+        return name.removesuffix("\n")
 
     def keep(self, name: str, *, sixteen: bool) -> None:
         """Write it down for the next start. Raises StateError when that cannot be done."""
         directory = state.state_dir(True, self._environ)
-        document = json.dumps({"theme": name}) + "\n"
-        state.write_private(directory / _file(sixteen), document.encode())
+        state.write_private(
+            directory / _file(sixteen), f"{name}\n".encode("utf-8", "surrogateescape")
+        )
 
 
 def _file(sixteen: bool) -> str:
-    return "theme-16.json" if sixteen else "theme.json"
+    return "theme-16" if sixteen else "theme"

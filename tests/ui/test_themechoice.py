@@ -56,13 +56,17 @@ def test_a_theme_that_is_gone_is_forgotten(choice):
     assert (app.theme, app._notices) == ("dark", ())
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"\xff", b"[]", b"{}", b"null", b'{"theme": 3}', b"[" * 4000, b" " * 9999]
-)
+@pytest.mark.parametrize("text", [b"", b"\xff\0", b"dark\nlight\n", b" " * 9999])
 def test_a_damaged_file_is_no_choice(choice, tmp_path, text):
     choice.keep("light", sixteen=False)
-    (tmp_path / "state" / "theme.json").write_bytes(text)
-    assert choice.recall(sixteen=False) is None
+    (tmp_path / "state" / "theme").write_bytes(text)
+    assert made(UTF8, choice=choice).theme == "dark"
+
+
+@pytest.mark.parametrize("name", ["my theme", "b\udcffd", "é", "a\nb"])
+def test_any_name_of_a_theme_is_kept(choice, name):
+    choice.keep(name, sixteen=False)
+    assert choice.recall(sixteen=False) == name
 
 
 async def test_where_nothing_can_be_written_the_theme_is_put_on_and_one_line_says_so(tmp_path):
@@ -87,4 +91,4 @@ def test_a_full_disk_leaves_what_was_kept(choice, tmp_path, monkeypatch):
     with pytest.raises(StateError, match="No space left"):
         choice.keep("dark", sixteen=False)
     assert choice.recall(sixteen=False) == "light"
-    assert [path.name for path in (tmp_path / "state").iterdir()] == ["theme.json"]
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["theme"]
