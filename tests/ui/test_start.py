@@ -11,7 +11,7 @@ import pytest
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, screen_text
-from zconsole.ui.app import make_console
+from zconsole.ui.app import make_console, run_console
 from zconsole.ui.environment import as_started, ascii_only, prepare
 from zconsole.ui.feed import ConsoleOptions
 
@@ -50,6 +50,19 @@ def test_the_locale_python_sets_for_itself_does_not_count(tmp_path):
         )
         assert run.stdout.split()[1:] == [str(plain).encode()]
     assert as_started({"LC_CTYPE": "UTF-8"}, tmp_path / "absent") == {"LC_CTYPE": "UTF-8"}
+
+
+def test_the_feed_is_closed_when_the_console_ends(monkeypatch):
+    """What it follows (`zpool events`) would else outlive it."""
+
+    async def quits(*_, **__) -> None:
+        return None
+
+    monkeypatch.setattr("textual.app.App.run_async", quits)
+    monkeypatch.setattr(os, "environ", dict(UTF8))
+    feed = FakeFeed()
+    assert run_console(feed, ConsoleOptions(zone=UTC)) == 0
+    assert feed.closed
 
 
 def test_the_operators_settings_win():

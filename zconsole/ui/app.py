@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
-from asyncio import get_running_loop
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     MakeKit = Callable[[], Kit]
 
 _GRACE = 2
+_CLOSING = 1.0
+"""Seconds for the feed to close, once the terminal is the shell's again."""
 _TOLD = 2
 """Broken themes told each with its fault; more would fill a small screen."""
 
@@ -35,10 +38,24 @@ def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = 
     prepare(os.environ)
     console = make_console(feed, options, as_started(os.environ), make_kit)
     console.call_later(_catch_signals, console)
-    console.run(mouse=options.mouse)
+    asyncio.run(_run(console, options.mouse))
     if console.failure is not None:
         raise console.failure
     return console.return_code or ExitCode.OK
+
+
+async def _run(console: ActingConsole, mouse: bool) -> None:
+    """Run it, then close its feed.
+
+    Else the commands that it follows would outlive it, ``zpool events`` until something happens
+    to a pool, and what was seen last would not be kept.
+    """
+    try:
+        await console.run_async(mouse=mouse)
+    finally:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING):
+                await console.feed.aclose()
 
 
 def make_console(
@@ -87,7 +104,7 @@ def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, li
 def _catch_signals(console: ActingConsole) -> None:
     """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        get_running_loop().add_signal_handler(number, _end, console)
+        asyncio.get_running_loop().add_signal_handler(number, _end, console)
 
 
 def _end(console: ActingConsole) -> None:
