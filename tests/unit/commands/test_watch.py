@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
-from zconsole.commands.watch import SETTLE, Ending, ending_code
+from zconsole.commands.watch import SETTLE, Ending, _rounds, ending_code
 from zconsole.errors import ExitCode
 from zconsole.model import Scan, Vdev
 
@@ -77,3 +79,13 @@ def test_one_pool_at_work_keeps_all_waiting_and_the_worst_counts():
 
 def test_a_pool_that_does_not_answer_is_not_over():
     assert not Ending().reached([frame(mirror_pool(FINISHED), problem="no answer")])
+
+
+async def test_where_no_pool_is_imported_it_says_so_once(capsys):
+    async def nothing():
+        for _ in range(2):
+            yield []
+
+    args = argparse.Namespace(json=False, until_done=False, count=2)
+    assert await _rounds(args, nothing(), None) == ExitCode.OK
+    assert capsys.readouterr().err == "zconsole: no pools are imported\n"
