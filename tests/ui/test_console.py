@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from tests.records import replace
 from tests.ui import frames
@@ -173,6 +174,18 @@ async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
         await pilot.press("escape")
         assert "nvme2n1" in screen()
         assert app.devices.arrangement.filter == ""
+
+
+async def test_a_filter_that_comes_in_one_packet_is_no_row_of_commands():
+    """A slow link delivers what was typed at once."""
+    async with showing(frames.healthy(), size=(100, 40)) as (app, pilot, _):
+        for name in ("slash", *"sdc"):
+            app.post_message(events.Key(name, "/" if name == "slash" else name))
+        await pilot.pause()
+        assert app.devices.arrangement.filter == "sdc"
+        assert app.devices.arrangement.sort == "tree"
+        await pilot.press("slash", "enter")
+        assert app.devices.arrangement.filter == "sdc/"
 
 
 async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drops_it():

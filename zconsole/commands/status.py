@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from zconsole.commands import printing
-from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
+from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.frame import Frame
 from zconsole.raw import Raw
 from zconsole.session import Session
+from zconsole.sources.base import NO_READER
 from zconsole.sources.saved import read_states
 from zconsole.stdout import for_who_reads
 from zconsole.units import clean, duration
@@ -119,6 +120,9 @@ async def _sampled(args: argparse.Namespace) -> Found:
 
     source = LiveSource(args.pools)
     try:
-        return live.session(keep=False).advance(await source.sample() or ()), ()
+        frames = live.session(keep=False).advance(await source.sample() or ())
+        unread = frames and source.capabilities.name == NO_READER
+        why = source.capabilities.reason
     finally:
         await source.aclose()
+    return frames, (UnavailableError(f"no way to read pools: {why}"),) if unread else ()

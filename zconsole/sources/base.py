@@ -8,6 +8,9 @@ from typing import NamedTuple, Protocol
 from zconsole.model import NOTHING
 from zconsole.raw import Raw
 
+NO_READER = "none"
+"""Name of a source that has no way to read pools."""
+
 
 class Capabilities(NamedTuple):
     """What a source can do; the console greys what it cannot, with the reason."""

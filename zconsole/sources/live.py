@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.raw import Raw
-from zconsole.sources.base import Capabilities
+from zconsole.sources.base import NO_READER, Capabilities
 from zconsole.sources.blockdev import diskstats_rows
 from zconsole.sources.blocking import DeadlineError, find_command
 from zconsole.sources.chain import Candidate, ReaderChain
@@ -92,7 +92,7 @@ class LiveSource:
         """See Source.capabilities."""
         reader = self._chain.reader if self._chain else None
         return Capabilities(
-            name=reader.name if reader else "none",
+            name=reader.name if reader else NO_READER,
             reason=self._chain.reason if self._chain else "",
             may_act=is_root(),
             denied="" if is_root() else "not root",

@@ -131,7 +131,7 @@ class Board(Vertical):
         """Put a prompt in the footer's place, and the focus in it."""
         self._view("footer").display = False
         self.mount(prompt)
-        prompt.focus()
+        self.screen.set_focus(prompt)  # at once: the next key may be here already
 
     def close_prompt(self) -> None:
         """The footer comes back."""

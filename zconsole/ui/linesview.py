@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
@@ -23,6 +25,11 @@ class LinesView(ScrollView, inherit_bindings=False):
     Textual sends every cell of what is marked dirty, so ``show`` marks only lines that differ
     from what is on the screen, and lines out of sight are not even asked for.
     """
+
+    # Before the key behind it is looked at: a slow link delivers what was typed in one packet.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "app.filter", show=False, priority=True)
+    ]
 
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
