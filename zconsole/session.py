@@ -17,7 +17,11 @@ from zconsole.state import StateError
 
 if TYPE_CHECKING:
     from zconsole.history.remember import HistoryStore
+    from zconsole.latewriter import LateWriter
     from zconsole.scanreport.keeper import ReportKeeper
+
+SETTLE = 0.5
+"""Seconds that the end waits for what is still to be written."""
 
 
 class Session:
@@ -29,13 +33,15 @@ class Session:
         flags: tuple[str, ...] = (),
         store: HistoryStore | None = None,
         reports: ReportKeeper | None = None,
+        writer: LateWriter | None = None,
     ) -> None:
         """``store`` keeps histories between runs, ``reports`` those of scans; None for recordings,
-        demos and saved output."""
+        demos and saved output. ``writer`` is what they write with, if not at once."""
         self._zone = zone
         self._flags = flags
         self._store = store
         self._reports = reports
+        self._writer = writer
         self._notes: dict[str, str] = {}
         self._histories: dict[str, PoolHistory] = {}
         self._last: dict[str, Frame] = {}
@@ -102,6 +108,8 @@ class Session:
                 self._reports.close()
             except StateError as error:
                 self._note("reports", f"not kept: {error}")
+        if self._writer is not None:
+            self._writer.settle(SETTLE)
 
     def _decode(self, raw: Raw) -> tuple[Sample | Trouble, ...]:
         try:

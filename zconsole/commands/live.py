@@ -12,6 +12,7 @@ from zconsole.commands.printing import local_zone
 from zconsole.errorwatch.gather import signs_of
 from zconsole.errorwatch.signs import SignWatch
 from zconsole.history.remember import HistoryStore
+from zconsole.latewriter import LateWriter, Write
 from zconsole.session import Session
 from zconsole.sources.runner import ProcessRunner
 from zconsole.state import StateError, state_dir, state_dirs
@@ -32,16 +33,18 @@ def session(keep: bool = True) -> Session:
     except StateError as error:
         print(f"zconsole: no history kept: {error}", file=sys.stderr)
         directory = None
-    reports = _keeper(directory, readable) if directory else None
-    return Session(zone=local_zone(), store=HistoryStore(directory, readable), reports=reports)
+    writer = LateWriter()
+    reports = _keeper(directory, readable, writer.write) if directory else None
+    store = HistoryStore(directory, readable, writer.write)
+    return Session(zone=local_zone(), store=store, reports=reports, writer=writer)
 
 
-def _keeper(directory: Path, readable: Sequence[Path]) -> ReportKeeper:
+def _keeper(directory: Path, readable: Sequence[Path], write: Write) -> ReportKeeper:
     # Only here: a one-shot report keeps none.
     from zconsole.scanreport.keeper import ReportKeeper
     from zconsole.scanreport.store import ReportStore
 
-    return ReportKeeper(ReportStore(directory, readable))
+    return ReportKeeper(ReportStore(directory, readable, write))
 
 
 async def past(guid: str) -> Sequence[ScanReport]:

@@ -20,6 +20,7 @@ from zconsole.eta.course import MAX_POINTS, SANE, Course, Point, Reading
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scantrack import MAX_NOTES, ScanTrack
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
+from zconsole.latewriter import Write
 from zconsole.model import Scan
 from zconsole.state import StateError
 
@@ -37,9 +38,15 @@ DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowE
 class HistoryStore:
     """Where the histories of pools are kept between runs; ``directory`` None keeps nothing."""
 
-    def __init__(self, directory: Path | None, readable: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        readable: Sequence[Path] = (),
+        write: Write = state.write_private,
+    ) -> None:
         self._directory = directory
         self._readable = tuple(readable) or ((directory,) if directory else ())
+        self._write = write
         self._locks: dict[str, int | None] = {}
         self._saved: dict[str, float] = {}
 
@@ -68,7 +75,7 @@ class HistoryStore:
         if self._directory is None or not (due or at_once) or not self._mine(guid):
             return False
         self._saved[guid] = t
-        state.write_private(self._directory / _name(guid), encode(history, guid, t))
+        self._write(self._directory / _name(guid), encode(history, guid, t))
         return True
 
     def _mine(self, guid: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zconsole import state
 from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.latewriter import Write
 from zconsole.scanreport.report import ScanReport, dumped, loaded
 from zconsole.state import StateError
 
@@ -21,9 +22,15 @@ _NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.jso
 class ReportStore:
     """Where reports are written, by one console of a pool at a time, and read by all."""
 
-    def __init__(self, directory: Path | None, readable: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        readable: Sequence[Path] = (),
+        write: Write = state.write_private,
+    ) -> None:
         self._directory = directory
         self._readable = tuple(readable) or ((directory,) if directory else ())
+        self._write = write
         self._locks: dict[str, int | None] = {}
 
     def save(self, report: ScanReport) -> bool:
@@ -31,7 +38,7 @@ class ReportStore:
         name = f"report-{report.key}.json"
         if self._directory is None or not _NAME.fullmatch(name) or not self._mine(report.guid):
             return False
-        state.write_private(self._directory / name, dumped(report).encode())
+        self._write(self._directory / name, dumped(report).encode())
         if report.state != "running":
             self._forget_old(str(report.guid))
         return True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     MakeKit = Callable[[], Kit]
 
 _GRACE = 2
-_CLOSING = 1.0
+_CLOSING = 0.5
 """Seconds for the feed to close, once the terminal is the shell's again."""
 _TOLD = 2
 """Broken themes told each with its fault; more would fill a small screen."""
