@@ -8,10 +8,9 @@ What cannot be read is left alone, with a note, and history starts afresh.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from zconsole import state
@@ -20,8 +19,8 @@ from zconsole.eta.course import MAX_POINTS, SANE, Course, Point, Reading
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scantrack import MAX_NOTES, ScanTrack
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
-from zconsole.latewriter import Write
 from zconsole.model import Scan
+from zconsole.shelf import Shelf
 from zconsole.state import StateError
 
 FORMAT = 1
@@ -35,24 +34,15 @@ DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowE
 """What reading a damaged file can run into."""
 
 
-class HistoryStore:
-    """Where the histories of pools are kept between runs; ``directory`` None keeps nothing."""
+@dataclass(slots=True)
+class HistoryStore(Shelf):
+    """Where the histories of pools are kept between runs."""
 
-    def __init__(
-        self,
-        directory: Path | None,
-        readable: Sequence[Path] = (),
-        write: Write = state.write_private,
-    ) -> None:
-        self._directory = directory
-        self._readable = tuple(readable) or ((directory,) if directory else ())
-        self._write = write
-        self._locks: dict[str, int | None] = {}
-        self._saved: dict[str, float] = {}
+    _saved: dict[str, float] = field(default_factory=dict, init=False)
 
     def recall(self, guid: str, history: PoolHistory) -> str | None:
         """Fill an empty history with what is remembered of a pool; a note on what went wrong."""
-        for directory in self._readable:
+        for directory in self.readable:
             path = directory / _name(guid)
             try:
                 document = json.loads(state.read_private(path, MOST_BYTES))
@@ -72,23 +62,11 @@ class HistoryStore:
         Raises StateError when it cannot be written.
         """
         due = t - self._saved.get(guid, -SAVE_SECONDS) >= SAVE_SECONDS
-        if self._directory is None or not (due or at_once) or not self._mine(guid):
+        if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
             return False
         self._saved[guid] = t
-        self._write(self._directory / _name(guid), encode(history, guid, t))
+        self.write(self.directory / _name(guid), encode(history, guid, t))
         return True
-
-    def _mine(self, guid: str) -> bool:
-        if self._locks.get(guid) is None and self._directory is not None:
-            self._locks[guid] = state.try_lock(self._directory / f"{_name(guid)}.lock")
-        return self._locks.get(guid) is not None
-
-    def close(self) -> None:
-        """Let go of every lock."""
-        for handle in self._locks.values():
-            if handle is not None:
-                os.close(handle)
-        self._locks.clear()
 
 
 def _name(guid: str) -> str:

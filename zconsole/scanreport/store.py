@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from zconsole import state
 from zconsole.errors import NotFoundError, NotUnderstoodError
-from zconsole.latewriter import Write
 from zconsole.scanreport.report import ScanReport, dumped, loaded
+from zconsole.shelf import Shelf
 from zconsole.state import StateError
 
 MOST_BYTES = 4 * 2**20
@@ -19,26 +17,17 @@ KEPT = 50
 _NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json")
 
 
-class ReportStore:
+class ReportStore(Shelf):
     """Where reports are written, by one console of a pool at a time, and read by all."""
 
-    def __init__(
-        self,
-        directory: Path | None,
-        readable: Sequence[Path] = (),
-        write: Write = state.write_private,
-    ) -> None:
-        self._directory = directory
-        self._readable = tuple(readable) or ((directory,) if directory else ())
-        self._write = write
-        self._locks: dict[str, int | None] = {}
+    __slots__ = ()
 
     def save(self, report: ScanReport) -> bool:
         """Write a report unless another console does; raises StateError when it cannot be."""
         name = f"report-{report.key}.json"
-        if self._directory is None or not _NAME.fullmatch(name) or not self._mine(report.guid):
+        if self.directory is None or not _NAME.fullmatch(name) or not self._mine(report.guid):
             return False
-        self._write(self._directory / name, dumped(report).encode())
+        self.write(self.directory / name, dumped(report).encode())
         if report.state != "running":
             self._forget_old(str(report.guid))
         return True
@@ -50,31 +39,20 @@ class ReportStore:
     def reports(self, pool: str | None = None, guid: str | None = None) -> list[ScanReport]:
         """Every readable report of a pool, or of all, newest first; damaged ones are left out."""
         found: dict[str, ScanReport] = {}
-        for directory in self._readable:
+        for directory in self.readable:
             for path in _files(directory, guid):
                 report = _read(path)
                 if report is not None and pool in (None, report.pool):
                     found.setdefault(path.name, report)
         return sorted(found.values(), key=lambda report: -report.start)
 
-    def close(self) -> None:
-        """Let go of the locks."""
-        for handle in self._locks.values():
-            if handle is not None:
-                os.close(handle)
-        self._locks.clear()
-
     def _mine(self, guid: str | None) -> bool:
-        if guid is None or self._directory is None:
-            return False
-        if self._locks.get(guid) is None:
-            self._locks[guid] = state.try_lock(self._directory / f"report-{guid}.lock")
-        return self._locks[guid] is not None
+        return guid is not None and self.mine(f"report-{guid}.lock")
 
     def _forget_old(self, guid: str) -> None:
-        if self._directory is None:
+        if self.directory is None:
             return
-        paths = sorted(_files(self._directory, guid), key=_start, reverse=True)
+        paths = sorted(_files(self.directory, guid), key=_start, reverse=True)
         for path in paths[KEPT:]:
             path.unlink(missing_ok=True)
 
