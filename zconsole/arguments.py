@@ -6,8 +6,9 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NoReturn
 
 from zconsole import __version__
 from zconsole.argumenttypes import file_name, positive
@@ -67,7 +68,16 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         )
     CONFIGURE[name](parser)
     _common(parser)
+    for below in _below(parser):
+        _common(below, default=argparse.SUPPRESS)  # as it was before the inner command's name
     return parser
+
+
+def _below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of a command's own commands."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.values()
 
 
 def _console_parser() -> argparse.ArgumentParser:
@@ -82,12 +92,14 @@ def _console_parser() -> argparse.ArgumentParser:
     )
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
+def _common(parser: argparse.ArgumentParser, **unset: Any) -> None:
+    """The options of every command. ``unset`` may name another ``default``."""
     common = parser.add_argument_group("everywhere")
-    common.add_argument("--theme", metavar="NAME|PATH", help="a theme by name or file")
-    common.add_argument("--ascii", action="store_true", default=None, help="ASCII characters only")
-    common.add_argument("--read-only", action="store_true", help="watch only, change nothing")
-    common.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    switch = partial(common.add_argument, action="store_true")
+    common.add_argument("--theme", metavar="NAME|PATH", help="a theme by name or file", **unset)
+    switch("--ascii", help="ASCII characters only", **{"default": None, **unset})
+    switch("--read-only", help="watch only, change nothing", **unset)
+    switch("--no-mouse", help="leave the mouse to the terminal", **unset)
     common.add_argument("--version", action="version", version=f"zconsole {__version__}")
 
 

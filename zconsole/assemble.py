@@ -25,6 +25,7 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
         state=pool.state,
         message=pool.message,
         action=pool.action,
+        see=pool.see,
         error_count=pool.error_count,
         errors=pool.errors,
         stale_seconds=0.0,
@@ -72,11 +73,11 @@ def _aged(row: Row, history: PoolHistory) -> Row:
     return row._replace(rates=history.rates(row.key), missing_since=missing)
 
 
-def blank_frame(trouble: Trouble, source: str, series: Series) -> Frame:
+def blank_frame(trouble: Trouble, series: Series) -> Frame:
     """A frame for a pool that never gave a sample: its name and why."""
     return Frame(
         t=trouble.t,
-        source=source,
+        source=None,
         exact=False,
         pool=trouble.pool,
         guid=None,

@@ -22,11 +22,12 @@ LABELS = {
     "disks": "on",
     "model": "model",
     "serial": "serial",
-    "size": "size",
+    "size": "capacity",
     "rotational": "kind",
-    "logical_sector": "logical sector",
-    "physical_sector": "physical sector",
+    "logical_sector": "logical",
+    "physical_sector": "physical",
 }
+"""Short enough for the column they stand in."""
 
 
 async def no_details(path: str) -> Pairs:
@@ -72,4 +73,4 @@ def _worded(key: str, value: str) -> str:
         return size(int(value))
     if key == "rotational":
         return "rotating disk" if "1" in value else "solid state"
-    return f"{value} bytes" if key.endswith("sector") else value
+    return f"sectors of {value} bytes" if key.endswith("sector") else value

@@ -46,7 +46,7 @@ class SessionFeed:
         frames = self._session.advance(raws)
         if self._signs is not None:
             frames = self._signs.look(frames)
-        return Update(frames, self._source.capabilities)
+        return Update(frames, self._source.capabilities, notes=self._session.take_notes())
 
     async def details(self, pool: str, key: str) -> Pairs:
         """What else is known of one device: serial, model, sector sizes."""

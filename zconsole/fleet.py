@@ -31,6 +31,10 @@ class Member:
             return found
         return tuple(frame._replace(pool=self._named(frame.pool)) for frame in found)
 
+    def take_notes(self) -> tuple[str, ...]:
+        """See Session.take_notes."""
+        return self._session.take_notes()
+
     def _named(self, pool: str) -> str:
         return pool if pool == self.host else f"{self.host}:{pool}"
 
@@ -78,6 +82,10 @@ class Fleet:
         if failures and (not seen or isinstance(failures[0], NotFoundError)):
             raise failures[0]
 
+    def take_notes(self) -> tuple[str, ...]:
+        """What went wrong with the histories since this was last asked, each thing once."""
+        return tuple(dict.fromkeys(n for member in self._members for n in member.take_notes()))
+
     @property
     def capabilities(self) -> Capabilities:
         """Those of the first machine: nothing may be changed on any."""
@@ -108,7 +116,7 @@ class FleetFeed:
         """See Feed.next."""
         await self._pace.wait()
         frames = await self._fleet.frames()
-        return Update(frames, self._fleet.capabilities)
+        return Update(frames, self._fleet.capabilities, notes=self._fleet.take_notes())
 
     async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
         """Nothing beyond the sample is asked of another machine."""

@@ -86,7 +86,12 @@ class Row(NamedTuple):
     slow_sibling: str | None = None
     """Why it is the odd one out among its siblings (``61 ms, others 8 ms``), else None."""
     missing_since: float | None = None
-    """Epoch seconds at which the console saw it leave ONLINE."""
+    """Epoch seconds at which the console saw it leave ONLINE, or its device go."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether its device left after the last answer of the pool, which has it ONLINE."""
+        return self.missing_since is not None and self.vdev.state == "ONLINE"
 
 
 class VdevBalance(NamedTuple):
@@ -124,7 +129,8 @@ class Frame(NamedTuple):
     """One pool as the views show it."""
 
     t: float
-    source: str
+    source: str | None
+    """What took the sample; None where none was ever taken."""
     exact: bool
     pool: str
     guid: str | None
@@ -161,6 +167,8 @@ class Frame(NamedTuple):
     """What was done from consoles, newest last."""
     troubles: tuple[Trouble, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
+    see: str | None = None
+    """Where zpool says that more is told of its message."""
     absent: bool = False
     """Whether it was exported or destroyed since: the kernel's list of pools has it no longer."""
 

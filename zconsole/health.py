@@ -25,7 +25,8 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
     is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
     source shows neither a state nor a device, as with the scan lines of saved output alone. Rows
-    of devices without the pool's own tell by their states whether it is DEGRADED.
+    of devices tell by their states whether it is DEGRADED, too: of a disk that the kernel itself
+    faults (spa_async_fault_vdev, module/zfs/spa.c 2.4.4) the vdevs above stay ONLINE.
     ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
     begins some transaction groups later.
     """
@@ -41,7 +42,7 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
         return Health(pool.state, "warning", reasons)
     if pool.state is None and not pool.root.children:
         return Health("UNKNOWN", "notice", reasons)
-    if pool.state is None and any(map(_is_impaired, pool.root.walk())):
+    if any(map(_is_impaired, pool.root.walk())):
         return Health("DEGRADED", "warning", reasons)
     noisy = tuple(_counters(pool.root))
     return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
@@ -109,8 +110,9 @@ def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
 
 
 def _is_impaired(vdev: Vdev) -> bool:
-    """Whether a vdev tells that its pool, whose own state is not shown, is not whole."""
-    return vdev.kind != "root" and vdev.vclass != "spare" and vdev.state not in ("ONLINE", "")
+    """Whether a vdev tells that its pool, whatever its own state, is not whole."""
+    apart = vdev.kind == "root" or vdev.vclass in ("spare", "cache")
+    return not apart and vdev.state not in ("ONLINE", "")
 
 
 def _lost(pool: Pool) -> Iterator[str]:

@@ -185,6 +185,8 @@ class Scan(NamedTuple):
     """Seconds this pass has spent paused."""
     resolution: float = 0.0
     """Bytes of rounding in ``issued_bytes`` (half the last printed digit); 0 when exact."""
+    printed: bool = False
+    """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
     two_stage: bool = True
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
 
@@ -230,6 +232,8 @@ class Activity(NamedTuple):
     zpool_rate: float | None = None
     """Bytes/s as zpool prints: the average since the start."""
     note: str = ""
+    resolution: float = 0.0
+    """Bytes of rounding in ``done_bytes``; 0 when exact."""
 
     @property
     def discarding(self) -> bool:

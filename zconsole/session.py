@@ -34,15 +34,18 @@ class Session:
         store: HistoryStore | None = None,
         reports: ReportKeeper | None = None,
         writer: LateWriter | None = None,
+        notes: Iterable[str] = (),
     ) -> None:
         """``store`` keeps histories between runs, ``reports`` those of scans; None for recordings,
-        demos and saved output. ``writer`` is what they write with, if not at once."""
+        demos and saved output. ``writer`` is what they write with, if not at once; ``notes`` what
+        there is to tell of them from the start."""
         self._zone = zone
         self._flags = flags
         self._store = store
         self._reports = reports
         self._writer = writer
-        self._notes: dict[str, str] = {}
+        self._notes = dict.fromkeys(notes)
+        self._told = 0
         self._histories: dict[str, PoolHistory] = {}
         self._last: dict[str, Frame] = {}
         self._damage: NotUnderstoodError | None = None
@@ -94,8 +97,14 @@ class Session:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the histories kept on disk, one line a pool."""
-        return tuple(self._notes.values())
+        """What went wrong with the histories kept on disk, each thing once."""
+        return tuple(self._notes)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Those notes that have come since they were last taken."""
+        new = self.notes[self._told :]
+        self._told += len(new)
+        return new
 
     def close(self) -> None:
         """Keep every history once more and let go of the files."""
@@ -153,14 +162,14 @@ class Session:
 
     def _note(self, pool: str, trouble: str | None) -> None:
         if trouble is not None:
-            self._notes[pool] = f"{pool}: {trouble}"
+            self._notes[f"{pool}: {trouble}"] = None
 
     def _troubled(self, trouble: Trouble) -> Frame:
         history = self.history(trouble.pool)
         history.push_trouble(trouble)
         last = self._last.get(trouble.pool)
         if last is None:
-            return blank_frame(trouble, "none", history.series)
+            return blank_frame(trouble, history.series)
         return stale_frame(last, trouble, history)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -55,6 +56,7 @@ class FaultySys(Sys):
     ) -> None:
         self.named = named
         self.calls: list[str] = []
+        self._numbers = itertools.count()
         self.fault = fault
         self.after = after
         self.dead = False
@@ -67,7 +69,7 @@ class FaultySys(Sys):
         def counted(*args: Any, **kwargs: Any) -> Any:
             if self.dead:
                 raise Killed
-            number = len(self.calls)
+            number = next(self._numbers)  # in one step: a sync runs in a thread of its own
             self.calls.append(name)
             self.fault(number, name)
             try:

@@ -7,6 +7,7 @@ import mmap
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from tests.faults import trees
 from tests.faults.harness import FaultySys, create, run
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance import syscalls
 from zconsole.rebalance.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.walk import Walk
@@ -134,6 +136,47 @@ def test_metadata_that_cannot_be_kept_keeps_the_file(area: Path) -> None:
     create(root, area / "job.db")
     assert ran(area, Forgetful())["file"] == ("skipped", "xattrs cannot be kept")
     assert os.getxattr(root / "file", "user.colour") == b"red"
+
+
+class Marking(Sys):
+    """A filesystem with project ids and DOS attributes (of 8 bytes each, by inode)."""
+
+    def __init__(self, root: Path, keeps: bool = True) -> None:
+        self.keeps = keeps
+        inode = (root / "file").stat().st_ino
+        self.values = {("project", inode): 42, ("dos", inode): 1 << 34}
+
+    def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
+        kinds = {
+            syscalls.FS_IOC_FSGETXATTR: "project",
+            syscalls.FS_IOC_FSSETXATTR: "project",
+            syscalls.ZFS_IOC_GETDOSFLAGS: "dos",
+            syscalls.ZFS_IOC_SETDOSFLAGS: "dos",
+        }
+        kind = kinds.get(request)
+        if kind is None:
+            return super().ioctl(fd, request, argument)
+        form = struct.Struct("=12xI12x" if kind == "project" else "=Q")
+        key = (kind, os.fstat(fd).st_ino)
+        if request in (syscalls.FS_IOC_FSSETXATTR, syscalls.ZFS_IOC_SETDOSFLAGS) and self.keeps:
+            self.values[key] = form.unpack(argument)[0]
+        return form.pack(self.values.get(key, 0))
+
+
+def test_project_and_dos_attributes_are_kept(area: Path) -> None:
+    root = tree(area, file=b"content", other=b"of no project")
+    create(root, area / "job.db")
+    marking = Marking(root)
+    assert set(ran(area, marking).values()) == {("moved", None)}
+    new, other = (root / "file").stat().st_ino, (root / "other").stat().st_ino
+    kept = {key: value for key, value in marking.values.items() if key[1] in (new, other)}
+    assert kept == {("project", new): 42, ("dos", new): 1 << 34}
+
+
+def test_a_project_that_cannot_be_kept_keeps_the_file(area: Path) -> None:
+    root = tree(area, file=b"content")
+    create(root, area / "job.db")
+    assert ran(area, Marking(root, keeps=False))["file"][0] == "skipped"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.harness import ALONE, CHANGING, FaultySys, run
+from tests.faults.harness import ALONE, CHANGING, FaultySys, descriptors_closed, run
 from tests.faults.test_kill import Stage
 
 
@@ -28,6 +28,7 @@ def test_it_stops_and_is_brought_through_when_writable_again(area: Path, named: 
     changing = [number for number, call in enumerate(stage.calls) if call in CHANGING]
     for number in changing:
         journal = stage.job()
-        _, summary = run(journal, read_only_from(number, named), ALONE)
+        with descriptors_closed():
+            _, summary = run(journal, read_only_from(number, named), ALONE)
         assert summary["stopped_by"] in ("mounted read-only", "done"), stage.calls[number]
         stage.settled(journal)

@@ -48,3 +48,36 @@ def test_no_job_waits_for_space_that_its_own_originals_hold(
     clocks = Clocks(monotonic=lambda: disk.now, sleep=disk.sleep)
     _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)
     assert summary["files_moved"] == 8
+
+
+class Crowd(Disk):
+    """Others leave a few bytes free, after the first portion, until the job has waited."""
+
+    moved = 0
+
+    def called(self, number: int, name: str, result: Any) -> None:
+        super().called(number, name, result)
+        self.moved += name == "unlink"
+
+    @property
+    def waited(self) -> bool:
+        return self.slept > 100
+
+    def statvfs(self, path: object) -> SimpleNamespace:
+        full = self.moved >= 2 and not self.waited
+        return SimpleNamespace(f_bavail=1 if full else 1 << 30, f_frsize=1 << 12)
+
+
+def test_a_job_waits_while_others_fill_the_filesystem(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree_of(area, 8, 1 << 16)
+    create(root, area / "job.db")
+    crowd = Crowd(2)
+    monkeypatch.setattr("zconsole.rebalance.descriptors.BATCH_FILES", 2)
+    monkeypatch.setattr("zconsole.rebalance.watch.os.statvfs", crowd.statvfs)
+    clocks = Clocks(monotonic=lambda: crowd.now, sleep=crowd.sleep)
+    shown, summary = run(area / "job.db", FaultySys(after=crowd.called), clocks)
+    assert crowd.waited
+    assert (summary["files_moved"], summary["skipped"]) == (8, {})
+    assert {done["outcome"] for done in shown} == {"moved"}

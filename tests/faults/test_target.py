@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults.harness import create, run, tree_of
+from zconsole.rebalance import choice
+from zconsole.rebalance.choice import Choice
+from zconsole.rebalance.effect import Effect
+from zconsole.rebalance.facts import Listing, Reader
+from zconsole.rebalance.gating import Surroundings
+from zconsole.rebalance.job import Clocks
+from zconsole.rebalance.journal import Journal
+from zconsole.rebalance.judging import Judge
+from zconsole.rebalance.predict import Space
 from zconsole.rebalance.run import Runner
 from zconsole.rebalance.settings import Limits
+from zconsole.rebalance.syscalls import Sys
 
 
 def originals_held(tree: Path) -> int:
@@ -33,3 +47,65 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
     run(area / "job.db")
     assert len(held) > 1
     assert not any(held)
+
+
+class Rewriting(Sys):
+    """A filesystem that can rewrite."""
+
+    def rewrite(self, fd: int, offset: int, length: int) -> None:
+        """Takes no time."""
+
+
+def test_a_large_file_in_place_is_judged_on_the_way(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree_of(area, 1, 40 << 20)
+    monkeypatch.setattr(choice, "choose", lambda *_: Choice("rewrite", "as told"))
+    told: list[int] = []
+    monkeypatch.setattr(Judge, "chunk", lambda judge: told.append(judge.progress.unfinished))
+    create(root, area / "job.db")
+    _, summary = run(area / "job.db", Rewriting())
+    assert summary["files_moved"] == 1
+    assert any(0 < size < 40 << 20 for size in told)
+    assert [day["files_done"] for day in days(area / "job.db")] == [1]
+
+
+def days(path: Path) -> list[dict[str, Any]]:
+    with closing(Journal.open(path)) as journal:
+        return journal.days()
+
+
+class Pool(Reader):
+    """A disk whose every look shows a byte more, and whose syncs are counted."""
+
+    looks = syncs = 0
+
+    def listing(self, name: str) -> Listing:
+        Pool.looks += 1
+        return Listing((Space("d0", 100, Pool.looks),), None)
+
+    def sync(self, pool: str) -> None:
+        Pool.syncs += 1
+
+
+def test_the_last_look_is_told_of_a_job_that_ended(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watched(self: Runner) -> Surroundings:
+        before = (Space("d0", 100, 0),)
+        self.job = replace(self.job, spaces=before)
+        return replace(plain(self), effect=Effect(Pool(), "tank", before, 1.0, lambda: 0.0))
+
+    plain: Any = Runner._surroundings
+    tree_of(area, 3, 10)
+    create(area / "tree", area / "job.db")
+    monkeypatch.setattr(Runner, "_surroundings", watched)
+    slow = Clocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
+    _, summary = run(area / "job.db", clocks=slow)
+    assert Pool.syncs == 3
+    assert summary["seconds"] < 1000  # nothing moves while it waits for that look
+    journal = Journal.open(area / "job.db", write=False)
+    assert journal.get("status")["vdevs"] == summary["vdevs"]
+    assert [day["free_bytes"] for day in journal.days()] == [100 - Pool.looks]
+    journal.close()
+    assert summary["vdevs"] == [{"name": "d0", "alloc_before": 0, "alloc_after": Pool.looks}]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import stat
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,32 @@ def _attributed(path: Path) -> None:
         with contextlib.suppress(OSError):
             os.setxattr(path, "trusted.secret", b"root's")
     path.chmod(0o4750)
+    listed = path.with_name("listed")
+    _write(listed, b"of more than an owner and a group")
+    for name, value in LISTS.items():
+        with contextlib.suppress(OSError):
+            os.setxattr(listed, name, value)
+    with listed.open("rb") as file, contextlib.suppress(OSError):
+        fcntl.ioctl(file, FS_IOC_SETFLAGS, struct.pack("l", _flags(file.fileno()) | NODUMP))
+
+
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, NODUMP = 0x8008_6601, 0x4008_6602, 0x40
+_ENTRIES = ((0x01, 6, -1), (0x02, 4, 1234), (0x04, 4, -1), (0x10, 4, -1), (0x20, 0, -1))
+LISTS = {
+    "system.posix_acl_access": struct.pack("<I", 2)
+    + b"".join(struct.pack("<HHi", *entry) for entry in _ENTRIES),
+    "security.capability": struct.pack("<5I", 0x0200_0001, 1 << 10, 0, 0, 0),
+}
+"""A POSIX ACL that lets user 1234 read (linux/posix_acl_xattr.h), and the capability to bind low
+ports (linux/capability.h), which changing the owner would remove."""
+
+
+def _flags(fd: int) -> int:
+    """Inode flags; 0 where there are none."""
+    with contextlib.suppress(OSError):
+        answer = fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(struct.calcsize("l")))
+        return int(struct.unpack("l", answer)[0])
+    return 0
 
 
 def manifest(root: Path) -> dict[str, tuple[Any, ...]]:
@@ -75,12 +103,13 @@ def _described(path: Path, names: dict[int, list[str]]) -> tuple[Any, ...]:
     common = (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
         return common
-    # Attributes and time first: reading the content moves the access time.
     xattrs = {name: os.getxattr(path, name) for name in os.listxattr(path)}
     holes = status.st_blocks * 512 < status.st_size // 2
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOATIME), "rb") as file:
+        content, flags = hashlib.sha256(file.read()).hexdigest(), _flags(file.fileno()) & 0xFF
     linked = tuple(names[status.st_ino])
-    return (*common, status.st_size, sorted(xattrs.items()), holes, linked, content)
+    times = (status.st_atime_ns, flags)
+    return (*common, *times, status.st_size, sorted(xattrs.items()), holes, linked, content)
 
 
 def inodes(root: Path) -> dict[str, int]:

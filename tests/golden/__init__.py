@@ -45,6 +45,7 @@ TEXTS = (
             "imbalance",
             "swap",
             "suspended",
+            "deserted",
             "rebuilds",
             "unrestored",
             "odd_names",

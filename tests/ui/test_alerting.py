@@ -27,6 +27,17 @@ async def test_an_alert_is_shown_as_it_is_and_rings_once(monkeypatch):
         assert written.count("\aring") == 1
 
 
+async def test_what_cannot_be_kept_on_disk_is_told():
+    feed = FakeFeed()
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        note = "tank: history not kept: /s: No space left on device"
+        feed.queue.put_nowait(Update((frames.resilver(),), Capabilities("demo"), notes=(note,)))
+        for _ in range(3):
+            await pilot.pause()
+        assert [each.message for each in app._notifications] == [note]
+
+
 async def test_a_feed_without_a_vigil_says_nothing():
     feed = FakeFeed((frames.resilver(),))
     app = console(feed)

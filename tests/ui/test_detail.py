@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, text
+from zconsole.details import LABELS, described
 from zconsole.ui.detail import detail_lines
 
 
@@ -26,6 +27,14 @@ class TestDetail:
             "half within",
         ):
             assert wanted in said
+
+    def test_what_is_known_of_a_disk_has_room_for_its_label(self):
+        frame = frames.resilver()
+        facts = dict.fromkeys(LABELS, "4096")
+        said = text(detail_lines(frame.rows[-1], frame, described(facts), LOOK, 80))
+        for label in LABELS.values():
+            assert f" {label} " in said
+        assert "…" not in said
 
     def test_a_device_in_trouble_says_since_when_and_why(self):
         frame = frames.flaky()

@@ -53,6 +53,14 @@ class TestHeader:
         assert lines[0].startswith(" NOT RESTORED  tank")
         assert "replacing-0 still there" in "\n".join(lines)
 
+    def test_which_device_left_and_when_is_told_before_what_is_told_elsewhere(self):
+        _, first, second, *_ = header(frames.deserted())
+        assert first.endswith(" · ata-WDC…0_WD-WCC7K0F9785 gone since 12:40")
+        assert second.startswith(" kernel says SUSPENDED")
+        rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)
+        many = replace(frames.suspended(), rows=rows)
+        assert "more gone" in "\n".join(header(many, width=200))
+
     def test_age_interval_flags_and_clock(self):
         status = Status("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
         first = header(frames.resilver(), status)[0]
@@ -305,6 +313,26 @@ class TestScan:
     def test_figures_of_a_pool_that_does_not_answer_are_called_old(self):
         said = text(scan_lines(frames.suspended(), LOOK, 80))
         assert "this is how it was 2m08s ago" in said
+
+    def test_what_an_estimate_rests_on_is_told_where_there_is_room(self):
+        base = frames.resilver()
+        first = Estimate(600.0, 500.0, 700.0, "issuing at 124M/s over 5m00s, zpool averages 98M/s")
+        full = Estimate(9000.0, 8000.0, 9900.0, "1 device waits for another full pass, 2h20m")
+        seen = replace(base, scans=(replace(base.scans[0], estimate=first, full=full),))
+        narrow = " ".join(text(scan_lines(seen, LOOK, 60, roomy=True)).split())
+        assert f"rests on {first.reason}" in narrow
+        assert f"rests on {full.reason}" in narrow
+        assert "=128M/s" in narrow
+        for reason in (first.reason, full.reason):
+            assert reason in text(scan_lines(seen, LOOK, 100))
+            assert reason not in text(scan_lines(seen, LOOK, 80))
+        assert "rests on" not in text(scan_lines(seen, LOOK, 80))
+
+    def test_the_load_of_the_machine_is_told_where_there_is_room(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 80, roomy=True))
+        assert "machine   processor 10 %, memory 8G of 16G used" in said
+        assert "machine" not in text(scan_lines(frames.resilver(), LOOK, 80))
+        assert "machine" not in text(scan_lines(frames.suspended(), LOOK, 80, roomy=True))
 
     def test_paused_and_stalled_are_said(self):
         base = frames.resilver()

@@ -29,7 +29,7 @@ from zconsole.ui.cells import Panel, common_scale, heading, row_line
 from zconsole.ui.columns import arrange
 from zconsole.ui.detail import detail_lines
 from zconsole.ui.draw import ROLES
-from zconsole.ui.eventspane import event_lines
+from zconsole.ui.eventspane import pane_lines
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.header import Status, header_lines
 from zconsole.ui.helppane import footer_line, help_lines
@@ -212,7 +212,7 @@ def everything(frame, look, width, height):
         lines += scan_lines(frame, look, width, compact=compact)
     lines += [balance_title(frame.balance, look, width)]
     lines += balance_lines(frame.balance, look, width)
-    lines += event_lines(frame.events, NOW, look, width)
+    lines += pane_lines(frame, None, look, width)
     lines += [tab_line([frame, frame], 1, look, width), notice_line(frame, look, width)]
     lines += overview_lines([frame], look, width)
     lines += [*help_lines(look, width), footer_line(look, width)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual import events
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import showing
@@ -48,6 +50,17 @@ async def test_tab_goes_round_the_panes():
         assert seen == ["devices", "balance", "events", "scan", "devices"]
         await pilot.press("shift+tab")
         assert app.focused.id == "scan"
+
+
+async def test_tabs_that_come_in_one_packet_go_as_far():
+    """A slow link delivers what was typed at once."""
+    async with showing(frames.resilver()) as (app, pilot, screen):
+        for key in ("tab", "tab", "z"):
+            app.post_message(events.Key(key, None if key == "tab" else key))
+        await pilot.pause()
+        assert app.focused.id == "events"
+        assert "EVENTS" in screen()
+        assert "BALANCE" not in screen()
 
 
 async def test_zoom_of_another_pane():

@@ -57,6 +57,31 @@ def test_every_command_has_help(name, capsys):
     assert "usage: zconsole" in capsys.readouterr().out
 
 
+def test_options_of_every_command_may_stand_behind_its_own_commands():
+    for words in (["--read-only", "status"], ["status", "--read-only"]):
+        assert parser_of("rebalance").parse_args(words).read_only is True
+    plain = parser_of("rebalance").parse_args(["plan", "--theme", "light"])
+    assert (plain.theme, plain.ascii, plain.read_only, plain.no_mouse) == (
+        *("light", None, False, False),
+    )
+    for inner in ("plan", "run", "status", "pause", "resume", "stop"):
+        with pytest.raises(SystemExit) as left:
+            main(["rebalance", inner, "--version"])
+        assert left.value.code == 0
+
+
+def test_no_rebalance_changes_anything_where_only_looking_is_allowed(tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.write_text("content")
+    before = kept.stat()
+    words = ["run", str(tmp_path), "--yes", "--allow-non-zfs", "--read-only"]
+    for asked in (words, ["pause", "1", "--read-only"], ["resume", "--all", "--read-only"]):
+        assert main(["rebalance", *asked]) == 2
+        assert "not with --read-only" in capsys.readouterr().err
+    assert kept.stat() == before
+    assert main(["rebalance", "status", "--read-only"]) == 0
+
+
 def test_help_keeps_the_capitals_of_names(capsys):
     with pytest.raises(SystemExit):
         main(["demo", "--help"])
@@ -286,68 +311,6 @@ def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
     found = [json.loads(each) for each in out.splitlines()]
     assert [(each["pool"], each["t"]) for each in found] == [("b", 1), ("a", 99)]
     assert err == "zconsole: b: last recorded 1m38s before the end\n"
-
-
-def test_a_closed_pipe_is_quiet():
-    read, write = os.pipe()
-    os.close(read)
-    command = [sys.executable, "-m", "zconsole", "demo", "--json", "--count", "50"]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
-    os.close(write)
-    assert done.stderr == b""
-    assert done.returncode in (0, 141)
-
-
-@pytest.mark.parametrize("how", [(), ("--json",)])
-@pytest.mark.parametrize(("state", "code"), [("ONLINE", 0), ("DEGRADED", 10), ("FAULTED", 11)])
-def test_the_exit_status_of_a_pool_does_not_hang_on_who_reads(tmp_path, how, state, code):
-    path = tmp_path / "status.txt"
-    path.write_text(STATUS.replace("state: DEGRADED", f"state: {state}"))
-    read, write = os.pipe()
-    os.close(read)
-    words = ["status", "--from", str(path), "--exit-status", *how]
-    command = [sys.executable, "-m", "zconsole", *words]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (code, b"")
-
-
-def test_a_message_with_standard_error_closed_stays_out_of_the_data():
-    command = f"{sys.executable} -m zconsole status --from /nonexistent 2>&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (3, b"")
-
-
-def test_data_with_standard_output_closed_goes_nowhere(saved):
-    command = f"{sys.executable} -m zconsole status --from {saved} >&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_closed_standard_input_is_empty():
-    command = f"{sys.executable} -m zconsole status --from - <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (5, b"zconsole: standard input: empty\n")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_gets_one_line(saved):
-    with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "zconsole", "status", "--from", saved]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (1, b"zconsole: No space left on device\n")
-
-
-def test_without_a_terminal_the_demo_prints_a_report():
-    done = run("demo", stdin=subprocess.DEVNULL)
-    assert done.returncode == 0
-    assert b"\x1b" not in done.stdout
-    assert b"redundancy left" in done.stdout
-
-
-def test_standard_input_is_read_for_a_dash(saved):
-    done = run("status", "--from", "-", "--json", input=STATUS.encode())
-    assert json.loads(done.stdout)["pool"] == "tank"
 
 
 @pytest.mark.parametrize(

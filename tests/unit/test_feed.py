@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from zconsole.details import described
 from zconsole.errors import NotUnderstoodError
 from zconsole.feed import SessionFeed
+from zconsole.history.remember import HistoryStore
 from zconsole.session import Session
 from zconsole.sim.source import SimulatedSource
 from zconsole.sources.base import Capabilities
 from zconsole.sources.replay import ReplaySource
+from zconsole.state import StateError
 
 
 class Counted:
@@ -77,6 +80,20 @@ async def test_the_end_of_a_recording_is_none_and_closing_closes_the_source():
     assert source.closed
 
 
+async def test_a_state_directory_that_is_full_is_told_once(tmp_path):
+    def full(path, data):
+        raise StateError(f"{path.name}: No space left on device")
+
+    tmp_path.chmod(0o700)
+    session = Session(store=HistoryStore(tmp_path, write=full), notes=["no history kept: why"])
+    times = itertools.count(0.0, 60.0)
+    feed = SessionFeed(SimulatedSource("healthy", clock=lambda: next(times)), session, 0.0)
+    first, second = await feed.next(), await feed.next()
+    assert first.notes[0] == "no history kept: why"
+    assert first.notes[1].endswith("json: No space left on device")
+    assert (len(first.notes), second.notes) == (2, ())
+
+
 async def test_details_are_asked_by_the_path_of_the_row():
     asked: list[str] = []
 
@@ -101,9 +118,9 @@ async def test_details_are_asked_by_the_path_of_the_row():
             {"serial": "S", "size": "1073741824", "rotational": "1", "physical_sector": "4096"},
             (
                 ("serial", "S"),
-                ("size", "1G"),
+                ("capacity", "1G"),
                 ("kind", "rotating disk"),
-                ("physical sector", "4096 bytes"),
+                ("physical", "sectors of 4096 bytes"),
             ),
         ),
     ],

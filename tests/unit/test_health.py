@@ -43,6 +43,22 @@ def test_a_missing_disk_is_named_with_why():
     assert found.reasons[0] == "a FAULTED (too many errors)"
 
 
+@pytest.mark.parametrize("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
+def test_a_pool_that_the_kernel_calls_online_with_a_lost_disk_is_degraded(state):
+    """What spa_async_fault_vdev faults leaves the vdevs above, and the pool, ONLINE."""
+    found = judged(pool(disk("a", state=state, note="too many errors"), disk("b")))
+    assert (found.word, found.severity) == ("DEGRADED", "warning")
+    assert found.reasons[0] == f"a {state} (too many errors)"
+
+
+def test_a_lost_cache_device_degrades_no_pool():
+    cache = disk("c", state="FAULTED", vclass="cache")
+    seen = pool(disk("a"))
+    root = replace(seen.root, children=(*seen.root.children, cache))
+    found = judged(replace(seen, root=root))
+    assert (found.word, found.reasons) == ("OK", ("c FAULTED",))
+
+
 def test_a_disk_being_filled_is_no_failed_one_and_notes_are_not_bracketed_twice():
     filling = disk("n", state="DEGRADED", note="(resilvering)", resilvering=True)
     gone = disk("g", state="UNAVAIL", note="(awaiting resilver)")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Coroutine
+import sys
+from collections.abc import AsyncGenerator, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from zconsole.errorwatch.signs import SignWatch
 from zconsole.frame import Frame
 from zconsole.session import Session
 from zconsole.sources.base import Source
+from zconsole.units import clean
 
 Result = TypeVar("Result")
 
@@ -27,6 +29,7 @@ async def rounds(
     try:
         while (raws := await source.sample()) is not None:
             frames = session.advance(raws)
+            complain(session.take_notes())
             yield list(signs.look(frames) if signs is not None else frames)
             session.check()
             due = max(due + interval, loop.time()) if interval else loop.time()
@@ -36,6 +39,12 @@ async def rounds(
         if signs is not None:
             await signs.aclose()
         await source.aclose()
+
+
+def complain(notes: Iterable[str]) -> None:
+    """Tell on stderr what went wrong beside the work."""
+    for note in notes:
+        print(f"zconsole: {clean(note)}", file=sys.stderr, flush=True)
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

@@ -58,14 +58,15 @@ def _console(args: argparse.Namespace) -> int:
     # Only here: --json needs no event loop.
     from zconsole.errorwatch.signs import SignWatch
     from zconsole.feed import SessionFeed
-    from zconsole.sim.signs import signs_of
+    from zconsole.sim.signs import details_of, signs_of
 
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
     session = Session(flags=source.capabilities.flags)
     signs = SignWatch(partial(signs_of, source.world))
-    feed = SessionFeed(source, session, args.interval, signs=signs)
+    details = partial(details_of, source.world)
+    feed = SessionFeed(source, session, args.interval, details, signs)
 
     def kit() -> Kit:
         from zconsole.actions.simulated import simulated_kit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,15 +27,16 @@ def session(keep: bool = True) -> Session:
     With ``keep`` the history is written too, where there is a directory of one's own for it.
     """
     readable = state_dirs()
+    notes: list[str] = []
     try:
         directory = state_dir(create=True) if keep else None
     except StateError as error:
-        print(f"zconsole: no history kept: {error}", file=sys.stderr)
+        notes.append(f"no history kept: {error}")
         directory = None
     writer = LateWriter()
     reports = _keeper(directory, readable, writer.write) if directory else None
     store = HistoryStore(directory, readable, writer.write)
-    return Session(zone=local_zone(), store=store, reports=reports, writer=writer)
+    return Session(zone=local_zone(), store=store, reports=reports, writer=writer, notes=notes)
 
 
 def _keeper(directory: Path, readable: Sequence[Path], write: Write) -> ReportKeeper:

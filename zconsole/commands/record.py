@@ -32,6 +32,7 @@ async def _record(args: argparse.Namespace) -> int:
                 started = loop.time()
                 recorder.write(raws)
                 frames = session.advance(raws)
+                common.complain(session.take_notes())
                 taken += 1
                 seen_running = seen_running or any(running(frames).values())
                 if (seen_running and ending.reached(frames)) or taken == args.count:

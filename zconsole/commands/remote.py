@@ -57,6 +57,7 @@ async def rounds(
             while True:
                 due = loop.time() + interval
                 frames = await fleet.frames()
+                common.complain(fleet.take_notes())
                 if needed:
                     fleet.check()
                     needed = False

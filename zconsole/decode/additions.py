@@ -72,10 +72,12 @@ def _with_paths(root: Vdev, names: Mapping[str, str]) -> Vdev:
 
 
 def _with_block(root: Vdev, blocks: Blocks) -> Vdev:
+    """Text on its own has no paths; but the name it prints of a disk in /dev is the disk's."""
+
     def change(vdev: Vdev) -> Mapping[str, Any]:
-        if vdev.children or vdev.path is None or vdev.block is not None:
+        if vdev.children or vdev.block is not None:
             return {}
-        counters = blocks.of(vdev.path)
+        counters = blocks.of(vdev.path or vdev.name)
         return {"block": counters} if counters else {}
 
     return _mapped(root, change)

@@ -27,7 +27,7 @@ class Blocks:
 
     def of(self, path: str) -> BlockCounters | None:
         """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
-        names = self._devices.get(path) or (path.rpartition("/")[2],)
+        names = self._devices.get(path) or (path.removeprefix("/dev/"),)
         known = tuple(name for name in names if name in self._rows)
         if not known:
             return None

@@ -23,6 +23,7 @@ from zconsole.decode.libzfs_scans import checkpoint_of, error_scrub
 from zconsole.decode.names import disk_name
 from zconsole.decode.values import mapping, moment, number
 from zconsole.model import Activity, Scan, Vdev
+from zconsole.units import size_resolution
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
 _STATES = {
@@ -55,13 +56,20 @@ def scans_of(scan: _Node, now: float | None, zone: tzinfo) -> tuple[Scan, ...]:
     """Every scan of a pool's ``scan_stats``, active ones first."""
     scans = []
     if str(scan.get("function")) in _FUNCTIONS:
-        scans.append(scan_of(_scan_stats(scan, zone), now))
+        scans.append(_as_printed(scan_of(_scan_stats(scan, zone), now), scan))
     if scan.get("err_scrub_state") in _STATES:
         scans.append(_error_scrub(scan, zone))
     for key, node in mapping(scan.get("rebuild_stats"), "rebuild_stats").items():
         if mapping(node, key).get("state") in _REBUILD_STATES:
-            scans.append(rebuild_of(_rebuild_stats(key, node, zone)))
+            scans.append(_as_printed(rebuild_of(_rebuild_stats(key, node, zone)), node))
     return in_order(scans)
+
+
+def _as_printed(scan: Scan, node: _Node) -> Scan:
+    """The scan with the rounding of its bytes, which without ``--json-int`` are those of text."""
+    issued = node.get("issued")
+    rounding = size_resolution(issued) if isinstance(issued, str) else 0.0
+    return scan._replace(resolution=rounding, printed=True) if rounding else scan
 
 
 def _count(node: _Node, key: str) -> int:

@@ -12,7 +12,7 @@ from datetime import tzinfo
 from zconsole.decode.names import disk_name
 from zconsole.decode.values import parse_date, unbroken
 from zconsole.model import Activity
-from zconsole.units import parse_duration, parse_size
+from zconsole.units import parse_duration, parse_size, size_resolution
 
 _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
 _TIME = r"(?:\d+ days? )?\d+:\d\d:\d\d|[\dhdms]+"
@@ -94,6 +94,7 @@ def _with_copied(activity: Activity, details: list[str]) -> Activity:
             zpool_eta=parse_duration(match["eta"] or ""),
             zpool_rate=parse_size(match["rate"] or ""),
             note=match["rest"].strip(" ,") if waiting else "",
+            resolution=size_resolution(match["n"]),
         )
     return activity
 

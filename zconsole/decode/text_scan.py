@@ -202,6 +202,7 @@ def _with_one_stage(scan: Scan, match: re.Match[str]) -> Scan:
         zpool_scan_rate=_bytes(match["sr"]),
         zpool_eta=_eta(match["eta"]),
         resolution=size_resolution(match["sc"]),
+        printed=True,
         two_stage=False,
     )
 
@@ -223,6 +224,7 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
         zpool_scan_rate=_bytes(match["sr"]),
         zpool_issue_rate=_bytes(match["ir"]),
         resolution=size_resolution(match["is"] or ""),
+        printed=True,
     )
 
 

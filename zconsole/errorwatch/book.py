@@ -70,11 +70,14 @@ class ErrorBook:
             device.changes.append((t, new[0], new[1], new[2], new[3]))
 
     def _notice(self, t: float, device: _Device, state: str) -> None:
-        was, device.state = device.state in HERE, state
-        if was and state not in HERE and state != "OFFLINE":
+        was, device.state = device.state, state
+        if was in HERE and state not in (*HERE, "OFFLINE"):
             device.left.append(t)
-        elif not was and state in HERE and device.left:
-            device.back.append(t)
+        elif was not in HERE and state in HERE and device.left:
+            if was == "FAULTED":  # cleared by somebody: it need not have been away
+                device.left.pop()
+            else:
+                device.back.append(t)
 
     def troubles(
         self, t: float, tree: Mapping[str, Placed], events: Sequence[Event]

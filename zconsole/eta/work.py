@@ -19,16 +19,30 @@ REBUILD_TAIL = 4.0
 def issued_bytes(scan: Scan) -> tuple[float, float] | None:
     """Bytes of work done and their rounding; None when the source says nothing of it.
 
-    One-stage dialects work as they scan. In text the percentage is often finer than the bytes.
+    One-stage dialects work as they scan. In text the percentage is often finer than the bytes; in
+    JSON, which has the counters of the pass, it is worked out from them.
     """
     done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     total = scan.to_issue_bytes
     if done is None:
         return None
+    told = scan.percent if scan.pass_start is None else None
+    return _finest(done, told, total, scan.resolution)
+
+
+def _finest(
+    done: int, percent: float | None, total: int | None, rounding: float
+) -> tuple[float, float]:
+    """Bytes done and their rounding, by the percentage where that is finer."""
     step = PERCENT_STEP * (total or 0)
-    if scan.percent is not None and total and step < scan.resolution:
-        return scan.percent / 100 * total, step
-    return float(done), scan.resolution
+    if percent is not None and total and step < rounding:
+        return percent / 100 * total, step
+    return float(done), rounding
+
+
+def rounding_of(printed: float) -> float:
+    """Half the last digit of bytes that were printed."""
+    return units.size_resolution(units.size(printed))
 
 
 def scan_reading(t: float, clock: float, scan: Scan) -> Reading | None:
@@ -78,9 +92,9 @@ def _processed(scan: Scan, done: tuple[float, float]) -> float:
     """Repaired bytes where they are exact enough to follow the work by; else 0."""
     if scan.function not in ("resilver", "rebuild") or not scan.processed_bytes:
         return 0.0
-    if scan.resolution == 0:
+    if not (scan.printed or scan.resolution):
         return float(scan.processed_bytes)
-    rounding = units.size_resolution(units.size(scan.processed_bytes))
+    rounding = rounding_of(scan.processed_bytes)
     in_issued = rounding / scan.processed_bytes * done[0]
     return float(scan.processed_bytes) if in_issued <= max(PROCESSED_SLACK, done[1]) else 0.0
 
@@ -127,16 +141,30 @@ def _draid_share(top: Vdev) -> float | None:
     return filling / (top.data_disks + top.nparity)
 
 
-def activity_reading(t: float, clock: float, activity: Activity) -> Reading | None:
-    """The sample of an activity for its course; None when it has no counters."""
+def copied_bytes(activity: Activity) -> tuple[float, float] | None:
+    """Bytes an activity has done and their rounding; None when the source says nothing of it."""
     if activity.done_bytes is None:
         return None
-    return Reading(t, clock, activity.state == "running", float(activity.done_bytes))
+    given = (activity.done_bytes, activity.percent, activity.total_bytes, activity.resolution)
+    return _finest(*given)
+
+
+def activity_reading(t: float, clock: float, activity: Activity) -> Reading | None:
+    """The sample of an activity for its course; None when it has no counters."""
+    done = copied_bytes(activity)
+    return None if done is None else Reading(t, clock, activity.state == "running", done[0])
 
 
 def activity_work(activity: Activity) -> Work | None:
     """What is left of an activity; None when that is not known."""
-    if activity.done_bytes is None or activity.total_bytes is None:
+    done, total = copied_bytes(activity), activity.total_bytes
+    if done is None or total is None:
         return None
-    done, total = float(activity.done_bytes), float(activity.total_bytes)
-    return Work(total, done, start=activity.start, average=activity.zpool_rate, verb="moving")
+    return Work(
+        total=float(total),
+        issued=done[0],
+        start=activity.start,
+        resolution=done[1],
+        average=activity.zpool_rate,
+        verb="moving",
+    )

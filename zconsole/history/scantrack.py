@@ -8,7 +8,8 @@ from math import inf
 from zconsole import units
 from zconsole.eta import Estimate, Forecast, forecast, nothing
 from zconsole.eta.course import Course, Point
-from zconsole.eta.work import issued_bytes, scan_reading, scan_work
+from zconsole.eta.windows import ROUNDINGS
+from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work
 from zconsole.frame import ScanView
 from zconsole.model import Sample, Scan, Vdev
 
@@ -92,8 +93,11 @@ class ScanTrack:
         if window is None or len(points) < 2:
             return scan.zpool_scan_rate
         old = next((p for p in points if p.x >= points[-1].x - window), points[0])
-        seconds = points[-1].x - old.x
-        return max(0.0, points[-1].scanned - old.scanned) / seconds if seconds > 0 else None
+        seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
+        rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+        if rounding and moved < ROUNDINGS * 2 * rounding:
+            return scan.zpool_scan_rate
+        return moved / seconds if seconds > 0 else None
 
     @property
     def stalled(self) -> float | None:

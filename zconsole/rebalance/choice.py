@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from zconsole.rebalance.facts import Dataset, Mount
 
@@ -107,18 +106,3 @@ def _copy(wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: bool
 def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
     """Whether files may have ACLs that a copy cannot see: from when they were on, or elsewhere."""
     return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")
-
-
-def is_exported(point: str, table: Path = Path("/var/lib/nfs/etab")) -> bool:
-    """Whether the kernel's NFS server exports a directory on the mount at ``point``, or one
-    above it (exportfs(8))."""
-    try:
-        lines = table.read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return False
-    mount = Path(point)
-    for line in lines:
-        shared = Path(line.split("\t")[0].split(" ")[0])
-        if shared == mount or shared in mount.parents or mount in shared.parents:
-            return True
-    return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import json
 import os
 import sys
@@ -15,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.argumenttypes import check, positive, share, size_above_0
 from zconsole.errors import ExitCode, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.lines import left_out_lines, plan_lines, summary_lines
-from zconsole.units import clean, size
+from zconsole.rebalance import unitfile
+from zconsole.rebalance.lines import plan_lines, summary_lines
+from zconsole.rebalance.statuslines import job_line, job_lines
+from zconsole.rebalance.telling import Show, lasting, say
+from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.jobs import Status
+    from zconsole.rebalance.jobs import Status, Unread
     from zconsole.rebalance.locks import TreeLocks
     from zconsole.rebalance.planned import Plan
     from zconsole.rebalance.settings import Settings
@@ -27,31 +29,15 @@ if TYPE_CHECKING:
     from zconsole.rebalance.survey import Ages, Sink
     from zconsole.rebalance.walk import Portion
 
-Show = Callable[[Sequence[dict[str, Any]]], None]
-
+NAMED = 5
+"""Jobs that are named of those that cannot be read."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
-EPILOG = """\
-To have interrupted jobs go on after a reboot, install this as
-/etc/systemd/system/zconsole-rebalance.service and enable it:
-
-  [Unit]
-  Description=Resume interrupted zconsole rebalance jobs
-  After=zfs.target
-  [Service]
-  Type=oneshot
-  RemainAfterExit=yes
-  KillMode=none
-  ExecStart=zconsole rebalance resume --all
-  [Install]
-  WantedBy=multi-user.target
-"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The sub-commands and their options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
+    _show_unit(parser)
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     plan = commands.add_parser("plan", help="measure, predict, change nothing")
     _add_work(plan)
@@ -67,8 +53,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     resume.add_argument("job", nargs="?", metavar="JOB")
     resume.add_argument("--all", action="store_true", help="jobs ended by a death or a shutdown")
     _add_limits(resume)
+    _show_unit(resume)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="JSON objects on stdout")
+
+
+def _show_unit(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = unitfile.shown(sys.argv[0], sys.executable)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
@@ -216,7 +208,7 @@ def _run(args: argparse.Namespace) -> int:
         else:
             record, locks = _create(args)
     except StopJobError:
-        _say("stopped while counting files: nothing was moved")
+        say("stopped while counting files: nothing was moved")
         return ExitCode.OK
     if args.detach:
         jobs.start(record)
@@ -230,7 +222,7 @@ def _again(journal: Path, detach: bool) -> Record:
     from zconsole.rebalance.facts import Reader
 
     record = jobs.adopt(journal)
-    _say(f"job {record.job}")
+    say(f"job {record.job}")
     jobs.forget_order(record)
     if not detach and not jobs.is_counted(record):
         _show_plan(jobs.recount(record, Reader()).plan.as_json())
@@ -254,7 +246,7 @@ def _create(args: argparse.Namespace) -> tuple[Record, TreeLocks | None]:
             raise ZconsoleError("nothing was done")
 
     def begun(record: Record) -> None:
-        _say(f"job {record.job}")
+        say(f"job {record.job}")
 
     settings = _settings(args)
     hold = not args.detach
@@ -265,37 +257,22 @@ def _create(args: argparse.Namespace) -> tuple[Record, TreeLocks | None]:
 def _show_plan(plan: Mapping[str, Any]) -> None:
     if plan["refused"]:
         raise ZconsoleError(f"refused: {plan['refused']}")
-    _say("\n".join(plan_lines(plan)))
+    say("\n".join(plan_lines(plan)))
 
 
 def _agreed() -> bool:
-    _say("Move these files? [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    asked = say("Move these files? [y/N] ", end="")
+    return asked and sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
     """Run a job in this process."""
     from zconsole.rebalance import execute
 
-    failed, interrupted = execute.execute(record, _lasting(_printer(as_json)), locks)
+    failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK
-
-
-def _lasting(show: Show) -> Show:
-    """The same until nobody takes it any more: the job goes on to its end and has it in status."""
-
-    def told(records: Sequence[dict[str, Any]]) -> None:
-        try:
-            show(records)
-        except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), sys.stdout.fileno())
-            with contextlib.suppress(OSError):
-                reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
-                _say(f"zconsole: stdout: {reason}; the job goes on")
-
-    return told
 
 
 def _printer(as_json: bool) -> Show:
@@ -320,36 +297,28 @@ def _status(args: argparse.Namespace) -> int:
     if args.job:
         _show_job(jobs.status(store.find(args.job)), args.json)
         return ExitCode.OK
-    for status in jobs.listed():
+    unread: list[Unread] = []
+    for status in jobs.listed(unread):
         if not args.json:
-            _show_status(status)
+            print(job_line(status.as_json()))
             continue
         try:
             with _worded():
                 _show_job(status, args.json)
         except ZconsoleError as error:
-            _say(f"zconsole: job {status.record.job}: {clean(str(error))}")
+            say(f"zconsole: job {status.record.job}: {clean(str(error))}")
+    _tell_unread(unread)
     return ExitCode.OK
 
 
 def _show_job(status: Status, as_json: bool) -> None:
     from zconsole.rebalance import jobs
 
-    left = jobs.left_out(status.record)
+    data, left = status.as_json(), jobs.left_out(status.record)
     if as_json:
-        _print_json({**status.as_json(), **left})
+        _print_json({**data, **left})
     else:
-        _show_status(status)
-        for line in left_out_lines(left):
-            print(line)
-
-
-def _show_status(status: Status) -> None:
-    data = status.as_json()
-    done, total = size(data["bytes_done"]), size(data["bytes_total"])
-    why = f" ({data['why']})" if data["why"] else ""
-    dirs = clean(" ".join(data["dirs"]))
-    print(f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}")
+        print("\n".join(job_lines(data, left)))
 
 
 def _pause(args: argparse.Namespace) -> int:
@@ -365,7 +334,7 @@ def _steer(args: argparse.Namespace, order: str) -> int:
 
     record = store.find(args.job)
     jobs.steer(record, order)
-    _say(f"{order}: job {record.job}")
+    say(f"{order}: job {record.job}")
     if args.json:
         _print_json(jobs.status(record).as_json())
     return ExitCode.OK
@@ -376,24 +345,32 @@ def _resume(args: argparse.Namespace) -> int:
 
     if args.all == bool(args.job):
         raise UsageError("resume JOB, or resume --all")
-    records = [s.record for s in jobs.resumable()] if args.all else [store.find(args.job)]
-    code = ExitCode.OK
+    unread: list[Unread] = []
+    records = [s.record for s in jobs.resumable(unread)] if args.all else [store.find(args.job)]
+    code = _tell_unread(unread)
     for record in records:
         try:
             jobs.resume(record, _limits(args))
         except ZconsoleError as error:
             code = error.code
-            _say(f"zconsole: job {record.job}: {clean(str(error))}")
+            say(f"zconsole: job {record.job}: {clean(str(error))}")
             continue
-        _say(f"resumed job {record.job}")
+        say(f"resumed job {record.job}")
         if args.json:
             _print_json(jobs.status(record).as_json())
     return code
 
 
+def _tell_unread(unread: Sequence[Unread]) -> ExitCode:
+    """Tell of jobs whose journals are gone or damaged; the code of the last, OK without any."""
+    for record, error in unread[:NAMED]:
+        forget = f"to forget the job, delete {record.file}"
+        say(f"zconsole: job {record.job}: {clean(f'{error}; {forget}')}")
+    if len(unread) > NAMED:
+        say(f"zconsole: {len(unread) - NAMED} more jobs cannot be read")
+    errors = [error for _, error in unread if isinstance(error, ZconsoleError)]
+    return errors[-1].code if errors else ExitCode.FAILED if unread else ExitCode.OK
+
+
 def _print_json(data: Mapping[str, Any]) -> None:
     print(json.dumps(data), flush=True)
-
-
-def _say(text: str, end: str = "\n") -> None:
-    print(text, end=end, file=sys.stderr, flush=True)

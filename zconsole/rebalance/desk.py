@@ -47,6 +47,18 @@ class Part:
     """Old blocks that stay allocated, by what holds them."""
     incremental: int | None = None
     """What the next incremental send grows by."""
+    sampled: Mapping[str, int] = field(default_factory=dict)
+    """What the files that were opened showed, counted: see ``poollines.looked_words``."""
+    old: int | None = None
+    """Bytes in files older than the newest vdev; None where there is none, or nobody knows."""
+    below: tuple[Mapping[str, Any], ...] = ()
+    """The directories in it that are worth most: see ``worth.as_json``."""
+    allocated: int = 0
+    """What the blocks take now."""
+    after: int | None = None
+    """What they take when all are written again."""
+    sizes_from: str | None = None
+    """How that is known, or why not; None where there is nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,12 @@ def _part(data: Mapping[str, Any]) -> Part:
         data["skipped"],
         data["pinned_bytes"],
         data["next_incremental_bytes"],
+        data.get("sampled") or {},
+        data.get("old_bytes"),
+        tuple(data.get("below") or ()),
+        data.get("allocated_bytes") or 0,
+        data.get("allocated_after_bytes"),
+        data.get("sizes_from"),
     )
 
 
@@ -161,6 +179,8 @@ class JobView:
     """Fill of each vdev when the job began, 0…1."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[Mapping[str, Any], ...] = ()
+    """The first of those files, failed ones before skipped ones: see ``leftout.files``."""
     days: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -212,6 +232,8 @@ class Measured:
     bytes: int | None
     files: int = 0
     done: bool = True
+    old: int | None = None
+    """Bytes in files older than the pool's newest vdev; None where nobody knows of one."""
 
 
 class Explorer(Protocol):

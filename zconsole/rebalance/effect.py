@@ -54,6 +54,20 @@ class Effect:
                 return self.now_spaces or self.before
         return self.now_spaces or self.before
 
+    def settled(self) -> tuple[Space, ...]:
+        """The vdevs once what was freed shows: SETTLING txgs late (TXG_DEFER_SIZE,
+        include/sys/txg.h). Raises UnavailableError."""
+        for _ in range(SETTLING):
+            self.reader.sync(self.pool)
+        return self.look(force=True)
+
+    def look_last(self, wait: bool) -> None:
+        """Look for what is told of the end; with ``wait`` once what was freed shows."""
+        try:
+            self.settled() if wait else self.look(force=True)
+        except UnavailableError:
+            self.look(force=True)
+
     def spread(self) -> float:
         """The spread as of the last look."""
         return predict.spread(self.look())
@@ -61,17 +75,14 @@ class Effect:
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
 
-        Looks ever closer on the way there. Freed space shows SETTLING txgs late (TXG_DEFER_SIZE,
-        include/sys/txg.h), so those are synced first.
+        Looks ever closer on the way there.
         """
         if handled < self.next_look:
             return False
         try:
-            for _ in range(SETTLING):
-                self.reader.sync(self.pool)
+            spaces = self.settled()
         except UnavailableError:
             return False
-        spaces = self.look(force=True)
         if predict.spread(spaces) <= target:
             return True
         whole = sum(space.alloc for space in spaces)

@@ -27,6 +27,9 @@ NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 """Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""
 _SCANNING = re.compile(r"^\s*scan: .*(resilver|scrub|rebuild).* in progress", re.MULTILINE)
 _STATE = re.compile(r"^\s*state: (\S+)", re.MULTILINE)
+_LOST = re.compile(r"^\t +\S.* (DEGRADED|FAULTED|OFFLINE|REMOVED|UNAVAIL) +\d", re.MULTILINE)
+_APART = re.compile(r"^\t(?:cache|spares) *$", re.MULTILINE)
+"""Sections of ``zpool status`` whose devices do not count for the state of the pool."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 Run = Callable[[Sequence[str], float], Completed]
@@ -94,6 +97,8 @@ class Pool:
     """Top-level vdevs of the special class."""
     used: int | None = None
     """What the datasets use, without parity; for raw bytes by logical."""
+    sector: int | None = None
+    """Bytes of the smallest piece that is allocated; None where nobody told."""
 
     @property
     def health(self) -> str:
@@ -178,6 +183,7 @@ class Reader:
             fragmentation=_percent(properties.get("fragmentation", "")),
             scanning=self.scanning(name),
             used=int(used) if used.isdigit() else None,
+            sector=self._sector(name, properties),
         )
 
     def listing(self, name: str) -> Listing:
@@ -196,7 +202,10 @@ class Reader:
             return "SUSPENDED", None
         text = self._ask("zpool", "status", name)
         scan, state = _SCANNING.search(text), _STATE.search(text)
-        return state[1] if state else "UNKNOWN", scan[1] if scan else None
+        word = state[1] if state else "UNKNOWN"
+        if word == "ONLINE" and _LOST.search(_APART.split(text, maxsplit=1)[0]):
+            word = "DEGRADED"  # the kernel faulted a disk, and did not hand it up
+        return word, scan[1] if scan else None
 
     def device_paths(self, name: str) -> list[str]:
         """Paths of the pool's devices."""
@@ -204,10 +213,12 @@ class Reader:
         words = (line.strip("\t").split("\t")[0] for line in lines[1:])
         return [word for word in words if word.startswith("/")]
 
-    def newest_snapshot(self, dataset: str) -> int:
-        """The txg of a dataset's newest snapshot; 0 when it has none."""
-        argv = ("-t", "snapshot", "-d", "1", "-o", "createtxg", dataset)
-        return max(map(int, self._ask("zfs", "list", "-Hp", *argv).split()), default=0)
+    def snapshots_now(self, dataset: str) -> tuple[int, int]:
+        """The txg of a dataset's newest snapshot, 0 when it has none; and how many are held."""
+        argv = ("-t", "snapshot", "-d", "1", "-o", "createtxg,userrefs", dataset)
+        rows = [line.split() for line in self._ask("zfs", "list", "-Hp", *argv).splitlines()]
+        held = sum(row[1:] not in ([], ["0"], ["-"]) for row in rows)
+        return max((int(row[0]) for row in rows), default=0), held
 
     def added(self, name: str) -> int | None:
         """When the newest vdev was added, from the pool's history (root only); None if never."""
@@ -220,6 +231,15 @@ class Reader:
     def sync(self, pool: str) -> None:
         """Return when everything written to the pool is on its disks."""
         self._ask("zpool", "sync", pool, deadline=600.0)
+
+    def _sector(self, name: str, properties: Mapping[str, str]) -> int | None:
+        """By the largest ashift of its vdevs, which tell it from OpenZFS 2.2 on (vdevprops(7))."""
+        try:
+            text = self._ask("zpool", "get", "-Hp", "-o", "value", "ashift", name, "all-vdevs")
+        except UnavailableError:
+            text = properties.get("ashift", "")
+        shift = max((int(word) for word in text.split() if word.isdigit()), default=0)
+        return 1 << shift if shift else None
 
     def _refuse_suspended(self, name: str) -> None:
         if self._state(name) == "SUSPENDED":
@@ -272,7 +292,7 @@ def parse_spaces(text: str, version: tuple[int, ...], wanted: str = "") -> tuple
             rows[-1] = (name, size, alloc, devices + 1)
     by_disks = version[:2] < (2, 4) if version else False
     return tuple(
-        Space(name, size, alloc, float(_data_disks(name, devices)) if by_disks else 1.0)
+        Space(name, size, alloc, float(_data_disks(name, devices)) if by_disks else 1.0, devices)
         for name, size, alloc, devices in rows
     )
 

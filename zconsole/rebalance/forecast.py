@@ -3,51 +3,50 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.rebalance import predict, zdb
 from zconsole.rebalance.facts import Dataset, Pool, Reader
 from zconsole.rebalance.planned import DirectoryPlan
 from zconsole.rebalance.predict import Space
+from zconsole.rebalance.zdb import Listed
 
 SPECIAL_FULL = 0.75
 """Fill of the special vdevs from which on small blocks of data go to the normal ones
 (zfs_special_class_metadata_reserve_pct is 25 %, module/zfs/spa_misc.c)."""
-SAMPLED_BYTES = 8 << 30
+SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
+def told(reader: Reader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
+    """What zdb has to say of the sampled files of each directory (root), by inode."""
+    found: list[dict[int, Listed]] = []
+    for plan in plans:
+        dataset, asked = plan.place.dataset, os.geteuid() == 0
+        inodes = plan.found.sample.inodes(SAMPLED_BLOCKS) if dataset and asked else []
+        found.append(zdb.told(reader.run, dataset.name, inodes) if dataset and inodes else {})
+    return found
+
+
 def source(
-    reader: Reader, plans: Sequence[DirectoryPlan], pool: Pool
+    plans: Sequence[DirectoryPlan], pool: Pool, told: Sequence[Mapping[int, Listed]]
 ) -> tuple[list[float] | None, str]:
     """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
 
     None stands for the shares of all data.
     """
-    shares, files = _sampled(reader, plans, pool)
+    files = [listed for each in told for listed in each.values()]
+    blocks = [block for listed in files for block in listed.blocks]
+    names = [space.name for space in pool.spaces]
+    shares = zdb.vdev_shares(blocks, names, bool(pool.special)) if blocks else None
     if shares is not None:
-        return shares, f"zdb on {files} sampled files"
+        return shares, f"zdb on {len(files)} sampled files"
     allocated = sum(plan.found.allocated for plan in plans)
     if pool.added is not None and allocated:
         older = sum(plan.found.old_allocated for plan in plans) / allocated
         return predict.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
     return None, "all data alike"
-
-
-def _sampled(
-    reader: Reader, plans: Sequence[DirectoryPlan], pool: Pool
-) -> tuple[list[float] | None, int]:
-    blocks: list[tuple[int, str, int]] = []
-    files = 0
-    for plan in plans if os.geteuid() == 0 else ():
-        inodes = plan.found.sample.inodes(SAMPLED_BYTES)
-        if plan.place.dataset and inodes:
-            name = plan.place.dataset.name
-            blocks += zdb.block_addresses(reader.run, name, inodes) or []
-            files += len(inodes)
-    names = [space.name for space in pool.spaces]
-    return (zdb.vdev_shares(blocks, names, bool(pool.special)) if blocks else None), files
 
 
 def special_limit(dataset: Dataset | None) -> float:

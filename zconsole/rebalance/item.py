@@ -17,6 +17,11 @@ from zconsole.rebalance.syscalls import Sys
 TEMP_PREFIX = b".zc-"
 KEEP_SUFFIX = b"o"
 """Added to a temporary name: the original's second name where names cannot be exchanged."""
+_SKIPPED = {
+    errno.ETXTBSY: "running executable",
+    # Names only move within a directory: one of project quotas refuses other projects (zfs_rename).
+    errno.EXDEV: "its project is not its directory's",
+}
 
 
 class SkipError(Exception):
@@ -120,6 +125,6 @@ def _close(sys: Sys, fd: int) -> None:
 
 def outcome_of(error: OSError) -> tuple[str, str]:
     """The outcome and the reason of a file that a call failed on."""
-    if error.errno == errno.ETXTBSY:
-        return "skipped", "running executable"
+    if reason := _SKIPPED.get(error.errno or 0):
+        return "skipped", reason
     return "failed", error.strerror or str(error)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -62,6 +62,8 @@ class Job:
     floors: Mapping[str, Floor]
     """By root path."""
     bytes_to_target: int | None
+    rooms: Mapping[bytes, int] = field(default_factory=dict)
+    """Bytes of free space that the plan saw for the job, by root path; none in older journals."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -99,4 +101,5 @@ def job_of(journal: Journal) -> Job:
             raw_factor=data["raw_factor"],
             floors=floors(data),
             bytes_to_target=data["bytes_to_target"],
+            rooms={os.fsencode(root): room for root, room in data.get("rooms", {}).items()},
         )

@@ -19,6 +19,9 @@ from zconsole.rebalance.store import Record
 RECOUNT = 5.0
 """Seconds between two counts of reasons, which look at every file of a running job."""
 
+NAMED = 20
+"""Files that are named of those that were left out."""
+
 Stamp = tuple[bool, tuple[int, ...]]
 
 
@@ -68,10 +71,13 @@ class JobReader:
             view = _shown(status, journal)
             if stale or before is None:
                 skipped, failed = leftout.skipped(journal), leftout.failed(journal)
-                view, counted = replace(view, skipped=skipped, failed=failed), now
+                left = tuple(leftout.files(journal, NAMED))
+                view, counted = replace(view, skipped=skipped, failed=failed, left_out=left), now
             else:
                 known, counted = before.view, before.counted
-                view = replace(view, skipped=known.skipped, failed=known.failed)
+                view = replace(
+                    view, skipped=known.skipped, failed=known.failed, left_out=known.left_out
+                )
             return _Known(stamp, frozenset(map(pool_of, keys.values())), view, counted)
 
 

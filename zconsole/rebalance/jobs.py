@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, ZconsoleError
-from zconsole.rebalance import leftout, leftwork, plan, store
+from zconsole.rebalance import lastwords, leftout, leftwork, plan, store
 from zconsole.rebalance.counting import WALKING, WalkSink
 from zconsole.rebalance.desk import interrupted
 from zconsole.rebalance.facts import Reader
@@ -67,6 +67,7 @@ class Status:
             "engine": engines[0] if len(engines) == 1 else ",".join(engines),
             **{key: self.data.get(key) for key in STATUS},
             "journal": os.fspath(self.record.journal),
+            "accept_races": self.settings.accept_races,
             "notes": self.data.get("notes", []),
             "days": [dict(day) for day in self.days],
         }
@@ -228,6 +229,7 @@ def _walk_into(
             "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
             "raw_factor": pool.raw_factor if pool else 1.0,
             "floors": plan.floors(made),
+            "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
             "bytes_to_target": made.bytes_to_target,
             "created": time.time(),
         },
@@ -254,14 +256,19 @@ def adopt(journal_path: Path) -> Record:
     return store.add(journal_path, name)
 
 
-def listed() -> list[Status]:
-    """Every job, oldest first; one whose journal is gone or unreadable is left out."""
+Unread = tuple[Record, Exception]
+"""A job whose journal is gone or unreadable, and why."""
+
+
+def listed(unread: list[Unread] | None = None) -> list[Status]:
+    """Every job, oldest first; those that cannot be read go to ``unread``."""
     found = []
     for record in store.records():
         try:
             found.append(status(record))
-        except (ZconsoleError, OSError, sqlite3.Error):
-            continue
+        except (ZconsoleError, OSError, sqlite3.Error) as error:
+            if unread is not None and not record.given_up:
+                unread.append((record, error))
     return found
 
 
@@ -279,7 +286,7 @@ def status(record: Record) -> Status:
         if counting is not None and state == "planned":
             state, why = "running", WALKING
         if state in RUNNING and not alive:
-            state, why = "dead", "its process is gone; resume it"
+            state, why = "dead", lastwords.cause(record, data.get("t"))
         if state not in RUNNING:  # what was told last is of when something was being moved
             data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
@@ -371,11 +378,11 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
 
 
-def resumable() -> list[Status]:
+def resumable(unread: list[Unread] | None = None) -> list[Status]:
     """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
     return [
         found
-        for found in listed()
+        for found in listed(unread)
         if interrupted(found.state, found.why)
         and (found.agreed or found.state != "planned")
         and not store.is_alive(found.record)

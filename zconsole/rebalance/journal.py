@@ -311,8 +311,12 @@ class Journal:
         return {number: (mtime, t) for number, mtime, t in self._db.execute(sql)}
 
     def close_directories(self) -> None:
-        """Every directory has its modification time again."""
-        self._db.execute("UPDATE dirs SET intent = NULL WHERE intent IS NOT NULL")
+        """Every directory has its modification time again, but those with unfinished files: where
+        one could not be taken back, recovery will change its directory once more."""
+        unfinished = "SELECT dir FROM files WHERE state IN (1, 2)"
+        self._db.execute(
+            f"UPDATE dirs SET intent = NULL WHERE intent IS NOT NULL AND id NOT IN ({unfinished})"
+        )
 
     def is_first(self, row: FileRow) -> bool:
         """Whether this name stands for its inode."""
@@ -326,16 +330,30 @@ class Journal:
         return bool(first == row.number)
 
     def retry(self) -> None:
-        """Put failed files, and those in use or gone for the moment, back into the queue."""
+        """Put failed files, and those in use, gone or too large for the moment, back into the
+        queue."""
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
             " OR state = 4 AND reason IN"
-            " ('open for writing', 'changed', 'locked', 'directory moved')"
+            " ('open for writing', 'changed', 'locked', 'directory moved',"
+            " 'too large for the free space')"
         )
         rows = [_file(row) for row in self._db.execute(sql)]
         states = [State.PENDING if self.is_first(row) else State.LINKED for row in rows]
         pairs = zip(rows, states, strict=True)
         self.record([Result(row.number, state) for row, state in pairs])
+
+    def some_copied(self, count: int) -> list[FileRow]:
+        """Any of the names that got copies."""
+        some = "SELECT id FROM files WHERE state = 3 AND new > 0 ORDER BY random() LIMIT ?"
+        sql = f"SELECT {_COLUMNS} FROM files WHERE id IN ({some}) ORDER BY dir"
+        return [_file(row) for row in self._db.execute(sql, (count,))]
+
+    def copied(self, after: int, count: int) -> list[FileRow]:
+        """The next names that got copies, in the order of their numbers."""
+        moved = "state = 3 AND new > 0 AND id > ? ORDER BY id LIMIT ?"
+        sql = f"SELECT {_COLUMNS} FROM files WHERE {moved}"
+        return [_file(row) for row in self._db.execute(sql, (after, count))]
 
     def counts(self) -> dict[State, tuple[int, int]]:
         """Files and bytes by state."""

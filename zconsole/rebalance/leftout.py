@@ -25,21 +25,21 @@ def failed(journal: Journal) -> dict[str, int]:
     return journal.reasons(State.FAILED)
 
 
+def files(journal: Journal, most: int = MOST) -> list[dict[str, Any]]:
+    """The first files, failed ones before skipped ones, with their reasons."""
+    return [
+        {
+            "path": f"{_directory(journal, number)}/{os.fsdecode(name)}",
+            "outcome": _OUTCOMES[state],
+            "reason": reason,
+        }
+        for number, name, state, reason in journal.left_out(most)
+    ]
+
+
 def as_json(journal: Journal) -> dict[str, Any]:
-    """Counts by reason, and the first MOST files, failed ones before skipped ones."""
-    rows = journal.left_out(MOST)
-    return {
-        "skipped": skipped(journal),
-        "failed": failed(journal),
-        "left_out": [
-            {
-                "path": f"{_directory(journal, number)}/{os.fsdecode(name)}",
-                "outcome": _OUTCOMES[state],
-                "reason": reason,
-            }
-            for number, name, state, reason in rows
-        ],
-    }
+    """Counts by reason, and the first MOST files."""
+    return {"skipped": skipped(journal), "failed": failed(journal), "left_out": files(journal)}
 
 
 def _directory(journal: Journal, number: int) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from zconsole.rebalance import worth
+from zconsole.rebalance.poollines import looked_words, pool_lines
 from zconsole.units import clean, size
+
+ALIKE = 0.05
+"""Changes of size up to this share are within what a sample tells."""
 
 
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
@@ -17,11 +22,17 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
             f" engine {part['engine'] or 'none'} ({part['why']})"
         )
         lines += [f"  skipped: {count} ({reason})" for reason, count in part["skipped"].items()]
+        looked = looked_words(part["sampled"], part["engine"])
+        best = worth.words(part["below"], part["old_bytes"], size, clean)
+        lines += [f"  {line}" for line in (looked, best) if line]
         lines += [
             f"  {size(count)} stay allocated ({cause})"
             for cause, count in part["pinned_bytes"].items()
             if count
         ]
+        sizes = (part[key] for key in ("allocated_bytes", "allocated_after_bytes", "sizes_from"))
+        if line := size_line(*sizes):
+            lines.append(f"  {clean(line)}")
         if part["next_incremental_bytes"]:
             lines.append(f"  next incremental send: {size(part['next_incremental_bytes'])} more")
     if plan["spread_before"] is not None:
@@ -32,10 +43,28 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"to move for a spread of {plan['target_spread']:g}: {size(plan['bytes_to_target'])}"
         )
-    lines += [f"note: {note}" for note in plan["notes"]]
+    lines += pool_lines(plan)
+    lines += [f"note: {clean(note)}" for note in plan["notes"]]
     if plan["refused"]:
         lines.append(f"refused: {clean(plan['refused'])}")
     return lines
+
+
+def is_alike(before: int, after: int | None) -> bool:
+    """Whether two sizes are the same, as far as a sample tells."""
+    return after is not None and abs(after - before) <= ALIKE * before
+
+
+def size_line(
+    before: int, after: int | None, basis: str | None, show: Callable[[int], str] = size
+) -> str | None:
+    """What the blocks of a directory take, now and afterwards (bytes); None off ZFS."""
+    if basis is None or not before:
+        return None
+    if after is None:
+        return f"takes {show(before)}; afterwards not known: {basis}"
+    much = "about as much" if is_alike(before, after) else f"about {show(after)}"
+    return f"takes {show(before)}, afterwards {much} ({basis})"
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:

@@ -74,7 +74,9 @@ class LiveExplorer:
         data = json.loads(line)
         if "listing" in data:
             return Listing(data["listing"], tuple(data["names"]), data["problem"])
-        return Measured(data["measured"], data["bytes"], data["files"], data["done"])
+        return Measured(
+            data["measured"], data["bytes"], data["files"], data["done"], data.get("old")
+        )
 
     def close(self) -> None:
         """See Explorer.close."""

@@ -28,6 +28,7 @@ class Pacer:
     service: Callable[[], None] = field(default=lambda: None)
     rate: float | None = None
     """Bytes a second."""
+    _also: Gate | None = None
     _debt: float = 0.0
     _paid: float | None = None
     _looked: float | None = None
@@ -40,6 +41,14 @@ class Pacer:
             self._pass_gates()
         if self.rate:
             self._pay(count)
+
+    def wait_for(self, gate: Gate) -> None:
+        """Wait until all gates and this one are open. Raises StopJobError."""
+        self._also = gate
+        try:
+            self._pass_gates()
+        finally:
+            self._also = None
 
     def _pass_gates(self) -> None:
         reason = self._closed()
@@ -56,7 +65,8 @@ class Pacer:
         self._paid, self._debt = None, 0.0
 
     def _closed(self) -> str | None:
-        return next((reason for gate in self.gates if (reason := gate()) is not None), None)
+        gates = self.gates if self._also is None else (*self.gates, self._also)
+        return next((reason for gate in gates if (reason := gate()) is not None), None)
 
     def _pay(self, count: int) -> None:
         """Sleep off what was handled faster than the limit."""

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
-from zconsole.rebalance import choice, facts, forecast, predict, survey, walk
+from zconsole.rebalance import (
+    aims,
+    choice,
+    exports,
+    facts,
+    forecast,
+    newsizes,
+    predict,
+    quotas,
+    sharing,
+    survey,
+    walk,
+    zdb,
+)
 from zconsole.rebalance.choice import Wish
 from zconsole.rebalance.facts import Dataset, Mount, Pool, Reader
 from zconsole.rebalance.planned import BATCH_BYTES, FLOOR, TARGET, DirectoryPlan, Goal, Place, Plan
 from zconsole.rebalance.survey import Ages, Sink, Survey
 from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.zdb import Listed
 
 NO_GAIN = 0.0005
 
@@ -76,9 +90,19 @@ def make(
         for place, measured in zip(found, surveys, strict=True)
     ]
     _leave_out_split(plans, links)
-    plan = _predicted(reader, plans, pool, goal)
-    plan.notes += _notes(plan, goal)
+    told = forecast.told(reader, plans)
+    if pool is not None:
+        listed = [file for files in told for file in files.values()]
+        pool = replace(pool, sector=pool.sector or zdb.sector(listed))
+        for each, files in zip(plans, told, strict=True):
+            each.sizes = newsizes.foretell(sys, each, pool, files)
+    plan = _predicted(plans, pool, goal, told)
+    plan.notes += [*_notes(plan, goal), *quotas.notes(reader.run, plans)]
+    plan.notes += sharing.notes(pool, plans)
     plan.refused = _refusal(plan, pools, wish, goal)
+    if pool is not None and plan.refused is None:
+        plan.refused, notes = aims.in_vain(wish.aim, plans, pool, told)
+        plan.notes += notes
     return plan
 
 
@@ -101,16 +125,15 @@ def _directory_plan(
     sys: Sys, reader: Reader, place: Place, pool: Pool | None, wish: Wish, found: Survey
 ) -> DirectoryPlan:
     able = can_rewrite(sys, place.root) if place.dataset else False
-    exported = choice.is_exported(place.mount.point)
+    exported = exports.is_exported(place.mount.point)
     chosen = choice.choose(wish, place.mount, place.dataset, reader.version(), able, exported)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
-    in_flight = min(BATCH_BYTES, found.allocated)
+    plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
-        in_flight = max(in_flight, found.largest)
-    plan.space_needed = in_flight + plan.pinned_most
+        plan.in_flight = max(plan.in_flight, found.largest)
     return plan
 
 
@@ -171,24 +194,27 @@ def can_rewrite(sys: Sys, root: bytes) -> bool | None:
     return None
 
 
-def _predicted(reader: Reader, plans: list[DirectoryPlan], pool: Pool | None, goal: Goal) -> Plan:
+def _predicted(
+    plans: list[DirectoryPlan], pool: Pool | None, goal: Goal, told: Sequence[Mapping[int, Listed]]
+) -> Plan:
     available = min(_available(plan.place.root, pool, goal) for plan in plans)
     target = goal.until_spread if goal.until_spread is not None else TARGET
     if pool is None or not pool.spaces:
         return Plan(plans, None, [], None, target, available, "size")
-    source, estimate = forecast.source(reader, plans, pool)
+    source, estimate = forecast.source(plans, pool, told)
+    plan = Plan(plans, pool, [], None, target, available, estimate)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
     size = sum(plan.bytes for plan in plans)
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, goal.max_bytes or size)
-    raw = predict.raw_to_target(pool.spaces, target, limit, source, pinned)
+    raw = predict.raw_to_target(pool.spaces, target, limit, source, pinned, plan.growth)
     reaches = goal.until_spread is not None and raw is not None
     moved = raw if reaches and raw is not None else limit
-    after = predict.rewritten(pool.spaces, moved, source, pinned)
-    wanted = None if raw is None or not by_byte else round(raw / by_byte)
-    special = forecast.special(plans, pool)
-    return Plan(plans, pool, after, wanted, target, available, estimate, special)
+    plan.after = predict.rewritten(pool.spaces, moved, source, pinned, plan.growth)
+    plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
+    plan.special = forecast.special(plans, pool)
+    return plan
 
 
 def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
@@ -257,9 +283,9 @@ def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | 
     for directory in plan.directories:
         if directory.choice.engine is None:
             return f"{os.fsdecode(directory.place.root)}: {directory.choice.why}"
-    needed = sum(d.pinned_most for d in plan.directories)
-    needed += max(d.space_needed - d.pinned_most for d in plan.directories)
-    if needed > plan.available and any(d.pinned_most for d in plan.directories):
+    lasting = sum(directory.lasting for directory in plan.directories)
+    needed = lasting + max(directory.in_flight for directory in plan.directories)
+    if needed > plan.available and lasting:
         return f"needs {needed} bytes and only {plan.available} are free above the floor"
     if plan.available <= 0:
         return "no free space above the floor"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zconsole.rebalance import predict
+from zconsole.rebalance import predict, worth
 from zconsole.rebalance.choice import Choice
 from zconsole.rebalance.facts import Dataset, Mount, Pool
 from zconsole.rebalance.predict import Space
@@ -45,6 +45,20 @@ class Place:
         return f"{self.mount.kind}:{self.mount.source}:{guid}"
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes the blocks take now and afterwards; None with the reason where that is not known."""
+
+    before: int
+    after: int | None
+    estimate: str
+
+    @property
+    def change(self) -> int:
+        """Bytes they take more afterwards, or less; 0 where that is not known."""
+        return 0 if self.after is None else self.after - self.before
+
+
 @dataclass(slots=True)
 class DirectoryPlan:
     """What happens to one directory."""
@@ -55,7 +69,20 @@ class DirectoryPlan:
     files: int
     bytes: int
     pinned: dict[str, int | None] = field(default_factory=dict)
-    space_needed: int = 0
+    sizes: Sizes | None = None
+    """What its blocks take afterwards; None off ZFS."""
+    in_flight: int = 0
+    """Bytes that are there twice while the job runs, at most."""
+
+    @property
+    def lasting(self) -> int:
+        """Bytes that stay taken: by old blocks, and by larger ones."""
+        return self.pinned_most + (max(0, self.sizes.change) if self.sizes else 0)
+
+    @property
+    def space_needed(self) -> int:
+        """Free bytes the job has to find."""
+        return self.in_flight + self.lasting
 
     @property
     def pinned_most(self) -> int:
@@ -64,7 +91,7 @@ class DirectoryPlan:
 
     def as_json(self) -> dict[str, Any]:
         """The object of the contract."""
-        zfs = self.place.dataset is not None
+        zfs, known = self.place.dataset is not None, self.found.ages.addition is not None
         return {
             "dir": os.fsdecode(self.place.root),
             "dataset": self.place.dataset.name if self.place.dataset else None,
@@ -77,7 +104,11 @@ class DirectoryPlan:
             "space_needed_bytes": self.space_needed,
             "pinned_bytes": self.pinned,
             "next_incremental_bytes": self.found.snapshot_bytes if zfs else None,
-            "old_bytes": self.found.old_allocated if zfs else None,
+            "allocated_bytes": self.found.allocated,
+            "allocated_after_bytes": self.sizes.after if self.sizes else None,
+            "sizes_from": self.sizes.estimate if self.sizes else None,
+            "old_bytes": self.found.old_allocated if known else None,
+            "below": worth.as_json(self.found.below, known),
         }
 
 
@@ -98,6 +129,13 @@ class Plan:
     """The special vdevs when every small block has gone there."""
     notes: list[str] = field(default_factory=list)
     refused: str | None = None
+
+    @property
+    def growth(self) -> float:
+        """New size of all by old, as far as it is known."""
+        before = sum(directory.found.allocated for directory in self.directories)
+        change = sum(d.sizes.change for d in self.directories if d.sizes is not None)
+        return 1 + change / before if before else 1.0
 
     def as_json(self) -> dict[str, Any]:
         """One object: totals, the pool, and every directory."""

@@ -23,6 +23,8 @@ class Space:
     alloc: float
     weight: float = 1.0
     """What its free bytes count for: data disks up to 2.3, 1 from 2.4; 0 takes no new writes."""
+    disks: int = 1
+    """Devices in it."""
 
     @property
     def fill(self) -> float:
@@ -87,6 +89,7 @@ def raw_to_target(
     limit: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
+    growth: float = 1.0,
 ) -> float | None:
     """Raw bytes to rewrite until the spread is ``target``; None when ``limit`` is not enough."""
     if spread(spaces) <= target:
@@ -94,7 +97,7 @@ def raw_to_target(
     taken = list(source) if source is not None else shares(spaces)
     now, done, step = list(spaces), 0.0, limit / STEPS
     while done < limit:
-        now = _step(now, step, taken, pinned)
+        now = _step(now, step, taken, pinned, growth)
         done += step
         if spread(now) <= target:
             return done

@@ -41,6 +41,8 @@ class Progress:
     vdevs: Callable[[], Sequence[Mapping[str, Any]] | None] = field(default=lambda: None)
     """Allocation of every vdev, before and as of the last look; None where there are none."""
     notes: list[str] = field(default_factory=list)
+    outlook: Callable[[], str | None] = field(default=lambda: None)
+    """What is to be expected of the free space."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
 
@@ -83,6 +85,7 @@ class Progress:
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = max(0, self.bytes_total - handled)
+        outlook = self.outlook() if self.state in ("running", "waiting") else None
         return {
             "state": self.state,
             "why": self.why,
@@ -99,5 +102,5 @@ class Progress:
             "vdevs": self.vdevs(),
             "pid": self.pid,
             "t": self.now(),
-            "notes": self.notes,
+            "notes": [*self.notes, *([outlook] if outlook else [])],
         }

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from zconsole.rebalance.walk import Found
 
 _TINY = 1e-15
 """Keeps logarithms finite."""
+
+
+class Taken(NamedTuple):
+    """A file of the sample. Bytes: its length, what its blocks take, and one of its blocks."""
+
+    inode: int
+    size: int
+    allocated: int
+    block: int
+    directory: bytes
+    """The path it had; empty where nobody knows it."""
+    name: bytes
 
 
 @dataclass(slots=True)
@@ -23,33 +38,32 @@ class Reservoir:
 
     size: int
     _chance: Random = field(default_factory=lambda: Random(1))
-    _kept: list[tuple[int, int]] = field(default_factory=list)
+    files: list[Taken] = field(default_factory=list)
     _offered: int = 0
     _next: int = 0
     _weight: float = 1.0
 
-    def offer(self, files: Sequence[Found]) -> None:
-        """Take some of these files, perhaps in the place of earlier ones."""
+    def offer(self, files: Sequence[Found], directory: int = -1) -> None:
+        """Take some of these files of an open directory, perhaps in the place of earlier ones."""
         begin, self._offered = self._offered, self._offered + len(files)
         while self._next < self._offered:
-            status = files[self._next - begin][1]
-            entry = (status.st_ino, status.st_size)
-            if len(self._kept) < self.size:
-                self._kept.append(entry)
+            entry = _taken(files[self._next - begin], directory)
+            if len(self.files) < self.size:
+                self.files.append(entry)
             else:
-                self._kept[self._chance.randrange(self.size)] = entry
+                self.files[self._chance.randrange(self.size)] = entry
             self._next += 1
-            if len(self._kept) == self.size:
+            if len(self.files) == self.size:
                 self._skip()
 
     def inodes(self, most: int) -> list[int]:
-        """Inode numbers of some of the files taken: up to ``most`` bytes, and one more."""
+        """Inode numbers of some of the files taken: up to ``most`` blocks, and one file more."""
         found: list[int] = []
-        for inode, size in self._chance.sample(self._kept, len(self._kept)):
+        for file in self._chance.sample(self.files, len(self.files)):
             if most <= 0:
                 break
-            most -= size
-            found.append(inode)
+            most -= max(1, file.size // (file.block or 1))
+            found.append(file.inode)
         return found
 
     def _skip(self) -> None:
@@ -57,3 +71,10 @@ class Reservoir:
         self._weight *= math.exp(math.log(max(draw(), _TINY)) / self.size)
         stays = math.log1p(-min(self._weight, 1.0 - _TINY))
         self._next += math.floor(math.log(max(draw(), _TINY)) / stays)
+
+
+def _taken(file: Found, directory: int) -> Taken:
+    name, status = file
+    path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink()) if directory >= 0 else b""
+    blocks = status.st_blocks * 512
+    return Taken(status.st_ino, status.st_size, blocks, status.st_blksize, path, name)

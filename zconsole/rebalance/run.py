@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance import effect, gating, leftout
+from zconsole.rebalance import effect, gating, leftout, returned
 from zconsole.rebalance.admission import Policy
 from zconsole.rebalance.batching import Batches
 from zconsole.rebalance.copying import Engine
@@ -22,6 +22,7 @@ from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Outcome, StopJobError, UnsupportedError
 from zconsole.rebalance.job import Clocks, Job, is_same_filesystem
 from zconsole.rebalance.journal import FileRow, Journal, State
+from zconsole.rebalance.judging import Judge
 from zconsole.rebalance.pacing import Pacer
 from zconsole.rebalance.planned import BATCH_BYTES, Place
 from zconsole.rebalance.progress import Progress
@@ -58,7 +59,7 @@ class Runner:
     _directories: Directories = field(init=False)
     _engine: Engine = field(init=False)
     _rewriter: Rewriter = field(init=False)
-    _samples: Samples = field(init=False)
+    _judge: Judge = field(init=False)
     _around: gating.Surroundings = field(init=False)
     _limits: Limits = field(init=False)
     _batches: Batches = field(init=False)
@@ -75,8 +76,9 @@ class Runner:
         self._directories = Directories(self.sys, self.journal.directory)
         self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
         self.progress.current = self._current_path
-        self._samples = Samples(self.reader, self.places[0], self._path)
         self._around = self._surroundings()
+        self.progress.outlook = self._around.space.trend.outlook
+        self._judge = self._judging()
         self._strikes = Strikes(lambda: self._around.space.room(fresh=True))
         self.progress.vdevs = self._vdevs
         self._pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
@@ -104,6 +106,8 @@ class Runner:
         try:
             self._adopt_devices()
             self._recover()
+            if back := returned.requeue(self.sys, self.journal, self._directories):
+                self.progress.notes.append(f"{back} moved files had come back: moved again")
             self._count()
             self._move_all()
             if self._left_over():
@@ -112,13 +116,16 @@ class Runner:
             stopped_by = str(error)
         except UnsupportedError as error:
             self._settle(str(error))
+            self._end(str(error))
             raise ZconsoleError(f"refused: {error} (--accept-races)") from error
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
             stopped_by = READ_ONLY
         self._settle(stopped_by)
-        return self._summary(stopped_by, self.clocks.monotonic() - began)
+        seconds = self.clocks.monotonic() - began
+        self._end(stopped_by)
+        return self._summary(stopped_by, seconds)
 
     def _left_over(self) -> bool:
         """Settle what a failure left halfway; whether that put files back into the queue."""
@@ -128,11 +135,17 @@ class Runner:
         return State.PENDING in self.journal.counts()
 
     def _settle(self, stopped_by: str) -> None:
-        """Leave nothing unfinished behind, where anything can be changed; say how it ended."""
+        """Leave nothing unfinished behind, where anything can be changed."""
         if stopped_by != READ_ONLY:
             self._left_over()
+
+    def _end(self, stopped_by: str) -> None:
+        """Say how it ended, and what the vdevs hold now; nothing moves any more."""
         self.progress.state = "finished" if stopped_by in GOALS else "stopped"
         self.progress.why = stopped_by
+        if self._around.effect is not None:
+            self._around.effect.look_last(wait=self.progress.state == "finished")
+            self._judge.day()
         self._count()
         self.progress.publish()
 
@@ -147,7 +160,7 @@ class Runner:
         return gating.Surroundings(
             reader=self.reader,
             places=self.places,
-            space=SpaceGate(job.reserves_at(self._limits.min_free), clock),
+            space=SpaceGate(job.reserves_at(self._limits.min_free), clock, job.rooms),
             effect=watching,
             clock=clock,
             local=self.clocks.local,
@@ -156,9 +169,19 @@ class Runner:
             during_scan=job.settings.during_scan,
         )
 
+    def _judging(self) -> Judge:
+        clock = self.clocks.monotonic
+        samples = [Samples(self.reader, place, self._path, clock) for place in self.places]
+        balancing = self.job.settings.aim == "balance"
+        return Judge(
+            self.journal, self.progress, samples, self._around.effect, balancing,
+            clock, self.clocks.local,
+        )  # fmt: skip
+
     def _set_limits(self, limits: Limits) -> None:
         self._limits = limits
         self._around.space.reserves = self.job.reserves_at(limits.min_free)
+        self._around.space.trend.forget()
         self._pacer.rate = limits.rate
         own = [self._obey, *gating.limiting(limits, self._around)]
         self._pacer.gates = [*own, *gating.lasting(self._around)]
@@ -225,7 +248,7 @@ class Runner:
             row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
         }
         for rows in self._batches:
-            self._samples.note(rows)
+            self._judge.begin(rows)
             numbers = {row.directory for row in rows}
             by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
             copied = [row for row in rows if row.directory in by_copy]
@@ -240,7 +263,7 @@ class Runner:
                 self._directories.close()
             seconds = self.clocks.monotonic() - began
             self._adapt(seconds, self.progress.handled - handled)
-            self._judge()
+            self._judge.portion()
 
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
@@ -252,11 +275,12 @@ class Runner:
 
     def _room(self) -> int:
         """Bytes that may be written, once the last batch's originals are gone if need be."""
-        room = self._around.space.room()
-        if room < 2 * self._batches.bytes:
+        space = self._around.space
+        if space.room() < 2 * self._batches.bytes or space.before_batch():
             self._flush()
-            room = self._around.space.room(fresh=True)
-        return room
+            self._pacer.wait_for(space.before_batch)
+            return space.room(fresh=True)
+        return space.room()
 
     def _copy(self, rows: list[FileRow]) -> None:
         if rows:
@@ -278,6 +302,7 @@ class Runner:
         self._pacer.tick(count)
         if self._in_place:
             self._check_target()
+            self._judge.chunk()
 
     def _serve(self) -> None:
         """What must not wait while the job does: other writers, and originals that hold space."""
@@ -327,7 +352,7 @@ class Runner:
         self.progress.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
         self.progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.progress.bytes_done += sum(done.row.size for done in outcomes)
-        self._samples.finished(outcomes)
+        self._judge.finished(outcomes)
         self.show(
             [
                 {
@@ -342,34 +367,9 @@ class Runner:
         )
         self._strikes.judge(outcomes)
 
-    def _judge(self) -> None:
-        """Stop when moving files moves nothing; keep the line of the day."""
-        watching = self._around.effect
-        if watching is None:
-            return
-        if self._samples.stayed() or watching.in_vain(self.progress.handled):
-            raise StopJobError("nothing moves: the blocks are where they were")
-        day = self.clocks.local().strftime("%Y-%m-%d")
-        self.journal.add_day(day, {"day": day, **self._day_line(watching)})
-
-    def _day_line(self, watching: Effect) -> dict[str, Any]:
-        spaces = watching.look()
-        return {
-            "moved_bytes": self.progress.bytes_done,
-            "files_done": self.progress.files_done,
-            "files_skipped": self.progress.files_skipped,
-            "files_failed": self.progress.files_failed,
-            "fragmentation": watching.fragmentation,
-            "spread": watching.spread(),
-            "free_bytes": round(sum(space.free for space in spaces)),
-            "eta_seconds": self.progress.as_json()["eta_seconds"],
-        }
-
     def _summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         counts = self.journal.counts()
         skipped = leftout.skipped(self.journal)
-        watching = self._around.effect
-        after = watching.look(force=True) if watching else ()
         return {
             "job": self.job.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],
@@ -379,7 +379,7 @@ class Runner:
             "skipped": skipped,
             "seconds": seconds,
             "stopped_by": stopped_by,
-            "vdevs": effect.as_json(self.job.spaces, after) if watching else None,
+            "vdevs": self._vdevs(),
         }
 
     def _vdevs(self) -> list[dict[str, Any]] | None:

@@ -1,4 +1,7 @@
-"""Do the blocks of moved files move? ``zdb`` on a few of the first, before and after (root)."""
+"""Do the blocks of moved files move? ``zdb`` on a few, before and after, now and then (root).
+
+This is what other writers do not disturb, as they do the allocation of the vdevs.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,20 @@ LARGEST = 256 << 20
 """Bytes of a file whose blocks are not too many to list."""
 TRIES = 3
 """Batches whose files are looked at, if zdb has nothing to say of those before."""
+AGAIN = 3600.0
+"""Seconds until the next look: what is set on a dataset meanwhile may keep its blocks in place."""
 
 
 @dataclass(slots=True)
 class Samples:
-    """Looks at the first batch; at a later one where none of its files could be judged."""
+    """Looks at the first batch, and at one every AGAIN seconds; at the next where none of its files
+    could be judged."""
 
     reader: Reader
     place: Place
     path: Callable[[FileRow], str]
+    clock: Callable[[], float]
+    _due: float = float("-inf")
     _left: int = TRIES
     _before: dict[int, Blocks] = field(default_factory=dict)
     _moved: list[FileRow] = field(default_factory=list)
@@ -37,13 +45,13 @@ class Samples:
     def note(self, rows: Sequence[FileRow]) -> None:
         """Before a batch: where the blocks of some of its files lie."""
         self._before, self._moved = {}, []
-        if self._left == 0 or self.place.dataset is None or os.geteuid() != 0:
+        if self.clock() < self._due or self.place.dataset is None or os.geteuid() != 0:
             return
         root = os.fsdecode(self.place.root).rstrip("/") + "/"
         fit = (r for r in rows if SMALLEST <= r.size <= LARGEST and self.path(r).startswith(root))
         chosen = [row for row, _ in zip(fit, range(FILES), strict=False)]
         if chosen:
-            self._left -= 1
+            self._try(self._left - 1)
             self._before = self._blocks([row.ino for row in chosen])
 
     def finished(self, outcomes: Sequence[Outcome]) -> None:
@@ -68,11 +76,17 @@ class Samples:
         after = self._blocks(inodes)
         if not after:
             return False
-        self._left = 0
+        self._try(0)
         return all(
             sorted(before[row.ino]) == sorted(after.get(inode, []))
             for row, inode in zip(moved, inodes, strict=True)
         )
+
+    def _try(self, left: int) -> None:
+        """So many more batches now; after the last, none for a while."""
+        self._left = left or TRIES
+        if left == 0:
+            self._due = self.clock() + AGAIN
 
     def _blocks(self, inodes: Sequence[int]) -> dict[int, Blocks]:
         dataset = self.place.dataset

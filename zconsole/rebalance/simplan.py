@@ -106,14 +106,28 @@ def _part(pool: PoolState, root: str, choice: Choice) -> Part:
     held = [d for d in pool.directories if f"{d.path}/".startswith(f"{root}/")]
     factor = _factor(pool)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
+    size = round(sum(d.size for d in held) / factor)
     return Part(
         root,
         sum(d.files for d in held),
-        round(sum(d.size for d in held) / factor),
+        size,
         choice.engine,
         choice.why,
         pinned={"snapshots": pinned, "clones": 0, "checkpoint": 0, "dedup": 0, "block_clones": 0},
         incremental=pinned,
+        allocated=size,
+        after=size,
+        sizes_from="simulated: written as before",
+        below=_below(pool, root),
+    )
+
+
+def _below(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
+    """The directories in a root, those that hold most first."""
+    names = children((pool,), root)
+    sizes = [(measured((pool,), f"{root}/{name}").bytes or 0, name) for name in names]
+    return tuple(
+        {"name": name, "bytes": size, "old_bytes": None} for size, name in sorted(sizes)[::-1]
     )
 
 

@@ -5,7 +5,8 @@ counting a million files does not slow anybody's screen. Only lstat; see ``walk`
 
 Lines in: ``{"open": PATH}`` for its directories and their sizes, ``{"used": PATH}`` for what the
 filesystem mounted there uses. Lines out: ``{"listing": PATH, "names": […], "problem": …}`` and
-``{"measured": PATH, "bytes": N, "files": N, "done": BOOL}``.
+``{"measured": PATH, "bytes": N, "files": N, "done": BOOL, "old": N or null}``, of which ``old`` is
+what files hold that are older than the pool's newest vdev: what is worth to be moved.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.rebalance.directories import open_path
+from zconsole.rebalance.facts import Reader, mount_of
 from zconsole.rebalance.syscalls import Sys
-from zconsole.rebalance.walk import CONTROL, Portion, Walk
+from zconsole.rebalance.walk import CONTROL, Portion, Walk, mount_at
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""
@@ -38,7 +40,10 @@ class _Count:
 
     path: str
     portions: Iterator[Portion]
+    since: float | None
+    """When the newest vdev was added, epoch seconds."""
     bytes: int = 0
+    old: int = 0
     files: int = 0
     told: float = 0.0
 
@@ -47,15 +52,23 @@ class _Count:
         until = clock() + SLICE
         for portion in self.portions:
             self.files += len(portion.files)
-            # A file of several names counts once where all of them are in here.
-            self.bytes += sum(s.st_size // max(1, s.st_nlink) for _, s in portion.files)
+            for _, status in portion.files:
+                # A file of several names counts once where all of them are in here.
+                size = status.st_size // max(1, status.st_nlink)
+                self.bytes += size
+                if self.since is not None and status.st_ctime < self.since:
+                    self.old += size
             if clock() >= until:
                 return False
         return True
 
     def answer(self, done: bool) -> dict[str, Any]:
         """The line that tells how far it is."""
-        return {"measured": self.path, "bytes": self.bytes, "files": self.files, "done": done}
+        return _measured(self.path, self.bytes, self.files, done, self._old)
+
+    @property
+    def _old(self) -> int | None:
+        return None if self.since is None else self.old
 
 
 @dataclass(slots=True)
@@ -64,6 +77,8 @@ class Measurer:
 
     answer: Answer
     clock: Callable[[], float] = time.monotonic
+    since: Callable[[bytes], float | None] = lambda path: None
+    """When the newest vdev of the pool that a path is on was added, if there is such a moment."""
     _sys: Sys = field(default_factory=Sys)
     _counts: list[_Count] = field(default_factory=list)
 
@@ -85,7 +100,8 @@ class Measurer:
             return
         self.answer({"listing": path, "names": names, "problem": None})
         paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
-        self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)]))) for p in paths]
+        since = self.since(os.fsencode(path)) if paths else None
+        self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
 
     def advance(self) -> None:
         """Count a little further, and tell."""
@@ -94,7 +110,7 @@ class Measurer:
             done = count.advance(self.clock)
         except OSError:
             self._counts.remove(count)
-            self.answer({"measured": count.path, "bytes": None, "files": 0, "done": True})
+            self.answer(_measured(count.path, None))
             return
         if done:
             self._counts.remove(count)
@@ -106,10 +122,37 @@ class Measurer:
         try:
             status = os.statvfs(path)
         except OSError:
-            self.answer({"measured": path, "bytes": None, "files": 0, "done": True})
+            self.answer(_measured(path, None))
             return
         used = (status.f_blocks - status.f_bfree) * status.f_frsize
-        self.answer({"measured": path, "bytes": used, "files": 0, "done": True})
+        self.answer(_measured(path, used))
+
+
+def _measured(
+    path: str, size: int | None, files: int = 0, done: bool = True, old: int | None = None
+) -> dict[str, Any]:
+    return {"measured": path, "bytes": size, "files": files, "done": done, "old": old}
+
+
+@dataclass(slots=True)
+class Additions:
+    """When the newest vdev of a pool was added: of its history, asked once, which takes root."""
+
+    reader: Reader = field(default_factory=Reader)
+    _known: dict[str, float | None] = field(default_factory=dict)
+
+    def since(self, path: bytes) -> float | None:
+        """That of the pool a path is on, epoch seconds."""
+        try:
+            mount = mount_of(mount_at(path))
+        except OSError:
+            return None
+        if mount is None or mount.kind != "zfs" or os.geteuid() != 0:
+            return None
+        pool = mount.source.split("/")[0]
+        if pool not in self._known:
+            self._known[pool] = self.reader.added(pool)
+        return self._known[pool]
 
 
 def directories_in(sys: Sys, path: bytes) -> list[str]:
@@ -147,4 +190,4 @@ def _print(data: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    serve(Measurer(_print), sys.stdin.fileno())
+    serve(Measurer(_print, since=Additions().since), sys.stdin.fileno())

@@ -31,6 +31,11 @@ class Record:
         """What a detached job prints."""
         return self.file.with_suffix(".log")
 
+    @property
+    def given_up(self) -> bool:
+        """Whether its journal was deleted here; elsewhere it may come back with its filesystem."""
+        return self.journal.parent == self.file.parent and not self.journal.exists()
+
 
 class JobLock:
     """Held by the process that runs a job; the kernel drops it when the process dies."""

@@ -17,6 +17,7 @@ from zconsole.rebalance.metadata import Abilities
 from zconsole.rebalance.reservoir import Reservoir
 from zconsole.rebalance.syscalls import SOURCE, Sys
 from zconsole.rebalance.walk import Portion, Walk
+from zconsole.rebalance.worth import Ranking
 
 SAMPLES = 300
 """Files a plan opens to see what lstat does not show."""
@@ -81,36 +82,49 @@ class Survey:
     sampled: Counter[str] = field(default_factory=Counter)
     sample: Reservoir = field(default_factory=lambda: Reservoir(SAMPLES))
     """Files whose blocks stand for those of all."""
+    below: Ranking = field(default_factory=Ranking)
+    """Which directories in the root are worth most."""
 
     def add(self, portion: Portion) -> None:
         """Take in some files; links of one inode count once each until ``settle_links``."""
         self.device = portion.directory.dev
-        for _, status in portion.files:
-            self._add(status)
-        self.sample.offer(portion.files)
+        self._count([status for _, status in portion.files])
+        self.sample.offer(portion.files, portion.fd)
+        self.below.add(portion, self.ages.addition)
         for _, reason in portion.skipped:
             self.skipped[reason] += 1
 
-    def _add(self, status: os.stat_result) -> None:
-        allocated = status.st_blocks * 512
-        self.files += 1
-        self.bytes += status.st_size
-        self.allocated += allocated
-        if self.room is not None and allocated > self.room:
-            if status.st_nlink == 1:
-                self.too_large.add(1, status.st_size, allocated, self._is_old(status.st_ctime))
-        elif allocated > self.largest:
-            self.largest = allocated
-        if status.st_size <= self.special:
-            self.special_allocated += allocated
-        ages, age = self.ages, status.st_ctime
-        if ages.snapshot is not None and age < ages.snapshot:
-            self.snapshot_allocated += allocated
-            self.snapshot_bytes += status.st_size
-        if ages.clone is not None and age < ages.clone:
-            self.clone_allocated += allocated
-        if ages.addition is not None and age < ages.addition:
-            self.old_allocated += allocated
+    def _count(self, statuses: Sequence[os.stat_result]) -> None:
+        """Add up a portion in few passes: a walk is to cost little more than ``find``."""
+        ages = self.ages
+        self.files += len(statuses)
+        self.bytes += sum([s.st_size for s in statuses])
+        self.allocated += _allocated(statuses)
+        self._measure(statuses)
+        if self.special:
+            self.special_allocated += _allocated([s for s in statuses if s.st_size <= self.special])
+        if ages.snapshot is not None:
+            held = [s for s in statuses if s.st_ctime < ages.snapshot]
+            self.snapshot_allocated += _allocated(held)
+            self.snapshot_bytes += sum([s.st_size for s in held])
+        if ages.clone is not None:
+            self.clone_allocated += _allocated([s for s in statuses if s.st_ctime < ages.clone])
+        if ages.addition is not None:
+            self.old_allocated += _allocated([s for s in statuses if s.st_ctime < ages.addition])
+
+    def _measure(self, statuses: Sequence[os.stat_result]) -> None:
+        """Note the largest file that there is room for, and those that there is none for."""
+        largest = 512 * max([s.st_blocks for s in statuses], default=0)
+        if self.room is None or largest <= self.room:
+            self.largest = max(self.largest, largest)
+            return
+        for status in statuses:
+            allocated = status.st_blocks * 512
+            if allocated <= self.room:
+                self.largest = max(self.largest, allocated)
+            elif status.st_nlink == 1:
+                old = self._is_old(status.st_ctime)
+                self.too_large.add(1, status.st_size, allocated, old)
 
     def _is_old(self, age: float) -> bool:
         return self.ages.addition is not None and age < self.ages.addition
@@ -124,7 +138,7 @@ class Survey:
         if link.together and self.room is not None and allocated > self.room:
             self.too_large.add(link.names, size, allocated, self._is_old(age))
         self.allocated -= allocated * again
-        if size <= self.special:
+        if self.special and size <= self.special:
             self.special_allocated -= allocated * again
         if ages.snapshot is not None and age < ages.snapshot:
             self.snapshot_allocated -= allocated * again
@@ -133,6 +147,11 @@ class Survey:
             self.clone_allocated -= allocated * again
         if self._is_old(age):
             self.old_allocated -= allocated * again
+
+
+def _allocated(statuses: Sequence[os.stat_result]) -> int:
+    """Bytes of the blocks of some files."""
+    return 512 * sum([status.st_blocks for status in statuses])
 
 
 class Link(NamedTuple):

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import stat
+import sys as python
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ PORTION = 1000
 CONTROL = b".zfs"
 MOUNTS = Path("/proc/self/mountinfo")
 _OCTAL = re.compile(rb"\\([0-7]{3})")
+_CODING = (python.getfilesystemencoding(), python.getfilesystemencodeerrors())
+"""What ``os.fsencode`` takes, at a third of its time."""
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
 Found = tuple[bytes, os.stat_result]
@@ -121,23 +124,23 @@ class Walk:
         top = level.row.parent is None
         with os.scandir(level.fd) as entries:
             for entry in entries:
+                name = entry.name.encode(*_CODING)
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except OSError:
-                    portion.skipped.append((os.fsencode(entry.name), "changed"))
+                    portion.skipped.append((name, "changed"))
                     continue
                 kind = status.st_mode & 0o170000
                 if kind == _REGULAR:
-                    portion.files.append((os.fsencode(entry.name), status))
+                    portion.files.append((name, status))
                     if len(portion.files) >= PORTION:
                         yield portion
                         portion = Portion(level.row, level.fd)
                 elif kind == _DIRECTORY:
-                    name = os.fsencode(entry.name)
                     if not (top and name == CONTROL):
                         level.pending.append(name)
                 else:
-                    portion.skipped.append((os.fsencode(entry.name), special(status.st_mode)))
+                    portion.skipped.append((name, special(status.st_mode)))
         yield portion
 
 

@@ -12,10 +12,15 @@ from pathlib import Path
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.item import StopJobError
+from zconsole.rebalance.trend import Trend
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 SPACE_INTERVAL = 0.5
+LEAST = 16 << 20
+"""Bytes free above the floor with which a portion is begun: two of the smallest. With a few KB one
+file after the other would be skipped as too large while somebody else fills the pool."""
+AT_FLOOR = "free space is at the floor"
 
 
 @dataclass(slots=True)
@@ -86,9 +91,13 @@ class SpaceGate:
     """Bytes of the free space that are not for this job, by its directories: they may be on
     filesystems, or datasets with quotas, of which one is full long before another."""
     clock: Callable[[], float]
+    planned: Mapping[bytes, int] = field(default_factory=dict)
+    """Bytes for this job as of its plan, by its directories."""
     _looked: float | None = None
+    _tight: bool = False
     _rooms: Mapping[int, int] = field(default_factory=dict)
     """By device."""
+    trend: Trend = field(default_factory=Trend)
 
     def room(self, fresh: bool = False, device: int | None = None) -> int:
         """Bytes that may be written before the floor is reached, as of half a second ago: on one
@@ -100,23 +109,32 @@ class SpaceGate:
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
             self._rooms = self._look()
+            self.trend.note(now, min(self._rooms.values()))
         least = min(self._rooms.values())
         return max(0, least if device is None else self._rooms.get(device, least))
 
     def _look(self) -> Mapping[int, int]:
         rooms: dict[int, int] = {}
+        self._tight = False
         for root, reserve in self.reserves.items():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 device, status = Path(os.fsdecode(root)).stat().st_dev, os.statvfs(root)
                 room = status.f_bavail * status.f_frsize - reserve
                 rooms[device] = min(room, rooms.get(device, room))
+                self._tight |= room <= min(LEAST, self.planned.get(root, 0) // 4)
         if not rooms:
             raise StopJobError("its directories are gone")
         return rooms
 
     def __call__(self) -> str | None:
         """The gate."""
-        return None if self.room() > 0 else "free space is at the floor"
+        return None if self.room() > 0 else AT_FLOOR
+
+    def before_batch(self) -> str | None:
+        """A gate that is closed hardly above the floor, too, where the plan saw more room. Not for
+        the midst of a portion: what is in flight may be what took the room."""
+        self.room()
+        return AT_FLOOR if self._tight else None
 
 
 @dataclass(slots=True)
@@ -134,6 +152,8 @@ class SnapshotGate:
     _began: dict[str, int] = field(default_factory=dict)
     """The txg of each dataset's newest snapshot at the first look: dates follow set clocks."""
     _newest: dict[str, int] = field(default_factory=dict)
+    _held: dict[str, int] = field(default_factory=dict)
+    """How many snapshots of each dataset were held at the last look."""
 
     def __post_init__(self) -> None:
         self.looks = Looks(self._look, SNAPSHOT_INTERVAL, self.clock)
@@ -150,10 +170,13 @@ class SnapshotGate:
     def _look(self) -> None:
         for name in self.datasets:
             try:
-                newest = self.reader.newest_snapshot(name)
+                newest, held = self.reader.snapshots_now(name)
             except UnavailableError:
                 continue
             began = self._began.setdefault(name, newest)
             if newest > max(began, self._newest.get(name, 0)):
                 self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
             self._newest = {**self._newest, name: newest}  # the gate may be going through it
+            if held > self._held.get(name, held):
+                self.note(f"snapshots of {name} were held: what they keep stays until a release")
+            self._held[name] = held

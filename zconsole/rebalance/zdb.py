@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from zconsole.rebalance.facts import Run
 from zconsole.sources.blocking import DeadlineError
 
 _DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
 _INDIRECT_LINE = re.compile(r"^\s*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
+_EXTENT = re.compile(
+    r"^\s*([0-9a-f]+) +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+)
 _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
+MOST_SECTOR = 4096
+"""Bytes; larger ones are so rare that a few blocks on round addresses do not tell of one."""
 DEADLINE = 30.0
 """Seconds; zdb reads the pool's metadata from its disks."""
 
@@ -19,14 +27,40 @@ Blocks = list[tuple[int, str, int]]
 """Vdev id, offset and raw bytes of every data block."""
 
 
-def block_addresses(run: Run, dataset: str, inodes: Sequence[int]) -> Blocks | None:
-    """Every data block of all these files together; None when zdb cannot say."""
-    blocks = [b for found in blocks_of(run, dataset, inodes).values() for b in found]
-    return blocks or None
+class Extent(NamedTuple):
+    """A block: where it begins, its bytes, what is stored of them, in how many copies, and raw."""
+
+    at: int
+    length: int
+    stored: int
+    copies: int
+    raw: int
 
 
-def blocks_of(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Blocks]:
-    """The data blocks of every file that zdb can tell something of, by inode.
+class Listed(NamedTuple):
+    """What zdb told of a file."""
+
+    blocks: Blocks
+    extents: Sequence[Extent]
+    """The same by their place in the file; without holes and what block pointers hold."""
+
+    def raw(self, at: int, length: int) -> float:
+        """Raw bytes of a part of the file; a block only partly in it counts for its share."""
+        begin = bisect_right(self.extents, at, key=_place) - 1
+        end = bisect_left(self.extents, at + length, key=_place)
+        total = 0.0
+        for extent in self.extents[max(0, begin) : end]:
+            common = min(extent.at + extent.length, at + length) - max(extent.at, at)
+            total += extent.raw * max(0, common) / extent.length
+        return total
+
+
+def _place(extent: Extent) -> int:
+    return extent.at
+
+
+def told(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
+    """What zdb has to say of files, by inode; empty where it cannot say anything.
 
     A pool's name alone would stand for its meta object set: its root dataset needs the slash.
     """
@@ -38,13 +72,36 @@ def blocks_of(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Blocks
         return {}
     # Text before the first object, then in turn an inode and what is said of it.
     _, *parts = _OBJECT.split(done.stdout)
-    found = {int(inode): _blocks(text) for inode, text in zip(parts[::2], parts[1::2], strict=True)}
-    return {inode: blocks for inode, blocks in found.items() if blocks}
+    return {
+        int(inode): Listed(_blocks(text), _extents(text))
+        for inode, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def blocks_of(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Blocks]:
+    """The data blocks of every file that zdb can tell something of, by inode."""
+    found = told(run, dataset, inodes)
+    return {inode: listed.blocks for inode, listed in found.items() if listed.blocks}
 
 
 def _blocks(text: str) -> Blocks:
     found = _INDIRECT_LINE.findall(text) or _DVA.findall(text)
     return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found]
+
+
+def _extents(text: str) -> list[Extent]:
+    found = []
+    for at, addresses, length, stored in _EXTENT.findall(text):
+        raw = [int(address.split(":")[2], 16) for address in addresses.split()]
+        found.append(Extent(int(at, 16), int(length, 16), int(stored, 16), len(raw), sum(raw)))
+    return found
+
+
+def sector(files: Iterable[Listed]) -> int | None:
+    """The largest piece that all blocks begin and end on, up to MOST_SECTOR; None without any."""
+    found = [block for listed in files for block in listed.blocks]
+    piece = math.gcd(*(value for _, at, size in found for value in (int(at, 16), size)))
+    return min(piece, MOST_SECTOR) or None
 
 
 def vdev_shares(

@@ -39,6 +39,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "guid": frame.guid,
         "state": frame.state,
         "message": frame.message,
+        "action": frame.action,
         "error_count": frame.error_count,
         "errors": None if frame.errors is None else list(frame.errors),
         "health": {"word": frame.health.word, "reasons": list(frame.health.reasons)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
+from zconsole.eta import Estimate
 from zconsole.frame import ActivityView, Balance, Frame, Redundancy, Row, ScanView, VdevBalance
 from zconsole.model import Activity
 from zconsole.units import clean, duration, latency, rate, size
@@ -64,6 +65,8 @@ def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
         words.extend(_scan_words(frame.scan))
     else:
         words.append("no scan")
+    if not frame.problem:
+        words.extend(word for view in frame.activities for word in _activity_words(view))
     words.extend(f"{entry.vdev}:{entry.left}" for entry in frame.redundancy)
     return clean("  ".join(words))
 
@@ -83,6 +86,8 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
     if frame.message:
         yield f"  zpool says: {frame.message}"
+    if frame.action:
+        yield f"  action: {frame.action}"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
@@ -115,6 +120,8 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
     if amounts := _amounts(view):
         yield f"  {amounts}"
     yield f"  {_eta(view, now, zone)}"
+    if view.full is not None and view.full.eta is not None:
+        yield f"  full redundancy in {_span(view.full, now, zone)}; {view.full.reason}"
     yield from (f"  {note}" for note in view.notes)
 
 
@@ -159,13 +166,17 @@ def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
     zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
     if found.eta is None:
         return f"no ETA: {found.reason}{zpool}"
+    count = view.restarts or 0
+    restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
+    return f"ETA {_span(found, now, zone)}; {found.reason}{zpool}{restarts}"
+
+
+def _span(found: Estimate, now: float, zone: tzinfo | None) -> str:
+    """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``."""
     span = ""
     if found.low is not None and found.high is not None:
         span = f" ({duration(found.low)} to {duration(found.high)})"
-    count = view.restarts or 0
-    restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
-    ends = _day_clock(now + found.eta, now, zone)
-    return f"ETA {duration(found.eta)}{span}, {ends}; {found.reason}{zpool}{restarts}"
+    return f"{duration(found.eta)}{span}, {_day_clock(now + (found.eta or 0.0), now, zone)}"
 
 
 def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
@@ -193,6 +204,20 @@ def _moved(activity: Activity) -> str:
     return f", {size(done)}" if total is None else f", {size(done)} of {size(total)}"
 
 
+def _activity_words(view: ActivityView) -> Iterator[str]:
+    """A removal or expansion that goes on; of trims there may be one a device."""
+    activity = view.activity
+    if activity.kind not in ("removal", "expansion") or activity.state not in ("running", "paused"):
+        return
+    yield activity.kind if activity.vdev is None else f"{activity.kind} {activity.vdev}"
+    yield activity.state
+    if activity.percent is not None:
+        yield f"{activity.percent:.2f}%"
+    yield f"{size(activity.done_bytes)}/{size(activity.total_bytes)} at {rate(view.rate)}"
+    if view.estimate.eta is not None:
+        yield f"ETA {duration(view.estimate.eta)}"
+
+
 def _scan_words(view: ScanView) -> Iterator[str]:
     scan = view.scan
     yield scan.function if scan.vdev is None else f"{scan.function} {scan.vdev}"
@@ -211,6 +236,8 @@ def _scan_words(view: ScanView) -> Iterator[str]:
         yield f"no ETA ({found.reason})"
     else:
         yield f"ETA {duration(found.eta)} ({duration(found.low)} to {duration(found.high)})"
+    if view.full is not None:
+        yield f"full redundancy {duration(view.full.eta)}"
 
 
 def _table(rows: tuple[Row, ...]) -> Iterator[str]:

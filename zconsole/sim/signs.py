@@ -1,7 +1,8 @@
-"""What simulated devices would count of their own errors (smartctl), as the real ones are asked."""
+"""What simulated devices would say of themselves, as the real ones are asked: /sys and smartctl."""
 
 from __future__ import annotations
 
+from zconsole.details import Pairs, described
 from zconsole.errorwatch.trouble import Signs, SmartCounts
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World
@@ -10,9 +11,33 @@ from zconsole.sim.source import World
 async def signs_of(world: World, path: str, since: float) -> Signs:
     """The counts of the leaf at ``path``: damaged transfers as CRC errors, failed reads as
     pending sectors; nothing for one that is not there."""
+    leaf = _there(world, path)
+    return Signs() if leaf is None else Signs(_counts(leaf))
+
+
+async def details_of(world: World, path: str) -> Pairs:
+    """Model, serial, size and sectors of the leaf at ``path``; nothing for one not there."""
+    leaf = _there(world, path)
+    return () if leaf is None or leaf.kind != "disk" else described(_facts(leaf))
+
+
+def _there(world: World, path: str) -> Leaf | None:
     leaves = (leaf for pool in world.pools for leaf in pool.leaves())
-    leaf = next((leaf for leaf in leaves if leaf.path == path), None)
-    return Signs() if leaf is None or not leaf.present else Signs(_counts(leaf))
+    return next((leaf for leaf in leaves if leaf.path == path and leaf.present), None)
+
+
+def _facts(leaf: Leaf) -> dict[str, str]:
+    """See ``zconsole.sources.blockdev.device_facts``."""
+    _, mark, serial = leaf.devid.rpartition("_")
+    return {
+        "device": leaf.device,
+        "model": leaf.model.name.partition("-")[2] or leaf.model.name,
+        **({"serial": serial} if mark else {}),
+        "size": str(leaf.model.size),
+        "rotational": str(int(not leaf.model.flash)),
+        "logical_sector": "512",
+        "physical_sector": "4096",
+    }
 
 
 def _counts(leaf: Leaf) -> SmartCounts:

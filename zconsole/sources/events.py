@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +24,9 @@ KEPT = 200
 
 BURST = 50
 """Events of one class that are read between two samples."""
+
+RESTART_AFTER = 10.0
+"""Seconds after which a command that ended is started anew: by itself it never ends."""
 
 SEVERITIES = {
     "statechange": "warning",
@@ -140,6 +144,7 @@ class EventFollower:
     def __init__(self, spawner: Spawner, since: float) -> None:
         self._spawner = spawner
         self._since = since
+        self._newest = since
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[str, dict[tuple[str, str | None], _Repeated]] = {}
@@ -164,6 +169,15 @@ class EventFollower:
             self._process.abandon()
 
     async def _follow(self, process: Process) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                await self._read_all(process)
+                await asyncio.sleep(RESTART_AFTER)
+                # A new one begins with whatever the kernel still has.
+                self._since = max(self._since, math.nextafter(self._newest, math.inf))
+                self._process = process = await self._spawner.spawn(COMMAND)
+
+    async def _read_all(self, process: Process) -> None:
         lines: list[str] = []
         wanted = False
         while (line := await process.readline()) is not None:
@@ -183,6 +197,7 @@ class EventFollower:
         event = describe_event(payload)
         if event is None or event["t"] < self._since:
             return
+        self._newest = max(self._newest, event["t"])
         waiting = self._waiting.setdefault(payload.get("pool", ""), {})
         key = (event["text"], event["vdev"])
         waiting.setdefault(key, _Repeated(event)).count += 1

@@ -14,7 +14,7 @@ SHOWN = 30.0
 
 
 def tell(app: App[Any], update: Update) -> None:
-    """Show the alerts of a round; ring and notify as its feed wants."""
+    """Show the alerts and notes of a round; ring and notify as its feed wants."""
     for alert in update.alerts:
         text = clean(f"{alert.pool}: {alert.text}")
         if alert.severity == "error":
@@ -23,6 +23,8 @@ def tell(app: App[Any], update: Update) -> None:
             app.notify(text, severity="warning", timeout=SHOWN, markup=False)
         else:
             app.notify(text, timeout=SHOWN, markup=False)
+    for note in update.notes:
+        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
     driver = app._driver
     if update.ring and driver is not None:
         driver.write(update.ring)

@@ -10,11 +10,12 @@ from textual.widget import Widget
 
 from zconsole import units
 from zconsole.frame import Frame
+from zconsole.sources.base import Capabilities
 from zconsole.ui.allot import COMPACT, PANES, ROOMY, SMALLEST, Heights, Wanted, allot
 from zconsole.ui.balancepane import balance_lines, balance_title
 from zconsole.ui.devices import DeviceView
 from zconsole.ui.draw import Line, Span, crop
-from zconsole.ui.eventspane import event_lines
+from zconsole.ui.eventspane import pane_count, pane_lines
 from zconsole.ui.header import Status, header_lines, health_word
 from zconsole.ui.helppane import footer_line
 from zconsole.ui.keys import Offer
@@ -37,6 +38,8 @@ class Scene:
     status: Status
     look: Look = field(default_factory=Look)
     offers: tuple[Offer, ...] = ()
+    source: Capabilities | None = None
+    """What the pools are read with."""
 
 
 class Board(Vertical):
@@ -146,15 +149,16 @@ class Board(Vertical):
 
     def focus_next(self, direction: int) -> None:
         """Move the focus to the next pane shown."""
-        shown = [self._view(pane) for pane in PANES if self._view(pane).display]
+        shown = [pane for pane in PANES if self._view(pane).display]
         if not shown:
             return
-        now = next((i for i, view in enumerate(shown) if view.has_focus), -direction)
-        shown[(now + direction) % len(shown)].focus()
+        focused = self.focused_pane()
+        now = shown.index(focused) if focused in shown else -direction
+        self.screen.set_focus(self._view(shown[(now + direction) % len(shown)]))  # at once, too
 
     def focused_pane(self) -> str | None:
-        """The pane in focus."""
-        return next((pane for pane in PANES if self._view(pane).has_focus), None)
+        """The pane in focus; what it says itself comes later than the next key."""
+        return next((pane for pane in PANES if self._view(pane) is self.screen.focused), None)
 
     def _header(self, scene: Scene) -> tuple[Line, ...]:
         width, height = self.app.size
@@ -178,7 +182,8 @@ class Board(Vertical):
     def _wanted(self, scene: Scene, header: int, scan: int) -> Wanted:
         frame = scene.body
         balance = len(frame.balance.vdevs) + 1 if frame.balance.vdevs else 0
-        events = len(frame.events) + 1 if frame.events else 0
+        told = pane_count(frame, scene.source)
+        events = told + 1 if told else 0
         return Wanted(header, scan, len(frame.rows) + 1, balance, events)
 
     def _resize(self, heights: Heights, *, header: int, tabs: int) -> None:
@@ -209,9 +214,9 @@ class Board(Vertical):
         self._view("balance").show(
             balance_lines(frame.balance, look, width), balance_title(frame.balance, look, width)
         )
-        title: Line = (Span(" EVENTS", "title"),)
+        title: Line = (Span(" EVENTS AND MESSAGES", "title"),)
         whole = self.zoomed == "events"
-        events = event_lines(frame.events, frame.t, look, width, whole=whole)
+        events = pane_lines(frame, scene.source, look, width, whole=whole)
         self._view("events").show(events, title)
 
     def _paint_notice(self, scene: Scene, width: int) -> None:

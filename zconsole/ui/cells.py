@@ -107,6 +107,8 @@ def row_line(item: Item, panel: Panel) -> Line:
 def state_words(row: Row) -> tuple[str, str]:
     """The state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
     vdev = row.vdev
+    if row.gone:
+        return "x gone", "error"
     role = _STATE_ROLES.get(vdev.state, "" if vdev.state == "ONLINE" else "warning")
     if vdev.state in ("ONLINE", "DEGRADED") and not vdev.children:
         for flag, word in (
@@ -150,7 +152,7 @@ def _progress(word: str, progress: Progress | None) -> str:
 
 def _instead(row: Row, panel: Panel) -> str:
     """A note over the columns of a device that can have no I/O, where no column has notes."""
-    idle = row.vdev.state not in WORKING and not row.vdev.children
+    idle = (row.gone or row.vdev.state not in WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":
         return ""
     return note_words(row, panel.look, panel.frame.t, panel.troubles.get(row.key))

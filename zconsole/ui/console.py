@@ -20,7 +20,7 @@ from zconsole.ui.devices import DeviceView
 from zconsole.ui.environment import terminal_ready
 from zconsole.ui.feed import ConsoleOptions, Feed
 from zconsole.ui.helppane import help_lines
-from zconsole.ui.keys import TABLE, shown
+from zconsole.ui.keys import TABLE, choices
 from zconsole.ui.linesview import LinesView
 from zconsole.ui.look import UNIT_MODES, Look
 from zconsole.ui.messages import FactsFound, FeedEnded, FramesReady
@@ -374,14 +374,10 @@ class Console(SafeApp):
         self.exit(return_code=ExitCode.INTERRUPTED)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the palette offers: every key of the table that stands alone."""
-        for key in TABLE:
-            if key.group != "Move" and key.action not in ("command_palette", "back"):
-                yield SystemCommand(
-                    key.text.split(";")[0].capitalize(),
-                    " ".join(map(shown, key.keys)) + "".join(key.text.partition(";")[1:]),
-                    lambda action=key.action: self.call_later(self.run_action, action),
-                )
+        """What the palette offers."""
+        for title, about, action in choices(self.showing.offers):
+            run = partial(self.call_later, self.run_action, action)
+            yield SystemCommand(title, about, run)
 
     @property
     def _on_main(self) -> bool:

@@ -10,6 +10,7 @@ from zconsole.model import Vdev
 from zconsole.ui.cells import note_words
 from zconsole.ui.draw import Line, Span, broken, crop, fit, joined
 from zconsole.ui.look import Look, percent
+from zconsole.ui.standing import machine
 
 Facts = Sequence[tuple[str, str]]
 _LABEL = 11
@@ -22,6 +23,7 @@ def detail_lines(row: Row, frame: Frame, facts: Facts, look: Look, width: int) -
     room = max(20, width - indent)
     pairs = [*_identity(row.vdev, look), *_sizes(row.vdev, look), *_condition(row, frame, look)]
     pairs += _troubles(row, frame, look)
+    pairs += _pool(frame, look) if row.vdev.kind == "root" else []
     pairs += [(look.text(label), look.text(value)) for label, value in facts]
     lines = [line for label, value in pairs for line in _pair(label, value, room)]
     if row.vdev.queues:
@@ -104,6 +106,17 @@ def _troubles(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
     if found.signs is not None and found.signs.smart is not None:
         pairs.append(("SMART now", found.signs.smart.words()))
     return pairs
+
+
+def _pool(frame: Frame, look: Look) -> list[tuple[str, str]]:
+    """What is known of the pool as a whole and of its machine."""
+    version = f", OpenZFS {frame.version}" if frame.version else ""
+    told = (
+        ("comment", frame.comment),
+        ("read as", f"{frame.source}{version}"),
+        ("machine", machine(frame.host, look)),
+    )
+    return [(label, look.text(text)) for label, text in told if text]
 
 
 def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> list[Line]:

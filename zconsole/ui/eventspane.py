@@ -1,16 +1,46 @@
-"""The events pane: what happened, newest first."""
+"""The events pane: what is damaged, what happened, newest first, and what zpool says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from zconsole.frame import Frame
 from zconsole.model import Event
+from zconsole.sources.base import Capabilities
 from zconsole.ui.draw import Line, Span, broken, crop, fit
 from zconsole.ui.look import Look
+from zconsole.ui.standing import Message, damaged, message_line, message_whole, words
 
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _ROLES = {"notice": "notice", "warning": "warning", "error": "error"}
 _TIME = 16
+
+
+def pane_count(frame: Frame, source: Capabilities | None) -> int:
+    """How many lines the pane has where each thing takes one."""
+    return len([*damaged(frame), *frame.events, *words(frame, source)])
+
+
+def pane_lines(
+    frame: Frame, source: Capabilities | None, look: Look, width: int, *, whole: bool = False
+) -> tuple[Line, ...]:
+    """Damaged files, events, then zpool's words and why ``source`` is not the best there is.
+
+    One line each, or, with ``whole``, as many as it takes, and every damaged file.
+    """
+    above = _messages(damaged(frame, whole=whole), look, width, whole=whole)
+    below = _messages(words(frame, source), look, width, whole=whole)
+    if not frame.events and (above or below):
+        return (*above, *below)
+    return (*above, *event_lines(frame.events, frame.t, look, width, whole=whole), *below)
+
+
+def _messages(
+    messages: Iterable[Message], look: Look, width: int, *, whole: bool
+) -> tuple[Line, ...]:
+    if not whole:
+        return tuple(message_line(message, look, width) for message in messages)
+    return tuple(line for message in messages for line in message_whole(message, look, width))
 
 
 def event_lines(

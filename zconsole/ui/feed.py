@@ -32,6 +32,8 @@ class Update:
     """What is worth waking somebody for, each once; only of a feed with a vigil over it."""
     ring: str = ""
     """What those alerts are to write to the terminal: its bell, notifications."""
+    notes: tuple[str, ...] = ()
+    """What went wrong with what is kept on disk, each thing once."""
 
 
 class Feed(Protocol):

@@ -8,10 +8,12 @@ from typing import NamedTuple
 from zconsole.frame import Frame, Redundancy
 from zconsole.ui.draw import Line, Span, crop, joined, spread, width_of
 from zconsole.ui.look import Look
-from zconsole.ui.names import short_names
+from zconsole.ui.names import middle, short_names
 
 _FRESH = 2.0
 _DISK = 16
+_NAME = 24
+_GONE_SHOWN = 2
 
 
 class Status(NamedTuple):
@@ -96,11 +98,25 @@ def _reasons(frame: Frame, look: Look) -> list[str]:
     reasons = [look.text(reason) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
+    more = _gone(frame, look)
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
-        reasons.append(f"kernel says {look.text(frame.kstat)}")
+        more.append(f"kernel says {look.text(frame.kstat)}")
+    reasons[1:1] = more  # its age, which comes next, stands in the first line as well
     if not reasons and frame.health.severity != "ok" and frame.message:
         reasons.append(look.text(frame.message))
     return reasons
+
+
+def _gone(frame: Frame, look: Look) -> list[str]:
+    """The devices that left after the last answer, and when."""
+    gone = [row for row in frame.rows if row.gone] if frame.problem else []
+    said = [
+        f"{middle(look.text(row.vdev.name), _NAME, look.glyphs.ellipsis)} gone since "
+        f"{look.when(row.missing_since or 0.0, frame.t)}"
+        for row in gone[:_GONE_SHOWN]
+    ]
+    rest = len(gone) - len(said)
+    return [*said, f"{rest} more gone"] if rest else said
 
 
 def _wrapped(texts: Sequence[str], role: str, gap: str, width: int, most: int) -> list[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -52,7 +52,7 @@ TABLE = (
     Key(("1",), "pane('scan')", "show or hide the scan", "Panes"),
     Key(("2",), "pane('devices')", "show or hide the devices", "Panes"),
     Key(("3",), "pane('balance')", "show or hide the balance", "Panes"),
-    Key(("4",), "pane('events')", "show or hide the events", "Panes"),
+    Key(("4",), "pane('events')", "show or hide the events and messages", "Panes"),
     Key(("z",), "zoom", "give the pane in focus the whole screen", "Panes", "zoom"),
     Key(("right_square_bracket",), "pool(1)", "next pool", "Pools"),
     Key(("left_square_bracket",), "pool(-1)", "pool before", "Pools"),
@@ -101,6 +101,15 @@ def shown(key: str) -> str:
     if key.startswith("ctrl+"):
         return f"^{key.removeprefix('ctrl+').upper()}"
     return _SHOWN.get(key, key)
+
+
+def choices(offers: Iterable[Offer]) -> Iterator[tuple[str, str, str]]:
+    """Title, more about it and action of what the palette offers: keys that stand alone."""
+    alone = (k for k in TABLE if k.group != "Move" and k.action not in ("command_palette", "back"))
+    for key, enabled, reason in (*offers, *map(Offer, alone)):
+        title, mark, rest = key.text.partition("; ")
+        why = "" if enabled else f"; not now: {reason}"
+        yield title.capitalize(), f"{' '.join(map(shown, key.keys))}{mark}{rest}{why}", key.action
 
 
 def footer_keys(table: Iterable[Key], several_pools: bool) -> tuple[tuple[str, str], ...]:

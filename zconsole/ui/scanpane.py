@@ -24,6 +24,7 @@ from zconsole.ui.scanparts import (
     zpool_says,
 )
 from zconsole.ui.spark import markline, scale, sparkline
+from zconsole.ui.standing import machine
 
 if TYPE_CHECKING:
     from zconsole.errorwatch.trouble import Trouble
@@ -86,13 +87,16 @@ def _running(view: ScanView, ink: Ink) -> list[Line]:
         lines.extend(packed([*_estimate(view, ink), *_facts(view, ink)], ink))
     else:
         lines.extend(packed(_estimate(view, ink), ink))
+        if ink.roomy and ink.width < _TREND_FROM:
+            lines.extend(line for why in _basis(view) for line in paragraph("rests on", why, ink))
         lines.extend(packed(_facts(view, ink), ink))
-    if ink.width >= _TREND_FROM and not ink.compact:
+    if (ink.roomy or ink.width >= _TREND_FROM) and not ink.compact:
         lines.extend(_trend(view, ink))
     lines.extend(_notes(view, ink))
     if view is ink.frame.scan:
         lines.extend(_limit(ink))
         lines.extend(_tunables(ink))
+        lines.extend(_machine(ink))
     return lines
 
 
@@ -134,9 +138,15 @@ def _estimate(view: ScanView, ink: Ink) -> list[Line]:
     if view.full is not None and view.full != view.estimate:
         parts.append(eta_line("full redundancy", view.full, ink))
     parts.extend(zpool_says(view.scan.zpool_eta))
-    if view.estimate.reason and view.estimate.eta is not None and ink.width >= _TREND_FROM:
-        parts.append((Span(ink.look.text(view.estimate.reason), "dim"),))
+    if ink.width >= _TREND_FROM:
+        parts.extend((Span(ink.look.text(reason), "dim"),) for reason in _basis(view))
     return parts
+
+
+def _basis(view: ScanView) -> list[str]:
+    """What the estimates rest on."""
+    told = [each for each in (view.estimate, view.full) if each and each.eta is not None]
+    return [each.reason for each in told if each.reason]
 
 
 def _facts(view: ScanView, ink: Ink) -> list[Line]:
@@ -241,6 +251,13 @@ def _tunables(ink: Ink) -> list[Line]:
         if usual is not None and value != usual:
             found.append(f"{name}={value} (default {usual})")
     return paragraph("tunables", ", ".join(found), ink)
+
+
+def _machine(ink: Ink) -> list[Line]:
+    """How busy the processor and how full the memory is, where there is room."""
+    if not ink.roomy or ink.frame.problem:
+        return []
+    return paragraph("machine", machine(ink.frame.host, ink.look), ink)
 
 
 def _troubles(ink: Ink) -> list[Line]:

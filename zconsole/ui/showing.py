@@ -97,7 +97,8 @@ class Showing:
             age=None if frame.stale_seconds is None else frame.stale_seconds + passed,
             now=frame.t + passed,
         )
-        return Scene(self.frames, self.index, self._body(frame), status, self.look, self.offers)
+        body, source = self._body(frame), self.latest.capabilities
+        return Scene(self.frames, self.index, body, status, self.look, self.offers, source)
 
     def _body(self, newest: Frame) -> Frame:
         if self.frozen is None:

@@ -44,6 +44,16 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
         assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
 
 
+async def test_the_palette_offers_the_actions_too():
+    async with acting("mirror-scrub") as a:
+        offered = {command.title: command for command in a.app.get_system_commands(a.app.screen)}
+        scrub = offered["Start, pause, resume or stop a scrub"]
+        assert scrub.help == "S; restart a resilver"
+        assert offered["Replace the device at the cursor"].help == "R"
+        scrub.callback()
+        assert "Pause the scrub" in await a.settle()
+
+
 async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
     async with acting("mirror-scrub") as a:
         await a.press("S", "enter", "enter")

@@ -28,6 +28,8 @@ async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reas
         await pilot.pause()
         assert app.showing.offers
         assert all(offer.reason == reason for offer in app.showing.offers)
+        offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
+        assert offered["Replace the device at the cursor"] == f"R; not now: {reason}"
         await pilot.press("R", "question_mark")
         assert f"Actions  not now: {reason}" in screen_text(app)
         assert [n.message for n in app._notifications] == [reason]

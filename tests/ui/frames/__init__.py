@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.ui.frames.busy import rebuilds, swap
 from tests.ui.frames.calm import healthy, imbalance, many, odd_names
 from tests.ui.frames.making import NOW, Past
-from tests.ui.frames.resilvering import flaky, resilver, suspended, unrestored
+from tests.ui.frames.resilvering import deserted, flaky, resilver, suspended, unrestored
 
 ALL = {
     made.__name__: made
@@ -16,6 +16,7 @@ ALL = {
         imbalance,
         swap,
         suspended,
+        deserted,
         many,
         rebuilds,
         unrestored,
@@ -28,6 +29,7 @@ __all__ = [
     "ALL",
     "NOW",
     "Past",
+    "deserted",
     "flaky",
     "healthy",
     "imbalance",

@@ -193,6 +193,14 @@ def suspended() -> Frame:
     )
 
 
+def deserted() -> Frame:
+    """A pool that does not answer, and a device that left since: the last tree has it ONLINE."""
+    base = suspended()
+    lost = base.rows[5]
+    row = replace(lost, rates=IoRates(), missing_since=NOW - 60)
+    return replace(base, rows=tuple(row if each is lost else each for each in base.rows))
+
+
 def unrestored() -> Frame:
     """Finished is not safe: a replacing vdev is still there after the resilver."""
     base = resilver()

@@ -57,6 +57,18 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         assert "finished" in await to_list(a)
 
 
+async def test_a_job_that_does_not_fit_says_that_it_goes_on():
+    async with acting(SCENARIO) as a:
+        await running(a)
+        assert "read on" not in await settled(a)
+    async with acting(SCENARIO, size=(80, 8)) as a:
+        await running(a)
+        said = await until(a, lambda: "Up and Down read on" in a.screen)
+        assert "raidz1-1" not in said
+        await a.press("j", "j", "j")
+        assert "raidz1-1" in await settled(a)
+
+
 async def test_cancel_has_the_focus_and_starts_nothing():
     async with acting(SCENARIO) as a:
         await to_plan(a)

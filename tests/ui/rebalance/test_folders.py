@@ -7,7 +7,7 @@ from zconsole.ui.draw import plain
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.look import Look
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
-from zconsole.ui.rebalance.folderscreen import folder_head, folder_lines
+from zconsole.ui.rebalance.folderscreen import folder_head, folder_lines, is_aged
 
 
 def made() -> Folders:
@@ -114,3 +114,18 @@ def test_the_head_names_the_columns_where_they_are():
             assert head.index("files") + 5 == line.index("K") + 1
             assert head.index("directory") == line.index("a", line.index("K")) - 2
             assert ("of largest" in head) == (width >= 70)
+
+
+def test_what_is_older_than_the_newest_vdev_has_a_column_where_it_is_known():
+    folders = made()
+    folders.take(Measured("/tank/a", 200, 2))
+    assert not is_aged(folders.rows(0.0))
+    folders.take(Measured("/tank/a", 200, 2, old=180))
+    assert is_aged(folders.rows(0.0))
+    for width in (54, 60, 80, 200):
+        head = plain(folder_head(Look(UNICODE), width, aged=True))
+        lines = [plain(line) for line in folder_lines(folders.rows(0.0), Look(UNICODE), width)]
+        assert head.index("old") + 3 == lines[1].index("%") + 1
+        assert "90 %" in lines[1]
+        assert all(len(line) <= width for line in (head, *lines))
+        assert head.index("directory") == lines[1].index("a", lines[1].index("%")) - 2

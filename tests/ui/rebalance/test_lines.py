@@ -44,6 +44,10 @@ JOB = JobView(
     before={"raidz1-0": 0.93, "raidz1-1": 0.0},
     skipped={"open for writing": 3, "changed": 9},
     failed={"No space left on device": 1},
+    left_out=(
+        {"path": ODD, "outcome": "failed", "reason": "No space left on device"},
+        {"path": "/tank/b/log", "outcome": "skipped", "reason": "open for writing"},
+    ),
     days=({"day": "2026-11-20", "moved_bytes": 5, "files_done": 1, "spread": 0.5},),
     notes=("new snapshot of tank/\x1b: what moves from now on stays allocated twice",),
 )
@@ -51,7 +55,15 @@ PLAN = Proposal(
     SETTINGS,
     (
         Part(
-            ODD, 10, 1 << 40, "copy", "no rewrite", {"special file": 2}, {"snapshots": 1 << 30}, 7
+            ODD,
+            10,
+            1 << 40,
+            "copy",
+            "no rewrite",
+            {"special file": 2},
+            {"snapshots": 1 << 30},
+            7,
+            {"opened": 40, "open for writing": 3},
         ),
         Part("/tank/b", 5, 1 << 30, None, "dedup is on", {}, {"snapshots": None}),
     ),
@@ -96,6 +108,8 @@ def test_a_job_tells_everything_there_is():
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",
         "Failed 1: 1 No space left on device",
+        "skipped: /tank/b/log: open for writing",
+        "and 11 more",
         "2026-11-20",
         "new snapshot of tank/\\x1b",
     ):
@@ -107,6 +121,7 @@ def test_a_plan_tells_everything_there_is():
     for words in (
         "Not possible",
         "2 skipped: special file",
+        "3 open for writing",
         "no engine",
         "spread 93.0 %, then 10.0 %",
         "takes more than these directories hold",
@@ -271,3 +286,20 @@ def test_a_choice_that_is_cut_is_told_whole():
             assert bool(whole) == ("…" in row)
     lines = map(plain, option_about(settings, LAST - 1, Look(), 60))
     assert " ".join(lines).endswith("lost")
+
+
+@pytest.mark.parametrize(
+    ("aim", "after", "said"),
+    [
+        ("balance", 100 << 20, None),
+        ("properties", 100 << 20, "takes 100M, afterwards about as much (lz4, 9 blocks tried)"),
+        ("balance", 60 << 20, "takes 100M, afterwards about 60M (lz4, 9 blocks tried)"),
+        ("balance", None, "takes 100M; afterwards not known: lz4, 9 blocks tried"),
+    ],
+)
+def test_a_plan_tells_sizes_where_they_matter(aim, after, said):
+    sizes = {"allocated": 100 << 20, "after": after, "sizes_from": "lz4, 9 blocks tried"}
+    part = replace(PLAN.parts[0], **sizes)
+    plan = replace(PLAN, parts=(part,), settings=replace(SETTINGS, aim=aim))
+    shown = text(plan_lines(plan, None, "", "", Look(), 100))
+    assert said in shown if said else "afterwards" not in shown

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 
 import pytest
 
 from zconsole.commands import common
+from zconsole.session import Session
+from zconsole.sim.source import SimulatedSource
 
 
 async def told(number: int) -> str:
@@ -23,6 +26,14 @@ def test_told_to_end_it_ends_as_if_interrupted(number):
             common.run(told(number))
     finally:
         signal.signal(number, before)
+
+
+async def test_what_cannot_be_kept_is_said_on_stderr(capsys):
+    session = Session(notes=["no history kept: \x1b why"])
+    async with contextlib.aclosing(common.rounds(SimulatedSource(), session, 0.0)) as rounds:
+        await anext(rounds)
+        await anext(rounds)
+    assert capsys.readouterr() == ("", "zconsole: no history kept: \\x1b why\n")
 
 
 def test_under_nohup_it_goes_on():

@@ -209,3 +209,14 @@ def test_rows_of_disk_counters_may_be_lines_of_text(rows: Any) -> None:
     block = next(sample.pool.root.leaves()).block
     assert block is not None
     assert block.read_ops == 89
+
+
+def test_what_text_calls_a_disk_is_its_name_among_the_counters() -> None:
+    """A recording of text alone tells no paths."""
+    rows = [COUNTERS, COUNTERS.replace("vda1", "x")]
+    table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n" + "".join(
+        f"\t  {name} ONLINE 0 0 0\n" for name in ("vda1", "/root/vda1", "label/x", "vdb1")
+    )
+    sample = read(text=f"  pool: a\n state: ONLINE\nconfig:\n\n{table}", diskstats=rows)
+    found = {leaf.name: leaf.block is not None for leaf in sample.pool.root.leaves()}
+    assert found == {"vda1": True, "/root/vda1": False, "label/x": False, "vdb1": False}

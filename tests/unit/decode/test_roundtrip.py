@@ -157,7 +157,9 @@ def pools(draw: st.DrawFn) -> Pool:
 
 def without_resolution(pool: Pool) -> Pool:
     """How coarse a printed figure is, is no part of what was printed."""
-    return replace(pool, scans=tuple(replace(scan, resolution=0.0) for scan in pool.scans))
+    scans = (replace(scan, resolution=0.0, printed=False) for scan in pool.scans)
+    copies = (replace(activity, resolution=0.0) for activity in pool.activities)
+    return replace(pool, scans=tuple(scans), activities=tuple(copies))
 
 
 @given(pools())

@@ -77,6 +77,18 @@ def test_taking_a_device_offline_by_hand_is_no_flap():
     assert book.troubles(1050.0, tree(), ()) == ()
 
 
+def test_a_fault_that_was_cleared_is_no_flap():
+    """zpool-clear(8) brings it back, so that it need not have been away."""
+    book = ErrorBook()
+    for t, state in ((0.0, "ONLINE"), (10.0, "FAULTED"), (40.0, "ONLINE")):
+        book.push(1000.0 + t, tree(state))
+    assert book.troubles(1050.0, tree(), ()) == ()
+    for t, state in ((60.0, "REMOVED"), (70.0, "FAULTED"), (80.0, "ONLINE"), (90.0, "REMOVED")):
+        book.push(1000.0 + t, tree(state))
+    (found,) = book.troubles(1100.0, tree("REMOVED"), ())
+    assert (found.flaps, found.gone, found.cause) == (0, True, "unclear")
+
+
 def test_the_flaky_disk_of_the_simulated_pool_is_told_by_name_with_its_restart():
     world, session = World("flaky", 2), Session()
     for elapsed in range(0, 140, 5):

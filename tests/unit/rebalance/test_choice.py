@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from zconsole.rebalance.choice import Choice, Wish, choose, hides_acls, is_exported
+from zconsole.rebalance.choice import Choice, Wish, choose, hides_acls
 from zconsole.rebalance.facts import Dataset, Mount
 
 ZFS = Mount("zfs", "tank/a", "/tank/a")
@@ -90,11 +88,3 @@ def test_other_filesystems_only_when_allowed() -> None:
 
 def test_read_only_mounts_get_none() -> None:
     assert engine(mount=Mount("zfs", "tank/a", "/tank/a", read_only=True))[0] is None
-
-
-def test_exports_of_the_kernel_server(tmp_path: Path) -> None:
-    table = tmp_path / "etab"
-    table.write_text("/tank/a/share\thost(rw)\n")
-    assert is_exported("/tank/a", table)
-    assert not is_exported("/tank/b", table)
-    assert not is_exported("/tank/a", tmp_path / "none")

@@ -138,6 +138,16 @@ def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> 
     assert done.returncode in (0, 1)
 
 
+def test_accepted_races_are_recorded_in_the_journal(shell: Shell, tree: Path) -> None:
+    shell("run", tree, "--allow-non-zfs", "--yes", "--accept-races")
+    status = shell.status()
+    assert status["accept_races"] is True
+    with closing(sqlite3.connect(status["journal"])) as db:
+        (job,) = db.execute("SELECT value FROM meta WHERE key = 'job'").fetchone()
+    assert json.loads(job)["settings"]["accept_races"] is True
+    assert "races were accepted" in shell("status", status["job"]).stdout
+
+
 def test_a_journal_resumes(shell: Shell, tree: Path) -> None:
     journal = shell.area / "job.db"
     words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal", journal)
@@ -165,6 +175,7 @@ def test_the_status_tells_what_was_left_out_and_why(shell: Shell, tree: Path) ->
         f"{tree}/f2": ("skipped", "open for writing"),
     }
     said = shell("status", status["job"]).stdout
+    assert "  4 of 4 files" in said
     assert "  skipped: 1 (open for writing)" in said
     assert f"{tree}/f2: open for writing" in said
 
@@ -197,6 +208,22 @@ def test_a_job_goes_on_when_nobody_takes_what_it_prints(
     assert done.stderr.splitlines()[-1] == f"zconsole: stdout: {reason}; the job goes on"
     status = shell.status()
     assert (status["state"], status["files_done"]) == ("finished", 4)
+
+
+@pytest.mark.parametrize("way", [(), ("--detach",)])
+def test_a_job_goes_on_when_only_its_name_is_read(
+    shell: Shell, tree: Path, way: tuple[str, ...]
+) -> None:
+    """As in a script: ``job=$(zconsole rebalance run … --detach 2>&1 | head -n 1)``."""
+    argv = [sys.executable, "-m", "zconsole", "rebalance", "run", tree, "--allow-non-zfs", "--yes"]
+    with subprocess.Popen(
+        [*argv, *way], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=shell.environment
+    ) as running:
+        assert running.stderr is not None
+        assert os.read(running.stderr.fileno(), 4).startswith(b"job")
+        running.stderr.close()
+    assert running.returncode == 0
+    assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == 4
 
 
 def test_a_journal_of_which_a_page_is_damaged(shell: Shell, tree: Path) -> None:
@@ -263,3 +290,24 @@ def damage(journal: Path) -> None:
     with journal.open("r+b") as file:
         file.seek((root - 1) * size)
         file.write(b"\xff" * size)
+
+
+def test_no_job_is_forgotten_whose_journal_is_not_there_now(shell: Shell, tree: Path) -> None:
+    """After a reboot the filesystem of a journal may not be mounted yet."""
+    journal = shell.area / "job.db"
+    assert shell("run", tree, "--allow-non-zfs", "--yes", "--journal", journal).returncode == 0
+    job = shell.status()["job"]
+    journal.rename(shell.area / "away.db")
+    for words, code in ((("status",), 0), (("status", "--json"), 0), (("resume", "--all"), 3)):
+        done = shell(*words)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert done.stderr.startswith(f"zconsole: job {job}: no journal {journal}; to forget")
+    next((shell.area / "state/rebalance").glob("*.json")).unlink()
+    assert shell("resume", "--all").stderr == ""
+
+
+def test_a_job_whose_journal_was_deleted_here_is_given_up(shell: Shell, tree: Path) -> None:
+    assert shell("run", tree, "--allow-non-zfs", "--yes").returncode == 0
+    Path(shell.status()["journal"]).unlink()
+    done = shell("resume", "--all")
+    assert (done.returncode, done.stderr) == (0, "")

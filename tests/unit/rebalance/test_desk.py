@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import desk as seam
-from zconsole.rebalance import store
+from zconsole.rebalance import sizes, store
 from zconsole.rebalance.desk import Counted, JobView, Listing, Measured, Proposal
-from zconsole.rebalance.facts import Dataset, Mount
+from zconsole.rebalance.facts import Dataset, Mount, Reader
 from zconsole.rebalance.jobreader import pool_of
 from zconsole.rebalance.livedesk import LiveDesk
 from zconsole.rebalance.planned import Place
@@ -98,6 +99,41 @@ def test_the_newest_question_is_counted_first_and_half_counts_are_told(tree):
     assert any(not t["done"] for t in measured)
     finals = [t["measured"] for t in measured if t["done"]]
     assert [Path(p).name for p in finals[:2]] == ["deep", "a"]
+
+
+def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
+    told: list[dict] = []
+    added = time.time() - 1000
+    measurer = Measurer(told.append, since=lambda path: added)
+    measurer.ask({"open": str(tree)})
+    added = time.time() + 1000
+    measurer.ask({"open": str(tree / "a")})
+    while measurer.busy:
+        measurer.advance()
+    old = {Path(t["measured"]).name: (t["old"], t["bytes"]) for t in told if t.get("done")}
+    assert old["a"] == (0, 12_001_000)
+    assert old["deep"] == (1000, 1000)
+    Measurer(told.append).ask({"used": str(tree)})
+    assert told[-1]["old"] is None
+
+
+def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch):
+    asked: list[str] = []
+
+    class History(Reader):
+        def added(self, name: str) -> int | None:
+            asked.append(name)
+            return 7
+
+    mount = Mount("zfs", "tank/data", "/tank/data")
+    monkeypatch.setattr(sizes, "mount_of", lambda number: mount)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    additions, path = sizes.Additions(History()), os.fsencode(tmp_path)
+    assert additions.since(path) is None
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert [additions.since(path) for _ in range(2)] == [7, 7]
+    assert asked == ["tank"]
+    assert additions.since(path + b"/nowhere") is None
 
 
 async def test_a_plan_counts_on_the_way_and_comes_last(desk, tree):

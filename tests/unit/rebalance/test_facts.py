@@ -90,6 +90,22 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
         reader.listing("tank")
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "ashift", "sector"),
+    [(0, "-\n9\n12\n", "0", 4096), (2, "", "9", 512), (2, "", "0", None), (0, "-\n", "12", None)],
+)
+def test_the_sector_of_a_pool(
+    tmp_path: Path, code: int, text: str, ashift: str, sector: int | None
+) -> None:
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        if argv[-1] == "all-vdevs":
+            return Completed(tuple(argv), code, text, "")
+        said = {"get": f"ashift\t{ashift}\n", "list": LIST, "status": ""}
+        return Completed(tuple(argv), 0, said[argv[1]], "")
+
+    assert Reader(run, kstat=tmp_path, module=tmp_path / "none").pool("tank").sector == sector
+
+
 def test_the_condition_of_a_pool(tmp_path: Path) -> None:
     text = "  pool: tank\n state: DEGRADED\n  scan: scrub in progress since Sat Aug  5 12:00\n"
 
@@ -97,6 +113,25 @@ def test_the_condition_of_a_pool(tmp_path: Path) -> None:
         return Completed(tuple(argv), 0, text, "")
 
     assert Reader(run, kstat=tmp_path).condition("tank") == ("DEGRADED", "scrub")
+
+
+@pytest.mark.parametrize(
+    ("row", "state"),
+    [
+        ("\t    bad    FAULTED      3    88     0  too many errors\n", "DEGRADED"),
+        ("\t    sdb    ONLINE       0     0     0\n", "ONLINE"),
+        ("\tcache\n\t  sdc    FAULTED      0     0     0\n", "ONLINE"),
+        ("\tspares\n\t  sdd    UNAVAIL\n", "ONLINE"),
+    ],
+)
+def test_a_pool_called_online_with_a_lost_disk_is_degraded(
+    tmp_path: Path, row: str, state: str
+) -> None:
+    text = (
+        f" state: ONLINE\nconfig:\n\n\t  raidz1-0  ONLINE       0     0     0\n{row}\nerrors: no\n"
+    )
+    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
+    assert Reader(run, kstat=tmp_path).condition("tank") == (state, None)
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from zconsole.rebalance import forecast
 from zconsole.rebalance.choice import Choice
 from zconsole.rebalance.counting import WalkSink
 from zconsole.rebalance.directories import DirectoryRow
-from zconsole.rebalance.facts import Dataset, Mount, Pool, Reader
+from zconsole.rebalance.facts import Dataset, Mount, Pool
 from zconsole.rebalance.journal import Journal
 from zconsole.rebalance.planned import DirectoryPlan, Place
 from zconsole.rebalance.predict import Space
@@ -32,14 +32,14 @@ def status_of(size: int, ctime: int) -> os.stat_result:
 
 def test_without_zdb_the_age_of_files_tells_where_they_lie() -> None:
     pool = Pool("tank", {}, SPACES, (2, 3, 9), added=50)
-    shares, estimate = forecast.source(Reader(), [measured(old_allocated=100)], pool)
+    shares, estimate = forecast.source([measured(old_allocated=100)], pool, [{}])
     assert shares == pytest.approx([1, 0])
     assert estimate == "age: 100% older than the newest vdev"
 
 
 def test_without_a_history_all_data_is_alike() -> None:
     pool = Pool("tank", {}, SPACES, (2, 3, 9))
-    assert forecast.source(Reader(), [measured()], pool) == (None, "all data alike")
+    assert forecast.source([measured()], pool, [{}]) == (None, "all data alike")
 
 
 @pytest.mark.parametrize(

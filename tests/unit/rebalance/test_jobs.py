@@ -177,3 +177,23 @@ def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(tmp_path: Pa
         TreeLocks(Sys(), [os.fsencode(tmp_path / "new")])
     locks.close()
     TreeLocks(Sys(), [os.fsencode(tmp_path / "old")]).close()
+
+
+@pytest.mark.parametrize("beside", ["record", "journal"])
+def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path, beside: str) -> None:
+    record = created(tree, "running")
+    log = record.log if beside == "record" else record.journal.with_suffix(".log")
+    full = "the job's journal: database or disk is full"
+    log.write_text(f"job {record.job}\nzconsole: {full}\n")
+    assert jobs.status(record).why == f"{full}; resume it"
+    log.write_text("zconsole: of before\nskipped: /tree/file: changed\n")
+    assert jobs.status(record).why == "its process is gone; resume it"
+
+
+def test_what_a_job_said_before_it_was_resumed_is_not_why_it_died(tree: Path) -> None:
+    record = created(tree, "running")
+    record.log.write_text("zconsole: of before\n")
+    os.utime(record.log, (1000.0, 1000.0))
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("status", {"state": "running", "why": None, "t": 2000.0})
+    assert jobs.status(record).why == "its process is gone; resume it"

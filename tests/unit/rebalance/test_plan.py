@@ -69,3 +69,14 @@ def test_what_only_root_can_bring_through_is_said(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).notes
     assert "not root: files of others fail, trusted attributes are not seen and get lost" in notes
+
+
+def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "small")
+    monkeypatch.setattr(plan.quotas, "notes", lambda run, plans: ["near a quota"])
+    monkeypatch.setattr(plan.sharing, "notes", lambda pool, plans: ["shared"])
+    assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).notes)
+    monkeypatch.setattr(plan.exports, "is_exported", lambda point: True)
+    assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).refused or "")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.rebalance.test_pacing import Clock
 from zconsole.rebalance.facts import Dataset, Mount, Reader
 from zconsole.rebalance.item import Outcome
 from zconsole.rebalance.journal import FileRow
 from zconsole.rebalance.planned import Place
-from zconsole.rebalance.samples import FILES, SMALLEST, Samples
+from zconsole.rebalance.samples import AGAIN, FILES, SMALLEST, Samples
 from zconsole.sources.blocking import Completed
 
 OBJECT = """\
@@ -36,7 +37,8 @@ class Guest:
             self.rows.append(FileRow(number, 1, b"f%d" % number, ino, SMALLEST, 1))
         self.vdev = {row.ino: 0 for row in self.rows}
         place = Place(os.fsencode(area), Mount("zfs", "tank/a", "/a"), Dataset("tank/a", {}))
-        self.samples = Samples(Reader(self.run), place, self.path)
+        self.clock = Clock()
+        self.samples = Samples(Reader(self.run), place, self.path, self.clock)
 
     def path(self, row: FileRow) -> str:
         return f"{self.area}/{os.fsdecode(row.name)}"
@@ -83,6 +85,17 @@ def test_zdb_is_asked_once_before_and_once_after(guest: Guest) -> None:
     assert len(guest.calls[0]) == 3 + FILES
     guest.batch("moved", "moved", "moved")
     assert len(guest.calls) == 3
+
+
+def test_blocks_that_stay_later_on_are_seen(guest: Guest) -> None:
+    """A checksum set to sha256 in the middle of a job keeps blocks where they are from then on."""
+    guest.samples.note(guest.rows)
+    guest.vdev = dict.fromkeys(guest.vdev, 1)
+    guest.samples.finished([Outcome(row, "moved") for row in guest.rows])
+    assert not guest.samples.stayed()
+    assert not guest.batch("moved", "moved", "moved")
+    guest.clock.now += AGAIN
+    assert guest.batch("moved", "moved", "moved")
 
 
 def test_a_silent_zdb_is_not_asked_for_ever(guest: Guest) -> None:

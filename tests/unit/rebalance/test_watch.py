@@ -81,6 +81,19 @@ def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     assert gate() is None
 
 
+def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
+    clock, notes = Clock(), []
+    run, ready = answering("50\t1\n40\t0\n", "50\t1\n40\t2\n", "50\t0\n40\t2\n")
+    gate = SnapshotGate(Reader(run), ["tank/a"], lambda: 10, lambda: 50, clock, notes.append)
+    gate()
+    ready.set()
+    for _ in range(2):
+        clock.now += SNAPSHOT_INTERVAL
+        gate()
+        settle(gate.looks)
+    assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
+
+
 class Filesystem(NamedTuple):
     f_bavail: int
     f_frsize: int
@@ -98,6 +111,18 @@ def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> N
     gate.reserves = {b"/large": 100, b"/small": 500}
     assert gate.room(fresh=True) == 0
     assert gate() == "free space is at the floor"
+
+
+def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Filesystem(1 << 10, 1 << 10, 1)
+    monkeypatch.setattr(os, "statvfs", lambda path: disk)
+    monkeypatch.setattr(Path, "stat", lambda path, **_: disk)
+    for planned, reason in ((1 << 40, "free space is at the floor"), (1 << 20, None), (0, None)):
+        gate = SpaceGate({b"/a": 1000}, Clock(), {b"/a": planned})
+        assert (gate(), gate.before_batch()) == (None, reason)
+    gate.reserves = {b"/a": 1 << 20}
+    assert gate.room(fresh=True) == 0
+    assert gate.before_batch() == gate() == "free space is at the floor"
 
 
 def test_a_floor_is_moved_on_any_filesystem() -> None:

@@ -6,6 +6,7 @@ from tests.factory import frame, mirror_pool, view
 from zconsole.eta import Estimate
 from zconsole.model import Scan, Vdev
 from zconsole.report.json import line, sample_object
+from zconsole.session import Session
 
 CONTRACT_SAMPLE = {
     "version", "t", "source", "exact", "pool", "guid", "state", "message", "error_count",
@@ -31,6 +32,14 @@ def test_every_key_of_the_contract_is_there():
     assert found["topology"].keys() >= CONTRACT_NODE
     assert found["scan"]["function"] == "none"
     assert found["scans"] == []
+
+
+def test_a_pool_that_never_answered_has_no_source():
+    raw = {"t": 1.0, "pool": "tank", "problem": "no answer in 5 s", "kstat": "SUSPENDED"}
+    (found,) = map(sample_object, Session().advance([raw]))
+    assert found.keys() >= CONTRACT_SAMPLE
+    assert found["source"] is None
+    assert found["problem"] == "no answer in 5 s"
 
 
 def test_a_running_scan_comes_with_its_estimate():

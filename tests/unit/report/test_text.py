@@ -6,6 +6,7 @@ from rich.cells import cell_len
 
 from tests.factory import frame, mirror_pool, view
 from zconsole.balance import balance
+from zconsole.eta import Estimate
 from zconsole.model import Scan, Vdev
 from zconsole.report.text import balance_report, status_report, watch_line
 from zconsole.session import Session
@@ -84,6 +85,22 @@ def test_a_rebuild_is_told_in_the_bytes_its_percent_rests_on():
     assert "25.00%  100G/400G at 10M/s" in watch_line(frame(mirror_pool(scan), scans=(shown,)), UTC)
 
 
+def test_a_device_that_waits_is_told_with_the_time_to_full_redundancy():
+    scan = Scan("resilver", "running", "issuing", total_bytes=100, issued_bytes=50, percent=50.0)
+    waits = Estimate(7200.0, 3600.0, 9000.0, "1 device waits for another full pass")
+    shown = view(scan, Estimate(60.0, 50.0, 80.0, "steady"), full=waits)
+    seen = frame(mirror_pool(scan), t=T, scans=(shown,))
+    said = "full redundancy in 2h00m (1h00m to 2h30m), Fri 15 Jan 10:00; 1 device waits for another"
+    assert f"\n  {said} full pass\n" in status_report(seen, UTC)
+    assert "  ETA 1m00s (50s to 1m20s)  full redundancy 2h00m  " in watch_line(seen, UTC)
+
+
+def test_what_zpool_advises_is_told():
+    said = " state: ONLINE\nstatus: Some files\n\tare damaged.\naction: Restore\n\tthem.\n"
+    told = report(HEALTHY.replace(" state: ONLINE\n", said))
+    assert "\n  zpool says: Some files are damaged.\n  action: Restore them.\n" in told
+
+
 def test_a_checkpoint_is_told_as_zpool_tells_it():
     kept = "created Thu Nov 19 08:00:00 2026, consumes 1.20G"
     assert "\ncheckpoint: exists, 1.20G\n" in report(f"{HEALTHY}checkpoint: {kept}\n")
@@ -132,6 +149,21 @@ def test_an_end_without_an_amount_tells_none():
         assert f"\n{told}" in report(text)
     done = f"  scan: resilvered 1.20T in 02:12:33 with 0 errors on {date}\n"
     assert "\nresilver: finished, resilvered 1.20T in 2h12m, 0 errors" in report(HEALTHY + done)
+
+
+def test_a_removal_that_goes_on_is_in_the_line():
+    lines = (
+        "remove: Evacuation of /dev/sdb1 in progress since Fri Jan 15 07:00:00 2027\n"
+        "\t16M copied out of 64M at 1M/s, 25.00% done, 0h0m to go\n"
+    )
+    session = Session(zone=UTC)
+    for second in range(3):
+        (seen,) = session.advance([{"t": T + second, "text": f"{HEALTHY}{lines}"}])
+    said = watch_line(seen, UTC)
+    assert "  no scan  removal sdb  running  25.00%  16M/64M at " in said
+    done = "remove: Removal of vdev 1 copied 64M in 0h0m, completed on Fri Jan 15 07:00:00 2027\n"
+    (seen,) = session.advance([{"t": T + 4, "text": f"{HEALTHY}{done}"}])
+    assert "removal" not in watch_line(seen, UTC)
 
 
 def test_an_error_scrub_counts_no_bytes():

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.unit.sources.source_fakes import FakeProcess, FakeSpawner, settle
+from zconsole.sources import events
 from zconsole.sources.events import BURST, KEPT, EventFollower, describe_event, parse_event
 
 PRINTED = """\
@@ -141,4 +142,17 @@ async def test_without_the_command_there_are_no_events():
     await follower.start()
     await asyncio.sleep(0)
     assert follower.take("tank") == []
+    follower.close()
+
+
+async def test_a_command_that_was_killed_is_started_anew_and_nothing_is_told_twice(monkeypatch):
+    monkeypatch.setattr(events, "RESTART_AFTER", 0.0)
+    first, second = (lines("ereport.fs.zfs.io", t) for t in (100, 101))
+    cut = [*first, *second[:-2]]
+    processes = iter([FakeProcess(cut, ends=True), FakeProcess([*first, *second])])
+    follower = EventFollower(FakeSpawner({"zpool": lambda: next(processes)}), 0.0)
+    await follower.start()
+    await settle()
+    (found,) = follower.take("tank")
+    assert found["text"] == "io on sda1 (2 times)"
     follower.close()

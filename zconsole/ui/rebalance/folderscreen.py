@@ -12,23 +12,25 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.desk import Explorer
+from zconsole.rebalance.desk import Explorer, Measured
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.linesview import LinesView
-from zconsole.ui.look import Look, count
+from zconsole.ui.look import Look, count, percent
 from zconsole.ui.names import middle
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.screens import PickView, no_preview
 from zconsole.ui.theming import Palette
 from zconsole.ui.work import begin
 
+AGED = " old: older than the newest vdev, worth to be moved"
 HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
 """What the keys do, the most needed first."""
 _GAP = 0.2
 """Seconds between two paintings while sizes come in."""
 _BAR = 10
+_OLD = 5
 _BARS_FROM = 70
 
 
@@ -119,7 +121,8 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
         width = self.app.size.width
         pool = self._look.text(self._pool)
         title: Line = (Span(f" REBALANCE {pool}: which directories?", "focus"),)
-        self.query_one("#head", LinesView).show((title, folder_head(self._look, width)))
+        aged = is_aged(self._rows)
+        self.query_one("#head", LinesView).show((title, folder_head(self._look, width, aged)))
         self.view.show(folder_lines(self._rows, self._look, width))
         self.query_one("#hint", LinesView).show_whole(self._hint(width))
 
@@ -131,7 +134,8 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "accent"),))
-        return ((Span(" "), *joined(parts, "  ", width - 2)[0]),)
+        aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
+        return ((Span(" "), *joined(parts, "  ", width - 2)[0]), *aged)
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor
@@ -177,17 +181,23 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
         self.dismiss(None)
 
 
-def folder_head(look: Look, width: int) -> Line:
+def folder_head(look: Look, width: int, aged: bool = False) -> Line:
     """What the columns of ``folder_lines`` are."""
     share = f"{fit('of largest', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("size", look.number + 1, right=True), fit("files", 5, right=True)
-    return (Span(f"     {size} {files} {share}  directory", "dim"),)
+    old = f"{fit('old', _OLD, right=True)} " if aged else ""
+    return (Span(f"     {size} {files} {old}{share}  directory", "dim"),)
+
+
+def is_aged(rows: Sequence[FolderRow]) -> bool:
+    """Whether it is known of any what of it is older than the newest vdev."""
+    return any(row.size is not None and row.size.old is not None for row in rows)
 
 
 def folder_lines(rows: Sequence[FolderRow], look: Look, width: int) -> tuple[Line, ...]:
-    """A line a directory: mark, size, files, its share of the largest beside it, name."""
-    largest = dict(_largest(rows))
-    return tuple(_folder(row, largest, look, width) for row in rows)
+    """A line a directory: mark, size, files, what of it is old, its share of the largest, name."""
+    largest, aged = dict(_largest(rows)), is_aged(rows)
+    return tuple(_folder(row, largest, look, width, aged) for row in rows)
 
 
 def _largest(rows: Sequence[FolderRow]) -> Iterator[tuple[str, int]]:
@@ -197,11 +207,18 @@ def _largest(rows: Sequence[FolderRow]) -> Iterator[tuple[str, int]]:
         yield parent, max((row.size.bytes or 0 if row.size else 0 for row in beside), default=0)
 
 
+def _old(size: Measured | None) -> str:
+    """The share that is worth to be moved."""
+    if size is None or size.old is None or not size.bytes:
+        return ""
+    return percent(size.old / size.bytes, 0)
+
+
 def _parent(row: FolderRow) -> str:
     return row.path.rpartition("/")[0] if row.depth else ""
 
 
-def _folder(row: FolderRow, largest: Mapping[str, int], look: Look, width: int) -> Line:
+def _folder(row: FolderRow, largest: Mapping[str, int], look: Look, width: int, aged: bool) -> Line:
     size = row.size
     known = size is not None and size.bytes is not None
     figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""
@@ -211,6 +228,8 @@ def _folder(row: FolderRow, largest: Mapping[str, int], look: Look, width: int) 
         Span(f" {fit(figure, look.number + 1, right=True)}"),
         Span(f" {fit(files, 5, right=True)} ", "dim"),
     ]
+    if aged:
+        head.append(Span(f"{fit(_old(size), _OLD, right=True)} "))
     if width >= _BARS_FROM:
         most = largest.get(_parent(row), 0)
         share = (size.bytes or 0) / most if known and size and most else 0.0

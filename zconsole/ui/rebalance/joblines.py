@@ -42,6 +42,7 @@ def job_lines(job: JobView, now: float, fills: Fills, look: Look, width: int) ->
         *_left_out("Failed", "error", job.failed, look, width),
         *_days(job, look, width),
         *_notes(job, look),
+        *_named(job, look, width),
     ]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
@@ -127,6 +128,20 @@ def _left_out(
     head = f" {word} {total}: "
     for index, line in enumerate(joined(parts, ", ", width - len(head) - 1)):
         yield (Span(head if not index else " " * len(head), "bold"), *line)
+
+
+def _named(job: JobView, look: Look, width: int) -> Iterator[Line]:
+    """Which files those are, each with its whole path and reason: two may have to be compared."""
+    if not job.left_out:
+        return
+    yield (Span(" Left out", "bold"),)
+    for file in job.left_out:
+        role = "error" if file["outcome"] == "failed" else "dim"
+        text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"
+        yield from wrapped(text, role, look, width, "  ")
+    more = sum(job.failed.values()) + sum(job.skipped.values()) - len(job.left_out)
+    if more > 0:
+        yield (Span(f"  and {more} more", "dim"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ WORDS = {
     "f": "floor",
 }
 """Key and word; what the job's state leaves nothing to do for is left out."""
+MORE: Line = (Span(" Up and Down read on", "dim"),)
 _ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
 
 
@@ -115,7 +116,8 @@ class JobScreen(Screen[None]):
         else:
             lines = job_lines(job, self._now(), self._fills(), self._look, width)
             view.show(lines, job_title(job, self._look))
-        self.query_one("#hint", LinesView).show_whole(self._hint(job))
+        below = 0 < view.size.height <= view.line_count()
+        self.query_one("#hint", LinesView).show_whole((*self._hint(job), *((MORE,) * below)))
 
     def _gone(self, width: int) -> tuple[Line, ...]:
         words = self._watch.desk.last_words(self._job) or "no such job"

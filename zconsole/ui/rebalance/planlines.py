@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole import units
+from zconsole.rebalance import worth
 from zconsole.rebalance.desk import Counted, Fill, Part, Proposal
+from zconsole.rebalance.lines import is_alike, size_line
 from zconsole.rebalance.pace import Pace
+from zconsole.rebalance.poollines import looked_words
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, crop, fit
@@ -75,6 +78,7 @@ def _moves(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
     yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[proposal.settings.aim]}", "dim"))
     for part in proposal.parts:
         yield from _part(part, look, width)
+        yield from _size(part, proposal.settings.aim, look, width)
 
 
 def _part(part: Part, look: Look, width: int) -> Iterator[Line]:
@@ -85,6 +89,17 @@ def _part(part: Part, look: Look, width: int) -> Iterator[Line]:
     yield from wrapped(part.why, "dim", look, width, "    ")
     for reason, files in part.skipped.items():
         yield from wrapped(f"{files} skipped: {reason}", "warning", look, width, "    ")
+    if looked := looked_words(part.sampled, part.engine):
+        yield from wrapped(looked, "warning", look, width, "    ")
+    if best := worth.words(part.below, part.old, look.size, str):
+        yield from wrapped(best, "notice", look, width, "    ")
+
+
+def _size(part: Part, aim: str, look: Look, width: int) -> Iterator[Line]:
+    """What the files take afterwards, where that is the aim or something changes."""
+    line = size_line(part.allocated, part.after, part.sizes_from, look.size)
+    if line and (aim != "balance" or not is_alike(part.allocated, part.after)):
+        yield from wrapped(line, "accent", look, width, "    ")
 
 
 def _fills(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:

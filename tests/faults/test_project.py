@@ -1,0 +1,30 @@
+"""Files of another project than the directory they are in, which takes only its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.harness import ALONE, FaultySys, create, run, tree_of
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_directory_that_takes_only_its_own_project_is_told(area: Path, named: bool) -> None:
+    root = tree_of(area, 3, 10)
+    before = {path.name: (path.read_bytes(), path.stat().st_ino) for path in root.iterdir()}
+    create(root, area / "job.db")
+
+    def fault(number: int, name: str) -> None:
+        if name in ("exchange", "rename"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    shown, summary = run(area / "job.db", FaultySys(fault, named=named), ALONE)
+    assert {(done["outcome"], done["reason"]) for done in shown} == {
+        ("skipped", "its project is not its directory's")
+    }
+    assert summary["skipped"] == {"its project is not its directory's": 3}
+    after = {path.name: (path.read_bytes(), path.stat().st_ino) for path in root.iterdir()}
+    assert after == before
