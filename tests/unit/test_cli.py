@@ -3,33 +3,17 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.unit.commandline import STATUS, run, saved_in
 from zconsole import __version__, cli
 from zconsole.arguments import COMMANDS, parser_of
 from zconsole.cli import command_of, main
 
 CAPTURES = Path(__file__).parents[1] / "fixtures" / "captures"
-STATUS = """\
-  pool: tank
- state: DEGRADED
-status: One or more devices has been removed by the administrator.
-  scan: scrub repaired 0B in 00:00:04 with 0 errors on Fri Nov 20 09:24:46 2026
-config:
-
-\tNAME        STATE     READ WRITE CKSUM
-\ttank        DEGRADED     0     0     0
-\t  mirror-0  DEGRADED     0     0     0
-\t    sda     ONLINE       0     0     0
-\t    sdb     REMOVED      0     0     0
-
-errors: No known data errors
-"""
 
 
 @pytest.mark.parametrize(
@@ -96,9 +80,7 @@ def test_version(capsys):
 
 @pytest.fixture
 def saved(tmp_path):
-    path = tmp_path / "status.txt"
-    path.write_text(STATUS)
-    return str(path)
+    return saved_in(tmp_path)
 
 
 def test_status_of_saved_output_as_json(saved, capsys):
@@ -244,11 +226,6 @@ def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     path.write_text(STATUS.replace("sdb", "s\x1b[2Jb"))
     assert main(["status", "--from", str(path)]) == 0
     assert "\x1b" not in capsys.readouterr().out
-
-
-def run(*words: str, **options) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "zconsole", *words]
-    return subprocess.run(command, capture_output=True, check=False, **options)
 
 
 @pytest.mark.parametrize(

@@ -10,38 +10,18 @@ from pathlib import Path
 
 import pytest
 
-STATUS = """\
-  pool: tank
- state: DEGRADED
-config:
-
-\tNAME        STATE     READ WRITE CKSUM
-\ttank        DEGRADED     0     0     0
-\t  mirror-0  DEGRADED     0     0     0
-\t    sda     ONLINE       0     0     0
-\t    sdb     REMOVED      0     0     0
-
-errors: No known data errors
-"""
+from tests.unit.commandline import STATUS, run, saved_in
 
 
 @pytest.fixture
 def saved(tmp_path):
-    path = tmp_path / "status.txt"
-    path.write_text(STATUS)
-    return str(path)
-
-
-def run(*words: str, **options) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "zconsole", *words]
-    return subprocess.run(command, capture_output=True, check=False, **options)
+    return saved_in(tmp_path)
 
 
 def test_a_closed_pipe_is_quiet():
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "zconsole", "demo", "--json", "--count", "50"]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    done = run("demo", "--json", "--count", "50", stdout=write)
     os.close(write)
     assert done.stderr == b""
     assert done.returncode in (0, 141)
@@ -50,13 +30,10 @@ def test_a_closed_pipe_is_quiet():
 @pytest.mark.parametrize("how", [(), ("--json",)])
 @pytest.mark.parametrize(("state", "code"), [("ONLINE", 0), ("DEGRADED", 10), ("FAULTED", 11)])
 def test_the_exit_status_of_a_pool_does_not_hang_on_who_reads(tmp_path, how, state, code):
-    path = tmp_path / "status.txt"
-    path.write_text(STATUS.replace("DEGRADED", state).replace("REMOVED", state))
+    path = saved_in(tmp_path, STATUS.replace("DEGRADED", state).replace("REMOVED", state))
     read, write = os.pipe()
     os.close(read)
-    words = ["status", "--from", str(path), "--exit-status", *how]
-    command = [sys.executable, "-m", "zconsole", *words]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    done = run("status", "--from", path, "--exit-status", *how, stdout=write)
     os.close(write)
     assert (done.returncode, done.stderr) == (code, b"")
 
@@ -82,8 +59,7 @@ def test_closed_standard_input_is_empty():
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_gets_one_line(saved):
     with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "zconsole", "status", "--from", saved]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+        done = run("status", "--from", saved, stdout=full)
     assert (done.returncode, done.stderr) == (1, b"zconsole: No space left on device\n")
 
 

@@ -6,7 +6,7 @@ counting a million files does not slow anybody's screen. Only lstat; see ``walk`
 Lines in: ``{"open": PATH}`` for its directories and their sizes, ``{"used": PATH}`` for what the
 filesystem mounted there uses. Lines out: ``{"listing": PATH, "names": […], "problem": …}`` and
 ``{"measured": PATH, "bytes": N, "files": N, "done": BOOL, "old": N or null}``, of which ``old`` is
-what files hold that are older than the pool's newest vdev: what is worth to be moved.
+what files hold that are older than the pool's newest vdev: what is worth moving.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from zconsole.rebalance.directories import open_path
 from zconsole.rebalance.facts import Reader, mount_of
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.walk import CONTROL, Portion, Walk, mount_at
+from zconsole.rebalance.worth import Held
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""
@@ -42,33 +43,22 @@ class _Count:
     portions: Iterator[Portion]
     since: float | None
     """When the newest vdev was added, epoch seconds."""
-    bytes: int = 0
-    old: int = 0
-    files: int = 0
+    held: Held = field(default_factory=Held)
     told: float = 0.0
 
     def advance(self, clock: Callable[[], float]) -> bool:
         """Count for a slice of time; whether that was all. Raises OSError."""
         until = clock() + SLICE
         for portion in self.portions:
-            self.files += len(portion.files)
-            for _, status in portion.files:
-                # A file of several names counts once where all of them are in here.
-                size = status.st_size // max(1, status.st_nlink)
-                self.bytes += size
-                if self.since is not None and status.st_ctime < self.since:
-                    self.old += size
+            self.held = self.held.plus(portion, self.since)
             if clock() >= until:
                 return False
         return True
 
     def answer(self, done: bool) -> dict[str, Any]:
         """The line that tells how far it is."""
-        return _measured(self.path, self.bytes, self.files, done, self._old)
-
-    @property
-    def _old(self) -> int | None:
-        return None if self.since is None else self.old
+        files, size, old = self.held
+        return _measured(self.path, size, files, done, None if self.since is None else old)
 
 
 @dataclass(slots=True)

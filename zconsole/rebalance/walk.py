@@ -12,10 +12,10 @@ import errno
 import os
 import re
 import stat
-import sys as python
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import getfilesystemencodeerrors, getfilesystemencoding
 
 from zconsole.rebalance.directories import DirectoryRow, open_path
 from zconsole.rebalance.syscalls import DIRECTORY, Sys
@@ -25,7 +25,7 @@ PORTION = 1000
 CONTROL = b".zfs"
 MOUNTS = Path("/proc/self/mountinfo")
 _OCTAL = re.compile(rb"\\([0-7]{3})")
-_CODING = (python.getfilesystemencoding(), python.getfilesystemencodeerrors())
+_CODING = (getfilesystemencoding(), getfilesystemencodeerrors())
 """What ``os.fsencode`` takes, at a third of its time."""
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 

@@ -1,4 +1,4 @@
-"""Which directories inside one are worth to be moved: those that hold most of what is old.
+"""Which directories inside one are worth moving: those that hold most of what is old.
 
 What was written before the newest vdev was there lies on the others; what came later is spread
 already. Where there is no such moment, or nobody may know it, those that hold most.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from zconsole.rebalance.walk import Portion
 
@@ -17,25 +17,32 @@ MOST = 8
 """Directories that are named."""
 
 
-@dataclass(slots=True)
-class Below:
-    """A directory and all below it; a file of several names counts once where all are in here."""
+class Held(NamedTuple):
+    """What a directory and all below it hold."""
 
-    number: int
-    name: bytes
     files: int = 0
     bytes: int = 0
+    """Lengths; a file of several names counts once where all of them are in here."""
     old_bytes: int = 0
     """Of which in files older than the newest vdev."""
 
-    def add(self, portion: Portion, addition: float | None) -> None:
-        """Take in some of its files."""
-        self.files += len(portion.files)
+    def plus(self, portion: Portion, addition: float | None) -> Held:
+        """With some more files; ``addition`` is when the newest vdev was added (epoch seconds)."""
         sizes = [status.st_size // (status.st_nlink or 1) for _, status in portion.files]
-        self.bytes += sum(sizes)
+        old = 0
         if addition is not None:
             files = zip(sizes, portion.files, strict=True)
-            self.old_bytes += sum(size for size, (_, s) in files if s.st_ctime < addition)
+            old = sum(size for size, (_, status) in files if status.st_ctime < addition)
+        return Held(self.files + len(sizes), self.bytes + sum(sizes), self.old_bytes + old)
+
+
+@dataclass(slots=True)
+class Below:
+    """One of the directories in the root."""
+
+    number: int
+    name: bytes
+    held: Held = field(default_factory=Held)
 
 
 @dataclass(slots=True)
@@ -59,7 +66,7 @@ class Ranking:
             self._close()
             self._current = Below(row.number, row.name)
         if self._current is not None:
-            self._current.add(portion, addition)
+            self._current.held = self._current.held.plus(portion, addition)
 
     def best(self) -> list[Below]:
         """Those worth most, first; none where there is nothing to choose from."""
@@ -69,9 +76,13 @@ class Ranking:
     def _close(self) -> None:
         if self._current is not None:
             self._best.append(self._current)
-            self._best.sort(key=lambda below: (below.old_bytes, below.bytes), reverse=True)
+            self._best.sort(key=_worth, reverse=True)
             del self._best[MOST:]
         self._current = None
+
+
+def _worth(below: Below) -> tuple[int, int]:
+    return below.held.old_bytes, below.held.bytes
 
 
 def as_json(ranking: Ranking, known: bool) -> list[dict[str, Any]]:
@@ -79,9 +90,9 @@ def as_json(ranking: Ranking, known: bool) -> list[dict[str, Any]]:
     return [
         {
             "name": os.fsdecode(below.name),
-            "files": below.files,
-            "bytes": below.bytes,
-            "old_bytes": below.old_bytes if known else None,
+            "files": below.held.files,
+            "bytes": below.held.bytes,
+            "old_bytes": below.held.old_bytes if known else None,
         }
         for below in ranking.best()
     ]

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from tests.factory import frame, mirror_pool, view
 from zconsole.balance import balance
 from zconsole.eta import Estimate
+from zconsole.frame import Frame
 from zconsole.model import Scan, Vdev
 from zconsole.report.text import balance_report, status_report, watch_line
 from zconsole.session import Session
@@ -151,14 +152,20 @@ def test_an_end_without_an_amount_tells_none():
     assert "\nresilver: finished, resilvered 1.20T in 2h12m, 0 errors" in report(HEALTHY + done)
 
 
+def thrice(text: str) -> tuple[Frame, Session]:
+    """The last frame of saved output that came three times, a second apart."""
+    session = Session(zone=UTC)
+    for second in range(3):
+        (seen,) = session.advance([{"t": T + second, "text": text}])
+    return seen, session
+
+
 def test_a_removal_that_goes_on_is_in_the_line():
     lines = (
         "remove: Evacuation of /dev/sdb1 in progress since Fri Jan 15 07:00:00 2027\n"
         "\t16M copied out of 64M at 1M/s, 25.00% done, 0h0m to go\n"
     )
-    session = Session(zone=UTC)
-    for second in range(3):
-        (seen,) = session.advance([{"t": T + second, "text": f"{HEALTHY}{lines}"}])
+    seen, session = thrice(f"{HEALTHY}{lines}")
     said = watch_line(seen, UTC)
     assert "  no scan  removal sdb  running  25.00%  16M/64M at " in said
     done = "remove: Removal of vdev 1 copied 64M in 0h0m, completed on Fri Jan 15 07:00:00 2027\n"
@@ -171,9 +178,7 @@ def test_an_error_scrub_counts_no_bytes():
         " scrub: error scrub in progress since Fri Jan 15 07:00:00 2027\n"
         "\t40.00% done, issued I/O for 20 error blocks\n"
     )
-    session = Session(zone=UTC)
-    for second in range(3):
-        (seen,) = session.advance([{"t": T + second, "text": f"{HEALTHY}{lines}"}])
+    seen, _ = thrice(f"{HEALTHY}{lines}")
     why = "no estimate: an error scrub counts blocks with errors, not bytes"
     said = status_report(seen, UTC)
     assert f"errorscrub: running, 40.00% done\n  no ETA: {why}; zpool says nothing\n" in said

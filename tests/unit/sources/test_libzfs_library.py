@@ -115,3 +115,31 @@ def test_libzfs_that_does_not_initialise_is_unusable():
     fake.handle = None
     with pytest.raises(LibraryUnusableError, match="libzfs_init"):
         LibzfsPool(fake.library, "tank").read()
+
+
+class Direct:
+    """A kernel that is asked directly."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def packed(self) -> memoryview | None:
+        return self.answers.pop(0)
+
+
+def test_the_kernel_is_asked_first_and_libzfs_for_what_it_does_not_answer():
+    fake = FakeLibzfs()
+    kernel = Direct(pack(pool(vdev(8))), None, memoryview(b"no nvlist at all"), pack(pool(vdev(8))))
+    reader = LibzfsPool(fake.library, "tank", kernel)
+    guids = [read(reader)["vdev_tree"]["children"][0]["guid"] for _ in range(2)]
+    assert guids == [8, 7]
+    for _ in range(2):  # what is no config is never asked for again
+        found = reader.read()
+        assert found is not None
+    assert len(kernel.answers) == 1
+
+
+def test_a_pool_that_libzfs_does_not_know_is_not_asked_of_the_kernel():
+    fake = FakeLibzfs()
+    fake.imported = False
+    assert LibzfsPool(fake.library, "tank", Direct()).read() is None

@@ -22,6 +22,7 @@ from zconsole.sources.libzfs.library import (
     load_library,
 )
 from zconsole.sources.libzfs.nvlist import NvlistError
+from zconsole.sources.libzfs.stats import kernel_stats
 from zconsole.sources.libzfs.wire import RECORD, packed, requested
 
 
@@ -97,7 +98,7 @@ def main() -> None:
     except LibraryUnusableError as error:
         Helper(0, output, _no_pool).say({"unusable": str(error)})
         os._exit(1)
-    helper = Helper(0, output, lambda name: LibzfsPool(library, name))
+    helper = Helper(0, output, lambda name: LibzfsPool(library, name, kernel_stats(name)))
     gc.freeze()
     helper.say({"ready": library.soname})
     helper.serve(lambda: os._exit(0))

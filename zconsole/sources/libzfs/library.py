@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from zconsole.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
+from zconsole.sources.libzfs.stats import KernelStats
 
 SONAMES = ("libzfs.so.7", "libzfs.so.6", "libzfs.so.4")
 """OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is a library nobody tried."""
@@ -91,11 +92,16 @@ class PoolReader(Protocol):
 
 
 class LibzfsPool:
-    """One pool through a libzfs handle of its own, as libzfs is not safe between threads."""
+    """One pool through a libzfs handle of its own, as libzfs is not safe between threads.
 
-    def __init__(self, library: Library, name: str) -> None:
+    Once libzfs knows the pool, ``kernel`` is asked first; what it does not answer, or not as
+    expected, libzfs does.
+    """
+
+    def __init__(self, library: Library, name: str, kernel: KernelStats | None = None) -> None:
         self._call = library.functions
         self._name = name.encode("utf-8", "surrogateescape")
+        self._kernel = kernel
         self._packer = _Packer(library.functions)
         self._configs = ConfigReader()
         self._library: int | None = None
@@ -105,6 +111,19 @@ class LibzfsPool:
         """See PoolReader.read."""
         if self._pool is None and not self._open():
             return None
+        return self._directly() or self._refreshed()
+
+    def _directly(self) -> tuple[Form | None, list[Values]] | None:
+        packed = self._kernel.packed() if self._kernel else None
+        if packed is None:
+            return None
+        try:
+            return self._configs.read(packed)
+        except NvlistError:
+            self._kernel = None
+            return None
+
+    def _refreshed(self) -> tuple[Form | None, list[Values]] | None:
         missing = ctypes.c_int(0)
         status = self._call["zpool_refresh_stats"](self._pool, ctypes.byref(missing))
         if status != 0 or missing.value:

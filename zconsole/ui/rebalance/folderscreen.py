@@ -24,7 +24,7 @@ from zconsole.ui.screens import PickView, no_preview
 from zconsole.ui.theming import Palette
 from zconsole.ui.work import begin
 
-AGED = " old: older than the newest vdev, worth to be moved"
+AGED = " old: older than the newest vdev, worth moving"
 HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
 """What the keys do, the most needed first."""
 _GAP = 0.2
@@ -208,7 +208,7 @@ def _largest(rows: Sequence[FolderRow]) -> Iterator[tuple[str, int]]:
 
 
 def _old(size: Measured | None) -> str:
-    """The share that is worth to be moved."""
+    """The share that is worth moving."""
     if size is None or size.old is None or not size.bytes:
         return ""
     return percent(size.old / size.bytes, 0)

@@ -1,0 +1,35 @@
+"""Run inside the guest: a pool's config by libzfs and straight from the kernel, as JSON.
+
+``python -m tests.vm.inside.stats POOL`` prints both, ``null`` for the kernel that did not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from zconsole.raw import numbers
+from zconsole.sources.libzfs.library import LibzfsPool, load_library
+from zconsole.sources.libzfs.nvlist import ConfigReader, assembled
+from zconsole.sources.libzfs.stats import kernel_stats
+
+
+def by_libzfs(pool: str) -> dict[str, Any] | None:
+    """As libzfs has it."""
+    found = LibzfsPool(load_library(), pool).read()
+    return assembled(found[0], iter(found[1])) if found and found[0] else None
+
+
+def by_kernel(pool: str) -> dict[str, Any] | None:
+    """As the kernel packed it."""
+    kernel = kernel_stats(pool)
+    packed = kernel.packed() if kernel else None
+    if packed is None:
+        return None
+    form, values = ConfigReader().read(packed)
+    return assembled(form, iter(values)) if form else None
+
+
+if __name__ == "__main__":
+    print(json.dumps([by_libzfs(sys.argv[1]), by_kernel(sys.argv[1])], default=numbers))
