@@ -12,7 +12,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import stat
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -26,7 +25,8 @@ from zconsole.rebalance.directories import Directories, MovedError
 from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
-from zconsole.rebalance.metadata import Abilities, Marks, Metadata
+from zconsole.rebalance.making import Copyist, Original
+from zconsole.rebalance.metadata import Abilities
 from zconsole.rebalance.readahead import ReadAhead
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
@@ -70,13 +70,14 @@ class Engine:
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
-    _buffers: content.Buffers = field(default_factory=content.Buffers)
+    _copyist: Copyist = field(init=False)
     _verifier: Verifier = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
         self._closer = Closer(self.sys, self.threads)
-        direct = self._buffers if self.policy.direct else None
+        self._copyist = Copyist(self.sys, self.make)
+        direct = self._copyist.buffers if self.policy.direct else None
         self._verifier = Verifier(self.sys, self.make, direct, self.sleep, self.threads)
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
@@ -169,40 +170,15 @@ class Engine:
     def _copy(self, item: Item) -> None:
         place = item.places[0]
         born = place.directory.born
-        mode = metadata.first_mode(item.meta, born)
-        self._create(item, place, mode)
-        sys, abilities = self.sys, self._swapper(place).abilities
-        marks = metadata.mark(sys, item.copy, item.meta, abilities)
+        self._create(item, place, metadata.first_mode(item.meta, born))
+        original = Original(item.source, item.status, item.meta)
+        abilities = self._swapper(place).abilities
         tick = partial(self._tick, item)
-        item.digest, item.kept = content.copy(
-            sys, item.source, item.copy, item.status, tick, self.make, self._buffers
-        )
-        different: str | None = "anything"
-        if born is not None and not born.xattrs and marks is not None:
-            if born.mode != stat.S_IFREG | mode:
-                born = born._replace(mode=stat.S_IFREG | mode)
-            different = self._dress(item, born, abilities, marks)
-        if different:
-            place.directory.born, _ = metadata.read(sys, item.copy, abilities)
-            different = self._dress(item, place.directory.born, abilities)
-        if different:
-            raise SkipError(f"{different} cannot be kept")
-
-    def _dress(
-        self, item: Item, born: Metadata, abilities: Abilities, marks: Marks | None = None
-    ) -> str | None:
-        """Give a written copy, ``born`` like that, its metadata; what differs all the same.
-
-        ``marks`` are its flags and project where they were read before and are not touched.
-        """
-        metadata.apply(self.sys, item.copy, item.meta, born, abilities)
-        if marks is None:
-            copied, status = metadata.read(self.sys, item.copy, abilities)
-        else:
-            dos = metadata.dos(self.sys, item.copy, abilities)
-            copied, status = metadata.reread(self.sys, item.copy, *marks, dos)
-        item.new = status.st_ino
-        return item.meta.difference(copied)
+        made = self._copyist.fill(item.copy, original, born, abilities, tick)
+        (item.digest, item.kept), item.new = made.written, made.inode
+        place.directory.born = made.born
+        if made.different:
+            raise SkipError(f"{made.different} cannot be kept")
 
     def _create(self, item: Item, place: Place, mode: int) -> None:
         if self.unnamed:
