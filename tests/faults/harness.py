@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.rebalance import jobs, plan
+from zconsole.rebalance.aside import Aside
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.job import Clocks, job_of
 from zconsole.rebalance.journal import Journal
@@ -112,18 +113,19 @@ def fail_at(number: int, code: int, named: bool = False) -> FaultySys:
     return FaultySys(fault, named=named)
 
 
-def _descriptors() -> set[int]:
+def descriptors() -> set[int]:
+    """What this process has open."""
     return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
 
 
 @contextmanager
 def descriptors_closed() -> Iterator[None]:
     """Close what was opened inside, as the kernel does for a dead process."""
-    before = _descriptors()
+    before = descriptors()
     try:
         yield
     finally:
-        for number in _descriptors() - before:
+        for number in descriptors() - before:
             try:
                 os.close(number)
             except OSError:
@@ -155,6 +157,7 @@ def run(
     sys: Sys | None = None,
     clocks: Clocks | None = None,
     threads: Executor | None = None,
+    aside: Aside | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
@@ -165,7 +168,7 @@ def run(
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
             sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
-            threads=threads,
+            threads=threads, aside=aside,
         )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)
         try:

@@ -228,5 +228,13 @@ def _copy_eta(stats: CopyStats, rate: int) -> float | None:
 
 
 def in_order(scans: list[Scan]) -> tuple[Scan, ...]:
-    """Scans as the model keeps them: active ones first, then newest first."""
-    return tuple(sorted(scans, key=lambda s: (not s.active, -(s.end or s.start or 0.0))))
+    """Scans as the model keeps them: active ones first, then newest first.
+
+    An error scrub is the newer one of the same second, as for zpool (print_scan_status,
+    cmd/zpool/zpool_main.c 2.3): without the scrub before it there would be no errors to look at.
+    """
+    return tuple(sorted(scans, key=_age))
+
+
+def _age(scan: Scan) -> tuple[bool, float, bool]:
+    return not scan.active, -(scan.end or scan.start or 0.0), scan.function != "errorscrub"

@@ -19,15 +19,16 @@ from functools import partial
 
 from zconsole.rebalance import content, inuse, metadata
 from zconsole.rebalance.admission import Admission, Policy
+from zconsole.rebalance.aside import Aside
 from zconsole.rebalance.closing import Closer
 from zconsole.rebalance.content import ChangedError
+from zconsole.rebalance.copyphase import CopyPhase
 from zconsole.rebalance.directories import Directories, MovedError
 from zconsole.rebalance.inuse import Alarm
 from zconsole.rebalance.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.journal import FileRow, Intent, Journal, Result, State
 from zconsole.rebalance.making import Copyist, Original
 from zconsole.rebalance.metadata import Abilities
-from zconsole.rebalance.readahead import ReadAhead
 from zconsole.rebalance.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.syscalls import Sys
 from zconsole.rebalance.verifying import Verifier
@@ -59,6 +60,8 @@ class Engine:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     """What waits for disks beside the work: closes originals, reads small copies back."""
+    aside: Aside | None = None
+    """The process that makes copies beside this one, where there is a processor for it."""
     make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet: told after the next sync, or by ``flush``."""
@@ -71,12 +74,14 @@ class Engine:
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
     _copyist: Copyist = field(init=False)
+    _digest_size: int = field(init=False)
     _verifier: Verifier = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
         self._closer = Closer(self.sys, self.threads)
         self._copyist = Copyist(self.sys, self.make)
+        self._digest_size = self.make(b"").digest_size
         direct = self._copyist.buffers if self.policy.direct else None
         self._verifier = Verifier(self.sys, self.make, direct, self.sleep, self.threads)
         self._admission = Admission(
@@ -90,6 +95,8 @@ class Engine:
         whole, and what the journal has as unfinished is for ``recovery``.
         """
         self.outcomes, self._items = [], []
+        if self.aside and self.unnamed and len(rows) >= self.aside.worth:
+            self.aside.begin()
         try:
             for row in rows:
                 self._attempt_open(row)
@@ -103,6 +110,8 @@ class Engine:
                 self._replace_all()
                 self._finish_all()
         finally:
+            if self.aside and self.aside.busy:
+                self.aside.leave()
             self._drop_all()
             self.directories.restore_times()
         return self.outcomes
@@ -112,8 +121,10 @@ class Engine:
         many allow; returns their bytes."""
         taken = 0
         for item in reversed(self._live() if excess else []):
-            if item.copy >= 0 or taken + item.size > excess:
+            if taken + item.size > excess:
                 break
+            if item.copy >= 0 or item.handed:
+                continue
             item.close(self.sys)
             taken += item.size
         return taken
@@ -145,15 +156,21 @@ class Engine:
     # Copying.
 
     def _copy_all(self) -> None:
-        items = self._live()
-        wanted = iter(items if self.policy.ahead else ())
-        front = ReadAhead(wanted, lambda item: 0 if item.done else item.size, self._ask)
-        for item in items:
-            front.step()
-            self._guarded(item, self._copy)
+        phase = CopyPhase(
+            self.sys,
+            self.policy.ahead,
+            copy=partial(self._guarded, step=self._copy),
+            made=partial(self._guarded, step=self._made),
+            look=self._look,
+        )
+        phase.run(self._live(), self.aside if self.unnamed else None, self._digest_size)
 
-    def _ask(self, item: Item, count: int) -> None:
-        self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)
+    def _made(self, item: Item) -> None:
+        self._tick(item, item.size)
+
+    def _look(self) -> None:
+        self.tick(0)
+        self.service()
 
     def _attempt_open(self, row: FileRow) -> None:
         names = self.journal.names_of(row)

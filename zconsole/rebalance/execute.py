@@ -7,11 +7,13 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.rebalance import plan
+from zconsole.rebalance.aside import COPYIST, Aside
 from zconsole.rebalance.desk import HUNG_UP, TERMINATED
 from zconsole.rebalance.facts import Reader
 from zconsole.rebalance.job import job_of
@@ -21,6 +23,7 @@ from zconsole.rebalance.run import Runner
 from zconsole.rebalance.store import JobLock, Record
 from zconsole.rebalance.strikes import READ_ONLY
 from zconsole.rebalance.syscalls import Sys
+from zconsole.sources.blocking import start_companion
 
 STOPPING = {
     signal.SIGINT: "interrupted",
@@ -63,8 +66,10 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
     locks = _locked(system, [place.root for place in places], held)
     try:
         journal.retry()
-        with ThreadPoolExecutor(THREADS) as threads:
-            runner = Runner(system, reader, journal, job, places, show, threads=threads)
+        with ThreadPoolExecutor(THREADS) as threads, _beside() as aside:
+            runner = Runner(
+                system, reader, journal, job, places, show, threads=threads, aside=aside
+            )
             with _signals(runner):
                 summary = runner.run()
     finally:
@@ -83,6 +88,17 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
             return held
         held.close()
     return TreeLocks(system, roots)
+
+
+@contextmanager
+def _beside() -> Iterator[Aside | None]:
+    """Another process for copies, on a machine that has a processor for it."""
+    aside = Aside(partial(start_companion, COPYIST)) if len(os.sched_getaffinity(0)) > 1 else None
+    try:
+        yield aside
+    finally:
+        if aside is not None:
+            aside.leave()
 
 
 @contextmanager

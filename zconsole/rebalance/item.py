@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,6 +71,10 @@ class Item:
     meta: Metadata
     leased: bool
     copy: int = -1
+    handed: bool = False
+    """Whether the process beside has it: its original stays open there until it is handed back."""
+    read_only: bool = False
+    """Whether the copy is open for reading already."""
     copy_leased: bool = False
     copy_opened: bool = False
     """Whether another process was let in to write to the copy."""
@@ -109,6 +114,9 @@ class Item:
         """
         self.done = True
         copy, source, self.copy, self.source = self.copy, self.source, -1, -1
+        if self.handed and self.leased and source >= 0:
+            with contextlib.suppress(OSError):
+                sys.lease(source, fcntl.F_UNLCK)
         if copy >= 0:
             _close(sys, copy)
         if source >= 0 and release is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import effect, gating, leftout, returned
 from zconsole.rebalance.admission import Policy
+from zconsole.rebalance.aside import Aside
 from zconsole.rebalance.batching import Batches
 from zconsole.rebalance.copying import Engine
 from zconsole.rebalance.descriptors import OPEN_DIRECTORIES
@@ -52,6 +53,7 @@ class Runner:
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
+    aside: Aside | None = None
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)
@@ -90,7 +92,7 @@ class Runner:
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
-            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads,
+            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.aside,
         )  # fmt: skip
         results = self._engine.results
         self._rewriter = Rewriter(

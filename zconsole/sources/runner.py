@@ -22,10 +22,6 @@ SETTLE_STEP = 0.01
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
 
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-"""Where ``python -m`` finds this very zconsole, whatever directory the console runs in."""
-
-
 class Runner(Protocol):
     """Runs one command to its end."""
 

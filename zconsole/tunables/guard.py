@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.sources.runner import PACKAGE_ROOT, ProcessRunner
+from zconsole.sources.blocking import PACKAGE_ROOT
+from zconsole.sources.runner import ProcessRunner
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.memory import Memory, alive, process_mark
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters

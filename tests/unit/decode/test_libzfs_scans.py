@@ -82,6 +82,11 @@ class TestScan:
         paused = read(config(top(), scan_stats=scan_stats(22, **more))).scans[0]
         assert (paused.state, paused.paused_since) == ("paused", START + 97.0)
 
+    def test_of_the_same_second_the_error_scrub_is_the_newer(self) -> None:
+        more = {"_15": 3, "_16": 2, "_17": START, "_18": START}
+        ended = config(top(), scan_stats=scan_stats(22, _0=1, _1=2, _3=START, **more))
+        assert [s.function for s in read(ended).scans] == ["errorscrub", "scrub"]
+
     def test_markers_of_the_leaves(self) -> None:
         leaves = [
             disk("a", vdev_stats=stats(_26=5)),

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zconsole.sources.blocking import DeadlineError
+from zconsole.sources.blocking import PACKAGE_ROOT, DeadlineError
 from zconsole.sources.libzfs.nvlist import Form, assembled
 from zconsole.sources.libzfs.wire import Answers, request
 from zconsole.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.sources.runner import PACKAGE_ROOT, Channel, Connector
+from zconsole.sources.runner import Channel, Connector
 
 COMMAND = (sys.executable, "-m", "zconsole.sources.libzfs.helper")
 DEVICE = Path("/dev/zfs")
