@@ -11,7 +11,7 @@ from zconsole.balance import balance, data_disks, release_of, weighs_disks
 from zconsole.errors import UsageError
 from zconsole.frame import Balance
 from zconsole.model import Vdev
-from zconsole.rebalance.predict import Space, raw_to_target, rewritten, spread
+from zconsole.rebalance.planning.predict import Space, raw_to_target, rewritten, spread
 from zconsole.topology import data_vdevs
 from zconsole.units import parse_size
 

@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from zconsole.rebalance import jobs, plan
-from zconsole.rebalance.aside import Aside
-from zconsole.rebalance.facts import Reader
-from zconsole.rebalance.job import Clocks, job_of
-from zconsole.rebalance.journal import Journal
-from zconsole.rebalance.run import Runner
-from zconsole.rebalance.settings import Settings
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine.aside import Aside
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.running import jobs
+from zconsole.rebalance.running.job import Clocks, job_of
+from zconsole.rebalance.running.run import Runner
 
 CHANGING = frozenset(
     {

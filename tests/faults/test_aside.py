@@ -33,12 +33,12 @@ from tests.faults.harness import (
     kill_after,
     run,
 )
-from zconsole.rebalance import copyist
-from zconsole.rebalance.aside import COPYIST, Aside, Start
-from zconsole.rebalance.item import Item
-from zconsole.rebalance.job import Clocks
-from zconsole.rebalance.journal import Journal
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine import copyist
+from zconsole.rebalance.engine.aside import COPYIST, Aside, Start
+from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.running.job import Clocks
 from zconsole.sources.blocking import start_companion
 
 SMALL_FILES = 150

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.harness import create, run, tree_of
-from zconsole.rebalance.admission import Policy
-from zconsole.rebalance.content import KEPT, SMALL
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine.admission import Policy
+from zconsole.rebalance.engine.content import KEPT, SMALL
+from zconsole.rebalance.engine.syscalls import Sys
 
 
 def spoiled(fd: int, data: bytes | memoryview, offset: int) -> int:

@@ -23,7 +23,7 @@ from tests.faults.harness import (
     kill_after,
     run,
 )
-from zconsole.rebalance.journal import Intent, Journal, State
+from zconsole.rebalance.engine.journal import Intent, Journal, State
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.harness import ALONE, create, run, tree_of
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine.syscalls import Sys
 
 
 class Starting(Sys):

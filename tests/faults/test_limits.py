@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.job import Clocks
-from zconsole.rebalance.journal import Journal, State
+from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.running.job import Clocks
 
 MB = 1 << 20
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
-from zconsole.rebalance import syscalls
-from zconsole.rebalance.job import Clocks
-from zconsole.rebalance.journal import Journal
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine import syscalls
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.running.job import Clocks
 
 WRITE = b"written meanwhile\n"
 BASE = b"as it was\n"
@@ -292,7 +292,7 @@ def test_directories_that_only_take_names_are_left_alone(area: Path) -> None:
 
 def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One in the second batch, when there is something to be told of the first."""
-    monkeypatch.setattr("zconsole.rebalance.descriptors.BATCH_FILES", 2)
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
     root = tree_of(area, *"abcdef")
     os.utime(root, ns=(1, 1))
     create(root, area / "job.db")

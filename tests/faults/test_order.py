@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import Killed, create, descriptors_closed, kill_after, run, tree_of
-from zconsole.rebalance.item import Item
-from zconsole.rebalance.journal import Journal, Result, State
-from zconsole.rebalance.run import Runner
-from zconsole.rebalance.swapping import Swapper
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.journal import Journal, Result, State
+from zconsole.rebalance.engine.swapping import Swapper
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.running.run import Runner
 
 
 class Disks:

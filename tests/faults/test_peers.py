@@ -17,10 +17,10 @@ import pytest
 from tests.faults import trees
 from tests.faults.harness import FaultySys, create, run
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance import syscalls
-from zconsole.rebalance.locks import BusyTreeError, TreeLocks
-from zconsole.rebalance.syscalls import Sys
-from zconsole.rebalance.walk import Walk
+from zconsole.rebalance.engine import syscalls
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning.walk import Walk
+from zconsole.rebalance.running.locks import BusyTreeError, TreeLocks
 
 
 def outcome(area: Path, root: Path, **settings: object) -> dict[str, tuple[str, str | None]]:

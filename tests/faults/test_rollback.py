@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults import trees
 from tests.faults.harness import ALONE, create, run
-from zconsole.rebalance import returned
+from zconsole.rebalance.running import returned
 
 
 def come_back(root: Path, journal: Path, names: set[str]) -> None:

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import create, run, tree_of
-from zconsole.rebalance import choice
-from zconsole.rebalance.choice import Choice
-from zconsole.rebalance.effect import Effect
-from zconsole.rebalance.facts import Listing, Reader
-from zconsole.rebalance.gating import Surroundings
-from zconsole.rebalance.job import Clocks
-from zconsole.rebalance.journal import Journal
-from zconsole.rebalance.judging import Judge
-from zconsole.rebalance.predict import Space
-from zconsole.rebalance.run import Runner
-from zconsole.rebalance.settings import Limits
-from zconsole.rebalance.syscalls import Sys
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import choice
+from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.planning.facts import Listing, Reader
+from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.running.effect import Effect
+from zconsole.rebalance.running.gating import Surroundings
+from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.running.judging import Judge
+from zconsole.rebalance.running.run import Runner
 
 
 def originals_held(tree: Path) -> int:

@@ -73,6 +73,16 @@ def test_sources_know_nothing_of_what_is_made_of_their_samples(package):
             assert not [name for name in forbidden if pulls_in(module, name)], module
 
 
+@pytest.mark.parametrize(
+    ("package", "above"), [("engine", ("planning", "running")), ("planning", ("running",))]
+)
+def test_engines_know_nothing_of_plans_and_neither_of_jobs(package, above):
+    for module in modules():
+        if module.startswith(f"rebalance/{package}/"):
+            for other in (*above, "cli"):
+                assert not pulls_in(module, f"zconsole.rebalance.{other}"), module
+
+
 SPAWNERS = ("subprocess", "os.system", "os.popen", "pty", "multiprocessing")
 SEAM = ("sources/blocking.py", "sources/runner.py")
 """Without an event loop, and with one."""
@@ -115,7 +125,7 @@ def loaded_at_once(module: str) -> set[str]:
 
 
 def test_a_job_has_no_event_loop_to_load():
-    code = "import sys, zconsole.rebalance.run; sys.exit('asyncio' in sys.modules)"
+    code = "import sys, zconsole.rebalance.running.run; sys.exit('asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -20,7 +20,7 @@ from zconsole.tunables.memory import Memory, process_mark
 from zconsole.tunables.parameters import Parameters, SysfsParameters
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.desk import Desk
+    from zconsole.rebalance.running.desk import Desk
 
 Freeze = Callable[[str, int], Awaitable[None]]
 """Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
@@ -31,7 +31,7 @@ FROZEN = 3600.0
 
 def live_desk() -> Desk:
     """Rebalance on this machine."""
-    from zconsole.rebalance.livedesk import LiveDesk
+    from zconsole.rebalance.running.livedesk import LiveDesk
 
     return LiveDesk()
 

@@ -19,7 +19,7 @@ from zconsole.tunables.memory import Volatile
 from zconsole.tunables.tunable import Version
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.desk import Desk
+    from zconsole.rebalance.running.desk import Desk
 
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
@@ -101,7 +101,7 @@ def simulated_kit(world: World, denied: str = "") -> Kit:
 
 
 def _desk(world: World) -> Desk:
-    from zconsole.rebalance.simulated import SimulatedDesk
+    from zconsole.rebalance.running.simulated import SimulatedDesk
 
     return SimulatedDesk(world, COUNTING)
 

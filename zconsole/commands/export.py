@@ -72,6 +72,6 @@ async def feed(
 
 
 def _jobs() -> Sequence[Mapping[str, Any]]:
-    from zconsole.rebalance import jobs
+    from zconsole.rebalance.running import jobs
 
     return [status.as_json() for status in jobs.listed()]

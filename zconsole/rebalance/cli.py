@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.argumenttypes import check, positive, share, size_above_0
 from zconsole.errors import ExitCode, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance import unitfile
-from zconsole.rebalance.lines import plan_lines, summary_lines
-from zconsole.rebalance.statuslines import job_line, job_lines
-from zconsole.rebalance.telling import Show, lasting, say
+from zconsole.rebalance.planning.lines import plan_lines, summary_lines
+from zconsole.rebalance.running import unitfile
+from zconsole.rebalance.running.statuslines import job_line, job_lines
+from zconsole.rebalance.running.telling import Show, lasting, say
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.jobs import Status, Unread
-    from zconsole.rebalance.locks import TreeLocks
-    from zconsole.rebalance.planned import Plan
-    from zconsole.rebalance.settings import Settings
-    from zconsole.rebalance.store import Record
-    from zconsole.rebalance.survey import Ages, Sink
-    from zconsole.rebalance.walk import Portion
+    from zconsole.rebalance.planning.planned import Plan
+    from zconsole.rebalance.planning.settings import Settings
+    from zconsole.rebalance.planning.survey import Ages, Sink
+    from zconsole.rebalance.planning.walk import Portion
+    from zconsole.rebalance.running.jobs import Status, Unread
+    from zconsole.rebalance.running.locks import TreeLocks
+    from zconsole.rebalance.running.store import Record
 
 NAMED = 5
 """Jobs that are named of those that cannot be read."""
@@ -98,7 +98,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _window(word: str) -> str:
-    from zconsole.rebalance.pacing import window_gate
+    from zconsole.rebalance.running.pacing import window_gate
 
     fits = False
     with contextlib.suppress(ValueError):
@@ -148,7 +148,7 @@ def _limits(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from zconsole.rebalance.settings import Limits, Settings
+    from zconsole.rebalance.planning.settings import Limits, Settings
 
     if not args.dirs:
         raise UsageError("which directories?")
@@ -166,9 +166,9 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    from zconsole.rebalance import plan
-    from zconsole.rebalance.facts import Reader
-    from zconsole.rebalance.syscalls import Sys
+    from zconsole.rebalance.engine.syscalls import Sys
+    from zconsole.rebalance.planning import plan
+    from zconsole.rebalance.planning.facts import Reader
 
     settings, reader = _settings(args), Reader()
     found = plan.places(settings.dirs, reader)
@@ -199,8 +199,8 @@ def _counter(clock: Callable[[], float]) -> Sink:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from zconsole.rebalance import jobs
-    from zconsole.rebalance.item import StopJobError
+    from zconsole.rebalance.engine.item import StopJobError
+    from zconsole.rebalance.running import jobs
 
     try:
         if args.journal is not None and args.journal.exists():
@@ -218,8 +218,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _again(journal: Path, detach: bool) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
-    from zconsole.rebalance import jobs
-    from zconsole.rebalance.facts import Reader
+    from zconsole.rebalance.planning.facts import Reader
+    from zconsole.rebalance.running import jobs
 
     record = jobs.adopt(journal)
     say(f"job {record.job}")
@@ -234,8 +234,8 @@ def _create(args: argparse.Namespace) -> tuple[Record, TreeLocks | None]:
 
     Unless another process is to run it, its trees stay locked, so that no job comes between.
     """
-    from zconsole.rebalance import jobs
-    from zconsole.rebalance.facts import Reader
+    from zconsole.rebalance.planning.facts import Reader
+    from zconsole.rebalance.running import jobs
 
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("no terminal to ask on: pass --yes")
@@ -267,7 +267,7 @@ def _agreed() -> bool:
 
 def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
     """Run a job in this process."""
-    from zconsole.rebalance import execute
+    from zconsole.rebalance.running import execute
 
     failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
     if interrupted:
@@ -292,7 +292,7 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from zconsole.rebalance import jobs, store
+    from zconsole.rebalance.running import jobs, store
 
     if args.job:
         _show_job(jobs.status(store.find(args.job)), args.json)
@@ -312,7 +312,7 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _show_job(status: Status, as_json: bool) -> None:
-    from zconsole.rebalance import jobs
+    from zconsole.rebalance.running import jobs
 
     data, left = status.as_json(), jobs.left_out(status.record)
     if as_json:
@@ -330,7 +330,7 @@ def _stop(args: argparse.Namespace) -> int:
 
 
 def _steer(args: argparse.Namespace, order: str) -> int:
-    from zconsole.rebalance import jobs, store
+    from zconsole.rebalance.running import jobs, store
 
     record = store.find(args.job)
     jobs.steer(record, order)
@@ -341,7 +341,7 @@ def _steer(args: argparse.Namespace, order: str) -> int:
 
 
 def _resume(args: argparse.Namespace) -> int:
-    from zconsole.rebalance import jobs, store
+    from zconsole.rebalance.running import jobs, store
 
     if args.all == bool(args.job):
         raise UsageError("resume JOB, or resume --all")

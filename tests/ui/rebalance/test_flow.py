@@ -8,7 +8,7 @@ import pytest
 
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
-from zconsole.rebalance.desk import Listing, Measured
+from zconsole.rebalance.running.desk import Listing, Measured
 from zconsole.sources.base import Capabilities
 from zconsole.ui.rebalance.folders import PATIENCE
 from zconsole.ui.rebalance.folderscreen import FoldersScreen
@@ -226,7 +226,7 @@ async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(optio
 
 
 async def plan_of(a: Acting):
-    from zconsole.rebalance.settings import Settings
+    from zconsole.rebalance.planning.settings import Settings
 
     *_, made = [step async for step in desk_of(a).plan(Settings(("/storage/films",)))]
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.rebalance.desk import Listing, Measured, Root
+from zconsole.rebalance.running.desk import Listing, Measured, Root
 from zconsole.ui.draw import plain
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.look import Look

@@ -9,9 +9,9 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from zconsole.errors import UnavailableError, ZconsoleError
-from zconsole.rebalance.desk import Counted, Fill, JobView, Part, Proposal
-from zconsole.rebalance.pace import Pace, pace_of
-from zconsole.rebalance.settings import Limits, Settings
+from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.running.desk import Counted, Fill, JobView, Part, Proposal
+from zconsole.rebalance.running.pace import Pace, pace_of
 from zconsole.ui.draw import plain, width_of
 from zconsole.ui.glyphs import ASCII, UNICODE
 from zconsole.ui.look import Look

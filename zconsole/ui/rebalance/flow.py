@@ -7,9 +7,9 @@ from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.frame import Frame
-from zconsole.rebalance.desk import JobView, Proposal, by_hand
-from zconsole.rebalance.pace import Pace, pace_of
-from zconsole.rebalance.settings import Settings
+from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.running.desk import JobView, Proposal, by_hand
+from zconsole.rebalance.running.pace import Pace, pace_of
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.console import ActingConsole
 from zconsole.ui.actions.lines import wrapped_lines

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.desk import Explorer, Measured
+from zconsole.rebalance.running.desk import Explorer, Measured
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, fit, joined, width_of

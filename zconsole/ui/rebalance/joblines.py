@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole import units
-from zconsole.rebalance.desk import JobView
+from zconsole.rebalance.running.desk import JobView
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, crop, fit, joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zconsole import units
-from zconsole.rebalance.desk import JobView
+from zconsole.rebalance.running.desk import JobView
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.look import Look, percent

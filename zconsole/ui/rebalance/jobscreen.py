@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.desk import JobView
+from zconsole.rebalance.running.desk import JobView
 from zconsole.ui.actions.ask import AskScreen
 from zconsole.ui.actions.lines import wrapped, wrapped_lines
 from zconsole.ui.draw import Line, Span, joined

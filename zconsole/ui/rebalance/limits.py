@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.pacing import window_gate
-from zconsole.rebalance.planned import FLOOR
-from zconsole.rebalance.settings import Limits
+from zconsole.rebalance.planning.planned import FLOOR
+from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.running.pacing import window_gate
 from zconsole.ui.look import Look, percent
 from zconsole.units import latency, parse_size
 

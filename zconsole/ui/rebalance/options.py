@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from zconsole.rebalance.settings import Settings
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span, fit
 from zconsole.ui.look import Look

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole import units
-from zconsole.rebalance import worth
-from zconsole.rebalance.desk import Counted, Fill, Part, Proposal
-from zconsole.rebalance.lines import is_alike, size_line
-from zconsole.rebalance.pace import Pace
-from zconsole.rebalance.poollines import looked_words
+from zconsole.rebalance.planning import worth
+from zconsole.rebalance.planning.lines import is_alike, size_line
+from zconsole.rebalance.planning.poollines import looked_words
+from zconsole.rebalance.running.desk import Counted, Fill, Part, Proposal
+from zconsole.rebalance.running.pace import Pace
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.bars import bar
 from zconsole.ui.draw import Line, Span, crop, fit

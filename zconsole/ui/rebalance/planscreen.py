@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Button
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.desk import Counted, Proposal
+from zconsole.rebalance.running.desk import Counted, Proposal
 from zconsole.ui.actions.lines import wrapped
 from zconsole.ui.draw import Line, Span
 from zconsole.ui.linesview import LinesView

@@ -15,7 +15,7 @@ from zconsole.frame import ActivityView, Frame
 from zconsole.model import Activity
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.desk import Desk, JobView
+    from zconsole.rebalance.running.desk import Desk, JobView
 
 
 @dataclass(frozen=True, slots=True)

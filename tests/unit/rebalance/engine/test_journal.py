@@ -1,0 +1,79 @@
+"""A journal that is being made, and a death meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rebalance.test_command import Shell
+from zconsole.rebalance.engine.journal import Journal
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+
+left = int(sys.argv[2])
+
+def audit(event, words):
+    global left
+    if event in ("open", "os.link", "os.remove", "sqlite3.connect", "sqlite3.connect/handle"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+from zconsole.rebalance.engine.journal import Journal
+
+sys.addaudithook(audit)
+Journal.create(Path(sys.argv[1]), {"walking": "on"}).close()
+"""
+
+
+def died_at(path: Path, step: int) -> bool:
+    """Whether making a journal took more steps than these."""
+    argv = [sys.executable, "-c", DYING, path, str(step)]
+    return subprocess.run(argv, check=False).returncode != 0
+
+
+def test_a_death_leaves_no_journal_or_a_whole_one(tmp_path: Path) -> None:
+    step = 0
+    while died_at(path := tmp_path / f"job{step}.db", step):
+        if path.exists():
+            with closing(Journal.open(path)) as journal:
+                assert journal.get("walking") == "on"
+        else:
+            Journal.create(path).close()
+        step += 1
+    assert step > 4
+
+
+def test_a_run_with_the_same_journal_begins_the_job_that_died_first(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/file").write_bytes(b"x")
+    shell, journal = Shell(tmp_path), tmp_path / "job.db"
+    words = ("run", tmp_path / "tree", "--allow-non-zfs", "--yes", "--journal", journal)
+    first = shell(*words)
+    journal.unlink()
+    again = shell(*words)
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert [status["journal"] for status in shell.statuses()] == [str(journal)]
+
+
+def test_a_journal_is_its_owners_alone_and_never_replaces_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "job.db"
+    before = os.umask(0)
+    try:
+        Journal.create(path).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    content = path.read_bytes()
+    with pytest.raises(FileExistsError):
+        Journal.create(path)
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]

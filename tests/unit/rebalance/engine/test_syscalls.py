@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine import syscalls
+from zconsole.rebalance.engine.syscalls import Sys
+
+
+class Unprivileged:
+    """A C library whose kernel links no descriptors."""
+
+    def linkat(self, *words: object) -> int:
+        ctypes.set_errno(errno.ENOENT)
+        return -1
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[int]:
+    fd = os.open(tmp_path, os.O_RDONLY)
+    yield fd
+    os.close(fd)
+
+
+@pytest.mark.parametrize("privileged", [True, False])
+def test_a_file_of_no_name_gets_one_that_is_free(
+    tmp_path: Path, directory: int, privileged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not privileged:
+        monkeypatch.setattr(syscalls, "_libc", Unprivileged())
+    fd = Sys().open_unnamed(directory, 0o600)
+    os.write(fd, b"content")
+    (tmp_path / "taken").touch()
+    with pytest.raises(FileExistsError):
+        Sys().link_fd(fd, directory, b"taken")
+    Sys().link_fd(fd, directory, b"free")
+    os.close(fd)
+    assert (tmp_path / "free").read_bytes() == b"content"

@@ -1,0 +1,25 @@
+"""What zdb would tell of files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zconsole.rebalance.planning import zdb
+from zconsole.rebalance.planning.zdb import Listed
+from zconsole.sources.blocking import Completed
+
+HEAD = """\
+    Object  lvl   iblk   dblk  dsize  dnsize  lsize   %full  type
+{inode:10}    2   128K   128K   256K     512   256K  100.00  ZFS plain file
+Indirect blocks:
+"""
+
+
+def listed(texts: Mapping[int, str]) -> dict[int, Listed]:
+    """Files by inode, of the lines of their blocks."""
+
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
+        return Completed(tuple(argv), 0, "Dataset tank\n\n" + out, "")
+
+    return zdb.told(run, "tank", list(texts))

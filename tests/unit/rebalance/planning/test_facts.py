@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from zconsole.errors import UnavailableError
+from zconsole.rebalance.planning.facts import Dataset, Reader, last_addition, mount_of, parse_spaces
+from zconsole.rebalance.planning.walk import mount_at
+from zconsole.sources.blocking import Completed
+
+LIST = (
+    "tank\t2013265920\t795516416\t1217749504\t-\t-\t9\t39\t1.00\tONLINE\t-\n"
+    "\traidz1-0\t3189768192\t795516416\t2224029696\t-\t-\t18\t26\t-\tONLINE\n"
+    "\t\tsda\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
+    "\t\tsdb\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
+    "\t\tsdc\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
+    "\tmirror-1\t1063256064\t0\t1006632960\t-\t-\t0\t0\t-\tONLINE\n"
+    "special      -      -      -        -         -      -      -      -  -\n"
+    "\tmirror-2\t1063256064\t10\t1006632950\t-\t-\t0\t0\t-\tONLINE\n"
+)
+
+
+def dataset(**properties: str) -> Dataset:
+    return Dataset("tank/a", properties)
+
+
+def test_normal_vdevs_with_what_their_free_bytes_count_for() -> None:
+    spaces = parse_spaces(LIST, (2, 3, 9))
+    assert [(s.name, s.weight) for s in spaces] == [("raidz1-0", 2.0), ("mirror-1", 1.0)]
+    assert spaces[0].size == 795516416 + 2224029696
+    assert [s.weight for s in parse_spaces(LIST, (2, 4, 4))] == [1.0, 1.0]
+
+
+def test_special_vdevs_are_a_class_of_their_own() -> None:
+    assert [(s.name, s.alloc) for s in parse_spaces(LIST, (2, 3, 9), "special")] == [
+        ("mirror-2", 10)
+    ]
+    assert parse_spaces(LIST, (2, 3, 9), "dedup") == ()
+
+
+def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        return Completed(tuple(argv), 0, LIST, "")
+
+    found = Reader(run, kstat=tmp_path, module=tmp_path / "none").listing("tank")
+    assert found.fragmentation == pytest.approx(0.09)
+    assert [space.name for space in found.spaces] == ["raidz1-0", "mirror-1"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "drops"),
+    [
+        ({"checksum": "sha256", "compression": "lz4"}, True),
+        ({"checksum": "blake3", "compression": "on"}, True),
+        ({"checksum": "on", "compression": "lz4"}, False),
+        ({"checksum": "sha256", "compression": "off"}, False),
+        ({"checksum": "sha512", "compression": "lz4", "dedup": "on"}, False),
+        ({"checksum": "sha512", "compression": "lz4", "encryption": "aes-256-gcm"}, False),
+    ],
+)
+def test_nop_write_needs_a_strong_checksum_and_compression(
+    properties: dict[str, str], drops: bool
+) -> None:
+    assert dataset(**properties).drops_unchanged is drops
+
+
+def test_the_last_addition_in_a_history() -> None:
+    history = (
+        "History for 'tank':\n2024-01-02.03:04:05 zpool create tank sda\n"
+        "2024-02-02.03:04:05 zpool add tank sdb\n2024-03-02.03:04:05 zfs snapshot tank@zpool add\n"
+    )
+    when = last_addition(history)
+    assert when is not None
+    assert when == last_addition(history.splitlines()[2])
+    assert last_addition("2024-01-02.03:04:05 zpool create tank sda\n") is None
+
+
+def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        raise AssertionError(argv)
+
+    (tmp_path / "tank").mkdir()
+    (tmp_path / "tank" / "state").write_text("SUSPENDED\n")
+    reader = Reader(run, kstat=tmp_path)
+    assert reader.condition("tank") == ("SUSPENDED", None)
+    with pytest.raises(UnavailableError, match="suspended"):
+        reader.listing("tank")
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "ashift", "sector"),
+    [(0, "-\n9\n12\n", "0", 4096), (2, "", "9", 512), (2, "", "0", None), (0, "-\n", "12", None)],
+)
+def test_the_sector_of_a_pool(
+    tmp_path: Path, code: int, text: str, ashift: str, sector: int | None
+) -> None:
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        if argv[-1] == "all-vdevs":
+            return Completed(tuple(argv), code, text, "")
+        said = {"get": f"ashift\t{ashift}\n", "list": LIST, "status": ""}
+        return Completed(tuple(argv), 0, said[argv[1]], "")
+
+    assert Reader(run, kstat=tmp_path, module=tmp_path / "none").pool("tank").sector == sector
+
+
+def test_the_condition_of_a_pool(tmp_path: Path) -> None:
+    text = "  pool: tank\n state: DEGRADED\n  scan: scrub in progress since Sat Aug  5 12:00\n"
+
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        return Completed(tuple(argv), 0, text, "")
+
+    assert Reader(run, kstat=tmp_path).condition("tank") == ("DEGRADED", "scrub")
+
+
+@pytest.mark.parametrize(
+    ("row", "state"),
+    [
+        ("\t    bad    FAULTED      3    88     0  too many errors\n", "DEGRADED"),
+        ("\t    sdb    ONLINE       0     0     0\n", "ONLINE"),
+        ("\tcache\n\t  sdc    FAULTED      0     0     0\n", "ONLINE"),
+        ("\tspares\n\t  sdd    UNAVAIL\n", "ONLINE"),
+    ],
+)
+def test_a_pool_called_online_with_a_lost_disk_is_degraded(
+    tmp_path: Path, row: str, state: str
+) -> None:
+    text = (
+        f" state: ONLINE\nconfig:\n\n\t  raidz1-0  ONLINE       0     0     0\n{row}\nerrors: no\n"
+    )
+    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
+    assert Reader(run, kstat=tmp_path).condition("tank") == (state, None)
+
+
+def test_a_mount_by_its_number(tmp_path: Path) -> None:
+    """Not by its device: a bind has the same, and files on btrfs have none of those listed."""
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "36 35 0:44 / /tank/a\\040b rw,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
+        "37 35 0:44 / /bound ro,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
+    )
+    mount, bound = mount_of(36, table), mount_of(37, table)
+    assert mount is not None
+    assert bound is not None
+    assert (mount.kind, mount.source, mount.point) == ("zfs", "tank/a b", "/tank/a b")
+    assert (bound.point, mount.read_only, bound.read_only) == ("/bound", False, True)
+    assert mount_of(44, table) is None
+
+
+def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Path) -> None:
+    mount = mount_of(mount_at(os.fsencode(tmp_path)))
+    assert mount is not None
+    assert tmp_path.is_relative_to(mount.point)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.planning import forecast
+from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
+from zconsole.rebalance.planning.planned import DirectoryPlan, Place
+from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.walk import Portion
+from zconsole.rebalance.running.counting import WalkSink
+
+SPACES = (Space("mirror-0", 1000, 900), Space("mirror-1", 1000, 100))
+
+
+def measured(**figures: Any) -> DirectoryPlan:
+    found = Survey(b"/tank", Ages(), allocated=100, **figures)
+    place = Place(b"/tank", Mount("zfs", "tank", "/tank"), None)
+    return DirectoryPlan(place, found, Choice("copy", ""), 1, 100)
+
+
+def status_of(size: int, ctime: int) -> os.stat_result:
+    return os.stat_result((0o100644, 7, 1, 1, 0, 0, size, ctime, ctime, ctime))
+
+
+def test_without_zdb_the_age_of_files_tells_where_they_lie() -> None:
+    pool = Pool("tank", {}, SPACES, (2, 3, 9), added=50)
+    shares, estimate = forecast.source([measured(old_allocated=100)], pool, [{}])
+    assert shares == pytest.approx([1, 0])
+    assert estimate == "age: 100% older than the newest vdev"
+
+
+def test_without_a_history_all_data_is_alike() -> None:
+    pool = Pool("tank", {}, SPACES, (2, 3, 9))
+    assert forecast.source([measured()], pool, [{}]) == (None, "all data alike")
+
+
+@pytest.mark.parametrize(
+    ("small", "record", "limit"),
+    [("0", "131072", 0), ("4096", "131072", 4096), ("131072", "131072", float("inf"))],
+)
+def test_what_belongs_on_special_vdevs(small: str, record: str, limit: float) -> None:
+    dataset = Dataset("tank", {"special_small_blocks": small, "recordsize": record})
+    assert forecast.special_limit(dataset) == limit
+
+
+def test_small_blocks_fill_the_special_vdevs_at_most_so_far() -> None:
+    special = (Space("mirror-2", 200, 20), Space("mirror-3", 200, 180))
+    pool = Pool("tank", {}, SPACES, (2, 3, 9), special=special)
+    after = forecast.special([measured(special_allocated=100)], pool)
+    assert [round(space.alloc) for space in after] == [110, 190]
+    notes = forecast.special_notes(pool, after)
+    assert notes[0] == "special vdev mirror-2: 10% full, at most 55% afterwards"
+    assert "normal vdevs" in notes[-1]
+
+
+def test_old_files_go_first_then_large_ones(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "journal")
+    files = [
+        (b"new-large", status_of(1 << 20, 60)),
+        (b"old-small", status_of(1 << 10, 40)),
+        (b"new-small", status_of(1 << 10, 60)),
+        (b"old-large", status_of(1 << 20, 40)),
+    ]
+    portion = Portion(DirectoryRow(1, None, b"/tank", 1, 1), -1, files)
+    sink = WalkSink(journal)
+    sink(portion, Ages(addition=50))
+    sink.flush()
+    journal.finish_walk(split_links=False)
+    names = [row.name for _, row in journal.todo((-1, -1, -1), 10)]
+    journal.close()
+    assert names == [b"old-large", b"old-small", b"new-large", b"new-small"]
+
+
+def test_a_new_dataset_of_the_same_name_is_another_filesystem() -> None:
+    mount = Mount("zfs", "tank", "/tank")
+    one, two = (Place(b"/tank", mount, Dataset("tank", {"guid": guid})) for guid in "12")
+    assert one.key != two.key
+    assert one.key == Place(b"/tank", mount, Dataset("tank", {"guid": "1"})).key

@@ -1,0 +1,82 @@
+"""Plans of directories on any filesystem: what they promise is what a run can do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.choice import Wish
+from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.planned import Goal, Plan
+
+LARGE, SMALL = 3 << 20, 1 << 20
+TOO_LARGE = "too large for the free space"
+
+
+def made(root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None) -> Plan:
+    monkeypatch.setattr(plan, "_available", lambda *_: room)
+    found = plan.places([str(root)], Reader())
+    return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), goal or Goal())
+
+
+def tree(root: Path, *names: str) -> Path:
+    root.mkdir()
+    for name in names:
+        (root / name).write_bytes(os.urandom(LARGE if name.startswith("l") else SMALL))
+    return root
+
+
+def test_what_there_is_no_room_for_is_not_among_what_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "large", "small", "linked")
+    (root / "again").hardlink_to(root / "linked")
+    found = made(root, monkeypatch, 2 << 20)
+    (directory,) = found.directories
+    assert directory.found.skipped == {TOO_LARGE: 3}
+    assert (directory.files, directory.bytes) == (1, SMALL)
+    assert SMALL <= directory.space_needed < LARGE
+    assert found.refused is None
+
+
+def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tree(tmp_path / "tree", "large", "larger")
+    found = made(root, monkeypatch, 2 << 20)
+    assert found.refused == f"every file is too large for the {2 << 20} bytes free above the floor"
+
+
+def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made(tree(tmp_path / "tree"), monkeypatch, 1).refused is None
+
+
+def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "small")
+    assert (
+        "no pool: there is no spread to stop at" in made(root, monkeypatch, LARGE, Goal(0.1)).notes
+    )
+    assert not any("spread" in note for note in made(root, monkeypatch, LARGE).notes)
+
+
+def test_what_only_root_can_bring_through_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).notes
+    assert "not root: files of others fail, trusted attributes are not seen and get lost" in notes
+
+
+def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "small")
+    monkeypatch.setattr(plan.quotas, "notes", lambda run, plans: ["near a quota"])
+    monkeypatch.setattr(plan.sharing, "notes", lambda pool, plans: ["shared"])
+    assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).notes)
+    monkeypatch.setattr(plan.exports, "is_exported", lambda point: True)
+    assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).refused or "")

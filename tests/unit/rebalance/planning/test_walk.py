@@ -1,0 +1,109 @@
+"""What a walk enters and what it leaves alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zconsole.rebalance.engine.descriptors import raise_limit
+from zconsole.rebalance.engine.directories import Directories, DirectoryRow
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning.walk import Walk, has_mounts_below
+
+LINE = b"36 25 8:1 /x %s rw,noatime shared:1 - ext4 /dev/sda1 rw\n"
+
+
+@pytest.mark.parametrize(
+    ("point", "below"),
+    [
+        (b"/t/a", True),
+        (b"/t/a\\040b/c", True),
+        (b"/t/line\\012break", True),
+        (b"/t/\xff", True),
+        (b"/t", False),
+        (b"/", False),
+        (b"/tree", False),
+        (b"/t\\040x/a", False),
+    ],
+)
+def test_mount_points_are_found_below_a_directory(
+    tmp_path: Path, point: bytes, below: bool
+) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_bytes(LINE % b"/" + LINE % point)
+    assert has_mounts_below(b"/t", table) is below
+    assert has_mounts_below(b"/t x", table) is point.startswith(b"/t\\040x")
+    assert has_mounts_below(b"/", table) is (point != b"/")
+
+
+@pytest.fixture
+def bound(tmp_path: Path) -> Iterator[Path]:
+    """A tree in which a directory from beside it is mounted, on a name with a blank."""
+    inside, outside = tmp_path / "tree/in side/here", tmp_path / "outside/deep"
+    for directory in (inside, outside):
+        directory.mkdir(parents=True)
+        (directory / f"of {directory.name}").touch()
+    (tmp_path / "tree/own").touch()
+    argv = ["mount", "--bind", outside.parent, inside]
+    if subprocess.run(argv, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not permitted")
+    yield tmp_path / "tree"
+    subprocess.run(["umount", inside], check=True)
+
+
+def test_what_is_bound_into_a_tree_is_not_entered(bound: Path) -> None:
+    portions = list(Walk(Sys(), [bytes(bound)]))
+    assert [name for portion in portions for name, _ in portion.files] == [b"own"]
+    skipped = [each for portion in portions for each in portion.skipped]
+    assert skipped == [(b"here", "mount point")]
+
+
+def test_what_is_bound_is_a_tree_of_its_own(bound: Path) -> None:
+    portions = list(Walk(Sys(), [bytes(bound / "in side/here")]))
+    assert [name for portion in portions for name, _ in portion.files] == [b"of deep"]
+
+
+def test_a_directory_that_cannot_be_read_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole/file").touch()
+    scandir, damaged = os.scandir, (tmp_path / "damaged").stat().st_ino
+
+    def failing(fd: int) -> Any:
+        if os.fstat(fd).st_ino == damaged:
+            raise OSError(errno.EIO, "Input/output error")
+        return scandir(fd)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    portions = list(Walk(Sys(), [bytes(tmp_path)]))
+    assert [name for portion in portions for name, _ in portion.files] == [b"file"]
+    skipped = [each for portion in portions for each in portion.skipped]
+    assert skipped == [(b"damaged", "directory: Input/output error")]
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        list(Walk(Sys(), [bytes(tmp_path / "damaged")]))
+    assert caught.value.filename == str(tmp_path / "damaged")
+
+
+def test_directories_are_opened_however_deep_they_are(tmp_path: Path) -> None:
+    status, deepest = tmp_path.stat(), sys.getrecursionlimit()
+    root = DirectoryRow(1, None, bytes(tmp_path), status.st_dev, status.st_ino)
+
+    def row_of(number: int) -> DirectoryRow:
+        same = replace(root, number=number, parent=number - 1, name=b".")
+        return root if number == 1 else same
+
+    raise_limit()
+    directories = Directories(Sys(), row_of)
+    assert os.fstat(directories.get(deepest).fd).st_ino == status.st_ino
+    assert len(directories) == deepest
+    directories.close()

@@ -1,0 +1,1 @@
+"""Files moved: copied and exchanged or rewritten, one batch at a time, and nothing lost."""

@@ -1,0 +1,129 @@
+"""Which files the copy engine takes on: opened, leased, and looked at before anything is done."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.engine import metadata
+from zconsole.rebalance.engine.directories import Directories
+from zconsole.rebalance.engine.item import TEMP_PREFIX, Item, Place, SkipError, UnsupportedError
+from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the filesystem offers and the operator permits."""
+
+    accept_races: bool = False
+    zfs: tuple[int, ...] | None = None
+    """The version of the kernel's module; None on another filesystem."""
+    room: Callable[[int], int | None] = field(default=lambda device: None)
+    """Bytes that may be written on a device before the free-space floor; None: not limited."""
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether to begin with files of no name. Not on ZFS, which waits for a whole txg on each
+        first link (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
+        return self.zfs is None
+
+    @property
+    def direct(self) -> bool:
+        """Whether copies are read back with O_DIRECT, so that they come from the disks."""
+        return self.zfs is not None and self.zfs >= (2, 3)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether content is asked for before its turn. Not on ZFS before 2.2, which reads it into
+        the page cache only (zpl_fadvise, module/os/linux/zfs/zpl_file.c 2.2.0)."""
+        return self.zfs is None or self.zfs >= (2, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Opens originals, or says why not."""
+
+    sys: Sys
+    directories: Directories
+    policy: Policy
+    abilities: Callable[[Place], Abilities]
+    """What the filesystem of a place has been found to answer."""
+    secret: str = field(default_factory=lambda: secrets.token_hex(8))
+    """What nobody else's names begin with."""
+
+    def open(self, names: Sequence[FileRow]) -> Item:
+        """An item with its original open and leased, its names in the order given.
+
+        Raises SkipError, MovedError, UnsupportedError, OSError.
+        """
+        places = [
+            Place(row, self.directories.get(row.directory), self._temporary(row)) for row in names
+        ]
+        try:
+            source = self._open_source(places[0].directory.fd, names[0].name)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
+                raise SkipError("changed") from error
+            raise
+        try:
+            leased = self._lease(source)
+            abilities = self.abilities(places[0])
+            meta, status = metadata.read(self.sys, source, abilities)
+            item = Item(places, source, status, meta, leased)
+            self._admit(item)
+        except BaseException:
+            self.sys.close(source)
+            raise
+        return item
+
+    def _temporary(self, row: FileRow) -> bytes:
+        """A name of ours that no other job, file or attempt has."""
+        return b"%b%b-%x" % (TEMP_PREFIX, self.secret.encode(), row.number)
+
+    def _open_source(self, directory: int, name: bytes) -> int:
+        try:
+            return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=directory)
+        except PermissionError:
+            return self.sys.open(name, SOURCE, dir_fd=directory)
+
+    def _lease(self, fd: int) -> bool:
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            if not stat.S_ISREG(self.sys.fstat(fd).st_mode):
+                raise SkipError("changed") from error
+            if error.errno == errno.EAGAIN:
+                raise SkipError("open for writing") from error
+            if self.policy.accept_races:
+                return False
+            if error.errno in (errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise UnsupportedError("no leases on this filesystem") from error
+            raise
+        return True
+
+    def _admit(self, item: Item) -> None:
+        row, status = item.places[0].row, item.status
+        if not stat.S_ISREG(status.st_mode) or status.st_dev != item.places[0].directory.dev:
+            raise SkipError("changed")
+        if status.st_ino != row.ino:
+            raise SkipError("replaced since the walk")
+        if status.st_nlink != len(item.places):
+            raise SkipError("hard links outside the set")
+        fixed = any(place.directory.fixed for place in item.places)
+        if fixed or item.meta.flags & metadata.IMMUTABLE:
+            raise SkipError("immutable or append-only")
+        if item.meta.flags & metadata.UNCOPYABLE:
+            raise SkipError("signed by fs-verity")
+        room = self.policy.room(status.st_dev)
+        if room is not None and status.st_blocks * 512 > room:
+            raise SkipError("too large for the free space")
+        for place in item.places[1:]:
+            if self.sys.lstat(place.directory.fd, place.row.name).st_ino != status.st_ino:
+                raise SkipError("changed")

@@ -1,0 +1,163 @@
+"""The job's end of the process that makes copies beside it: see ``copyist``."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from zconsole.rebalance.engine import copyist
+from zconsole.rebalance.engine.content import SMALL
+from zconsole.rebalance.engine.copyist import MOST_FILES, Copied
+from zconsole.rebalance.engine.item import Item
+
+COPYIST = copyist.__name__
+WORTH = 256
+"""Files of a batch from which on another process is worth its start."""
+AT_ONCE = 2
+"""Portions it has: one to work on, one to go on with."""
+LEAST = 8
+"""Files left from which on it is given some."""
+PORTION_BYTES = 1 << 20
+"""Content of a portion at most: what it has been handed is copied, whatever a limit says then."""
+
+
+class Beside(Protocol):
+    """A process that ends when its socket is closed."""
+
+    def leave(self) -> None:
+        """Let go of it; it is killed where it does not end by itself."""
+
+
+Start = Callable[[socket.socket], Beside]
+"""Starts the process with its end of a socket. Raises OSError."""
+
+
+def fits(item: Item) -> bool:
+    """Whether a file is one for the other process: small, without holes or attributes."""
+    whole = item.status.st_blocks * 512 >= item.size
+    return whole and item.size <= SMALL and not item.meta.xattrs
+
+
+@dataclass(slots=True)
+class Aside:
+    """Hands out portions of a batch and takes back the copies; fails silently, and for good."""
+
+    start: Start
+    worth: int = WORTH
+    """Files of a batch that it is started for."""
+    failed: bool = False
+    _process: Beside | None = None
+    _channel: socket.socket | None = None
+    _out: deque[list[Item]] = field(default_factory=deque)
+
+    @property
+    def wants(self) -> bool:
+        """Whether it can do with one more portion."""
+        return self._channel is not None and not self.failed and len(self._out) < AT_ONCE
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything handed out has not come back."""
+        return bool(self._out)
+
+    def begin(self) -> None:
+        """Have the process started, before any file is open: it gets none but its own."""
+        if self._channel is not None or self.failed:
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                self._process = self.start(theirs)
+            except OSError:
+                ours.close()
+                self.failed = True
+                return
+        self._channel = ours
+
+    def hand_out(self, waiting: deque[Item], length: int) -> None:
+        """Give it the last of these files that fit, for which digests have ``length`` bytes.
+
+        No more than half of them: whoever is done first takes what is left.
+        """
+        while self.wants and len(waiting) >= LEAST:
+            portion: list[Item] = []
+            most = min(MOST_FILES, len(waiting) // 2)
+            room = PORTION_BYTES
+            while len(portion) < most and (not portion or waiting[-1].size <= room):
+                portion.append(waiting.pop())
+                room -= portion[-1].size
+            self._give(portion, length)
+
+    def _give(self, items: list[Item], length: int) -> None:
+        places = [item.places[0] for item in items]
+        directories = {place.row.directory: place.directory.fd for place in places}
+        at = {number: place for place, number in enumerate(directories)}
+        files = [
+            (tuple(item.meta._replace(xattrs={})), at[place.row.directory], place.row.directory)
+            for item, place in zip(items, places, strict=True)
+        ]
+        self._out.append(items)
+        for item in items:
+            item.handed = True
+        fds = [*(item.source for item in items), *directories.values()]
+        try:
+            copyist.send(self._open, (length, files), fds)
+        except OSError:
+            self._fail()
+
+    def take(self, seconds: float) -> list[tuple[Item, Copied | None]]:
+        """What has come back by then, all of it at once when it failed; None: not made."""
+        if self.failed:
+            return self._lost()
+        if not self._out or not select.select([self._open], [], [], seconds)[0]:
+            return []
+        try:
+            return self._heard(copyist.receive(self._open))
+        except (OSError, ValueError):
+            self._fail()
+            return self._lost()
+
+    def leave(self) -> None:
+        """Let go of the process, and of what it has not handed back."""
+        self._out.clear()
+        channel, self._channel = self._channel, None
+        process, self._process = self._process, None
+        if channel is not None:
+            channel.close()
+        if process is not None:
+            process.leave()
+
+    @property
+    def _open(self) -> socket.socket:
+        if self._channel is None:
+            raise OSError("no process")
+        return self._channel
+
+    def _fail(self) -> None:
+        self.failed = True
+
+    def _lost(self) -> list[tuple[Item, Copied | None]]:
+        lost: list[tuple[Item, Copied | None]] = [(i, None) for items in self._out for i in items]
+        self.leave()
+        return lost
+
+    def _heard(self, message: tuple[object, list[int]] | None) -> list[tuple[Item, Copied | None]]:
+        """Raises ValueError where that is no answer to the portion."""
+        if message is None:
+            raise ValueError("the end")
+        answers, fds = message
+        items, left = self._out[0], iter(fds)
+        if (
+            not isinstance(answers, list)
+            or len(answers) != len(items)
+            or len(fds) != sum(answer is not None for answer in answers)
+        ):
+            copyist.close(fds)
+            raise ValueError("another portion")
+        self._out.popleft()
+        copies = [answer and Copied(next(left), *answer) for answer in answers]
+        return list(zip(items, copies, strict=True))

@@ -1,0 +1,257 @@
+"""The content of files: copied by an explicit loop with its holes, and digested.
+
+A digest does not depend on where the holes are: it covers, in order, every aligned window that
+has a byte other than zero, each with its offset, and the length of the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import mmap
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, NamedTuple
+
+from zconsole.rebalance.engine.syscalls import Sys
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+WINDOW = 1 << 20
+"""Bytes read, digested and written at a time; a multiple of every recordsize up to 1 MiB."""
+SMALL = 128 << 10
+"""Up to here a file with all its blocks allocated is taken to have no holes."""
+KEPT = 8 << 10
+"""Up to here content is kept until it is read back: to compare it takes less than a digest."""
+BESIDE = 8 << 20
+"""From here on a thread is worth its start."""
+_ZEROS = bytes(WINDOW)
+_FIRST = bytes(8)
+_GLANCE = 64
+"""Bytes that show of most windows that they are not all zero."""
+_PROBE = 64 << 10
+_PAGE = mmap.PAGESIZE
+
+Maker = Callable[[bytes], "_Hash"]
+"""What begins a hash; told again from the length of its digest."""
+MAKERS: dict[int, Maker] = {
+    32: hashlib.sha256,
+    64: hashlib.sha512,
+    16: partial(hashlib.md5, usedforsecurity=False),
+}
+"""They tell what disks, memory or we ourselves spoiled. Nobody gains by forging one: who can write
+to a file needs no second file of the same digest to do so."""
+Tick = Callable[[int], None]
+"""Called with the bytes just handled; may wait, or raise to give the file up."""
+
+
+class Written(NamedTuple):
+    """What was copied: its digest and, of a very small file, all of it."""
+
+    digest: bytes
+    kept: bytes | None = None
+
+
+class ChangedError(Exception):
+    """A file is not what it was a moment ago."""
+
+
+def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
+    """What this processor computes fastest: SHA-256 where it has instructions for that."""
+
+    def seconds(make: Maker) -> float:
+        began = clock()
+        make(_ZEROS[:_PROBE]).digest()
+        return clock() - began
+
+    return min(MAKERS.values(), key=lambda make: min(seconds(make) for _ in range(3)))
+
+
+class Buffers:
+    """Two windows of page-aligned memory, by turns: one is filled while the other is digested."""
+
+    def __init__(self) -> None:
+        self._turns = cycle((mmap.mmap(-1, WINDOW), mmap.mmap(-1, WINDOW)))
+
+    def read(self, sys: Sys, fd: int, offset: int, length: int) -> memoryview:
+        """That part of a file; good until the next but one. Raises OSError, ChangedError."""
+        buffer = memoryview(next(self._turns))
+        # No more than whole pages of the file: the kernel pins every page it is given.
+        count = min(sys.read_into(fd, buffer[: -(-length // _PAGE) * _PAGE], offset), length)
+        window = buffer[:length]
+        if count < length:
+            window[count:] = _read(sys, fd, offset + count, length - count)
+        return window
+
+
+class Digest:
+    """A hash over the windows of a file that are not all zero.
+
+    For large files, from the second window on, it is computed in a thread, beside the reading
+    and writing.
+    """
+
+    def __init__(self, size: int, make: Maker) -> None:
+        self._hash = make(size.to_bytes(8, "big"))
+        self._beside = size >= BESIDE
+        self._thread: ThreadPoolExecutor | None = None
+        self._pending: Future[None] | None = None
+
+    def update(self, offset: int, window: memoryview) -> None:
+        """Take in one aligned window, which must not change before the next is taken in."""
+        if offset == 0 or not self._beside:
+            self._take(offset, window)
+            return
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1)
+        self._wait()
+        self._pending = self._thread.submit(self._take, offset, window)
+
+    def value(self) -> bytes:
+        """The digest; nothing can be taken in afterwards."""
+        self._wait()
+        if self._thread is not None:
+            self._thread.shutdown()
+        return self._hash.digest()
+
+    def _take(self, offset: int, window: memoryview) -> None:
+        if not _blank(window):
+            self._hash.update(offset.to_bytes(8, "big"))
+            self._hash.update(window)
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None
+
+
+def _blank(window: memoryview) -> bool:
+    """Whether all of it is zero."""
+    if window[:_GLANCE].tobytes() != _ZEROS[: min(len(window), _GLANCE)]:
+        return False
+    return window.tobytes() == (_ZEROS if len(window) == WINDOW else bytes(len(window)))
+
+
+def whole(content: bytes, make: Maker) -> bytes:
+    """The digest of a file of at most one window, given all of it."""
+    size = len(content)
+    head = size.to_bytes(8, "big")
+    if _ZEROS.startswith(content):
+        return make(head).digest()
+    return make(b"".join((head, _FIRST, content))).digest()
+
+
+def copy(
+    sys: Sys,
+    source: int,
+    target: int,
+    status: os.stat_result,
+    tick: Tick,
+    make: Maker,
+    buffers: Buffers | None = None,
+) -> Written:
+    """Write the content of ``source`` into the empty ``target``.
+
+    Holes stay holes. Raises OSError, ChangedError when the file is shorter than its status said.
+    """
+    size = status.st_size
+    if status.st_blocks * 512 >= size and size <= SMALL:
+        content = _read(sys, source, 0, size)
+        _write(sys, target, content, 0)
+        tick(size)
+        return Written(whole(content, make), content if size <= KEPT else None)
+    digest, buffers = Digest(size, make), buffers or Buffers()
+    if size:
+        sys.ftruncate(target, size)
+    for offset, length, parts in windows(sys, source, size):
+        window = buffers.read(sys, source, offset, length)
+        digest.update(offset, window)
+        for start, count in parts:
+            _write(sys, target, window[start - offset : start - offset + count], start)
+        tick(length)
+    return Written(digest.value())
+
+
+def digest(
+    sys: Sys, fd: int, size: int, tick: Tick, make: Maker, buffers: Buffers | None = None
+) -> bytes:
+    """The digest of an open file; ``buffers`` are wanted when it was opened O_DIRECT."""
+    if size <= SMALL and buffers is None:
+        content = _read(sys, fd, 0, size)
+        tick(size)
+        return whole(content, make)
+    result, buffers = Digest(size, make), buffers or Buffers()
+    found = windows(sys, fd, size) if size > SMALL else [(0, size, [])]
+    for offset, length, _ in found:
+        result.update(offset, buffers.read(sys, fd, offset, length))
+        tick(length)
+    return result.value()
+
+
+def same(sys: Sys, fd: int, kept: bytes, tick: Tick, buffers: Buffers | None = None) -> bool:
+    """Whether an open file begins with this content; ``buffers`` as for ``digest``."""
+    size = len(kept)
+    found = _read(sys, fd, 0, size) if buffers is None else bytes(buffers.read(sys, fd, 0, size))
+    tick(size)
+    return found == kept
+
+
+def windows(sys: Sys, fd: int, size: int) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    """Offset and length of the aligned windows that have data, and the runs of data in them."""
+    at, parts = 0, list[tuple[int, int]]()
+    for start, count in segments(sys, fd, 0, size):
+        begin, end = start, start + count
+        while begin < end:
+            if parts and begin >= at + WINDOW:
+                yield at, min(WINDOW, size - at), parts
+                parts = []
+            at = begin - begin % WINDOW
+            stop = min(end, at + WINDOW)
+            parts.append((begin, stop - begin))
+            begin = stop
+    if parts:
+        yield at, min(WINDOW, size - at), parts
+
+
+def segments(sys: Sys, fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The runs of data (offset, length) between two offsets."""
+    while start < end:
+        data = _seek(sys, fd, start, os.SEEK_DATA, end)
+        if data >= end:
+            return
+        start = min(_seek(sys, fd, data, os.SEEK_HOLE, end), end)
+        if start <= data:
+            raise ChangedError("truncated while it was read")
+        yield data, start - data
+
+
+def _seek(sys: Sys, fd: int, offset: int, whence: int, end: int) -> int:
+    try:
+        return sys.lseek(fd, offset, whence)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return end
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
+            return offset if whence == os.SEEK_DATA else end
+        raise
+
+
+def _read(sys: Sys, fd: int, offset: int, length: int) -> bytes:
+    data = sys.pread(fd, length, offset)
+    while len(data) < length:
+        more = sys.pread(fd, length - len(data), offset + len(data))
+        if not more:
+            raise ChangedError("truncated while it was read")
+        data += more
+    return data
+
+
+def _write(sys: Sys, fd: int, data: bytes | memoryview, offset: int) -> None:
+    written = sys.pwrite(fd, data, offset)
+    while written < len(data):
+        written += sys.pwrite(fd, memoryview(data)[written:], offset + written)

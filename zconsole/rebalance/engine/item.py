@@ -1,0 +1,138 @@
+"""One inode on its way through the copy engine, with every name it has in the set."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from zconsole.rebalance.engine.directories import Directory
+from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.engine.metadata import Metadata
+from zconsole.rebalance.engine.syscalls import Sys
+
+TEMP_PREFIX = b".zc-"
+KEEP_SUFFIX = b"o"
+"""Added to a temporary name: the original's second name where names cannot be exchanged."""
+_SKIPPED = {
+    errno.ETXTBSY: "running executable",
+    # Names only move within a directory: one of project quotas refuses other projects (zfs_rename).
+    errno.EXDEV: "its project is not its directory's",
+}
+
+
+class SkipError(Exception):
+    """This file is left as it was; the reason is one of a few fixed phrases."""
+
+
+class UnsupportedError(Exception):
+    """This filesystem cannot exclude lost writes; the job has to be refused."""
+
+
+class StopJobError(Exception):
+    """The job was told to stop; what is not yet in place is dropped."""
+
+
+class Outcome(NamedTuple):
+    """What became of one name, for the report."""
+
+    row: FileRow
+    outcome: str
+    """moved, skipped or failed."""
+    bytes: int = 0
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """One name of an item, and how far its replacement is."""
+
+    row: FileRow
+    directory: Directory
+    temp: bytes
+    linked: bool = False
+    """The temporary name may exist and hold our copy."""
+    swapped: bool = False
+    """The name holds our copy, and ``kept`` the original."""
+    kept: bytes = b""
+
+
+@dataclass(slots=True)
+class Item:
+    """An open original and its open copy. Descriptors are -1 when closed."""
+
+    places: list[Place]
+    source: int
+    status: os.stat_result
+    meta: Metadata
+    leased: bool
+    copy: int = -1
+    handed: bool = False
+    """Whether the process beside has it: its original stays open there until it is handed back."""
+    read_only: bool = False
+    """Whether the copy is open for reading already."""
+    copy_leased: bool = False
+    copy_opened: bool = False
+    """Whether another process was let in to write to the copy."""
+    digest: bytes = b""
+    kept: bytes | None = None
+    """The content of a very small file, until the copy has been read back."""
+    verdict: bool | Exception | None = None
+    """Whether the copy read back is the same, or why it could not be read; None: not read yet."""
+    new: int = 0
+    """Inode number of the copy."""
+    swapped_ctime: int = 0
+    replaced: float = 0.0
+    """When every name had been replaced."""
+    done: bool = False
+    reason: str | None = None
+    """Why it was given up, once it is."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of content."""
+        return self.status.st_size
+
+    @property
+    def old(self) -> int:
+        """Inode number of the original."""
+        return self.status.st_ino
+
+    @property
+    def in_place(self) -> bool:
+        """Whether any of its names holds the copy now."""
+        return any(place.swapped for place in self.places)
+
+    def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
+        """Close both files, which ends the leases; an unnamed copy is gone.
+
+        ``release`` closes an original that has lost its last name, which takes a while.
+        """
+        self.done = True
+        copy, source, self.copy, self.source = self.copy, self.source, -1, -1
+        if self.handed and self.leased and source >= 0:
+            with contextlib.suppress(OSError):
+                sys.lease(source, fcntl.F_UNLCK)
+        if copy >= 0:
+            _close(sys, copy)
+        if source >= 0 and release is not None:
+            release(source)
+        elif source >= 0:
+            _close(sys, source)
+
+
+def _close(sys: Sys, fd: int) -> None:
+    """Close a file that was verified or thrown away: an error says nothing, and it has closed."""
+    with contextlib.suppress(OSError):
+        sys.close(fd)
+
+
+def outcome_of(error: OSError) -> tuple[str, str]:
+    """The outcome and the reason of a file that a call failed on."""
+    if reason := _SKIPPED.get(error.errno or 0):
+        return "skipped", reason
+    return "failed", error.strerror or str(error)

@@ -1,0 +1,391 @@
+"""The journal of a job: what there is to do, what is being done, what became of every file.
+
+One SQLite file. WAL with synchronous=FULL: a commit is on the disk before the call returns, at
+one fsync a commit; there is one commit a batch, so it costs nothing next to the data. A file's
+intent (temporary name, old and new inode, digest) is committed before its name is touched, so
+that after any death the journal alone tells what is ours. Other processes write only the
+``control`` row, which the engine notices through ``PRAGMA data_version``.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.runs import runs
+from zconsole.rebalance.engine.schema import FORMAT, INDEXES, connect, empty, write_new
+
+
+class State(IntEnum):
+    """Where a file stands. CREATING and SWAPPING are the ones a death leaves work in."""
+
+    PENDING = 0
+    CREATING = 1
+    SWAPPING = 2
+    MOVED = 3
+    SKIPPED = 4
+    FAILED = 5
+    LINKED = 6
+    """Another name of an inode that a file with a smaller number stands for."""
+
+
+class FileRow(NamedTuple):
+    """One walked name."""
+
+    number: int
+    directory: int
+    name: bytes
+    ino: int
+    size: int
+    nlink: int
+    state: State = State.PENDING
+    temp: bytes | None = None
+    old: int | None = None
+    new: int | None = None
+    digest: bytes | None = None
+    offset: int = 0
+
+
+class Intent(NamedTuple):
+    """What is about to happen to one name: committed before it does."""
+
+    number: int
+    state: State
+    temp: bytes
+    old: int
+    new: int
+    digest: bytes
+
+
+class Result(NamedTuple):
+    """What became of one name; ``temp`` is where something of the user's had to be kept."""
+
+    number: int
+    state: State
+    reason: str | None = None
+    temp: bytes | None = None
+
+
+_STATES = {int(state): state for state in State}
+_COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset"
+
+
+class Journal:
+    """An open journal. Raises sqlite3.Error when its disk fails."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self.path = path
+        self._version = self._data_version()
+
+    @classmethod
+    def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Journal:
+        """A new journal of some values, readable by its owner only, whole from the start.
+
+        Raises FileExistsError, OSError.
+        """
+        write_new(path, empty({"format": FORMAT, **(values or {})}))
+        return cls(connect(path, "rw"), path)
+
+    @classmethod
+    def open(cls, path: Path, write: bool = True) -> Journal:
+        """An existing journal. Raises NotFoundError, NotUnderstoodError."""
+        if not path.is_file():
+            raise NotFoundError(f"no journal {path}")
+        try:
+            journal = cls(connect(path, "rw" if write else "ro"), path)
+            known = journal.get("format")
+        except sqlite3.DatabaseError as error:
+            raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
+        if known != FORMAT:
+            raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
+        return journal
+
+    def close(self) -> None:
+        """Close the database; what was committed stays."""
+        self._db.close()
+
+    # Settings, progress and control: JSON values by key.
+
+    def get(self, key: str) -> Any:
+        """A value, or None. Raises sqlite3.DatabaseError when it is damaged."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        try:
+            return None if row is None else json.loads(row[0])
+        except (ValueError, TypeError) as error:
+            raise sqlite3.DatabaseError(f"the value of {key}: {error}") from error
+
+    def set(self, key: str, value: Any) -> None:
+        """Store a value, durably."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    def jot(self, key: str, value: Any) -> None:
+        """Store a value that a power cut may take back: what comes next makes it durable."""
+        with self.lazily_durable():
+            self.set(key, value)
+
+    def others_wrote(self) -> bool:
+        """Whether another process has committed since the last call."""
+        version = self._data_version()
+        changed, self._version = version != self._version, version
+        return changed
+
+    def add_day(self, day: str, line: Mapping[str, Any]) -> None:
+        """Store the line of one day, replacing an earlier one of the same day."""
+        self._db.execute("INSERT OR REPLACE INTO days VALUES (?, ?)", (day, json.dumps(line)))
+
+    def days(self) -> list[dict[str, Any]]:
+        """The lines of all days, oldest first."""
+        return [json.loads(r[0]) for r in self._db.execute("SELECT line FROM days ORDER BY day")]
+
+    # The walk.
+
+    def add_directory(self, row: DirectoryRow) -> None:
+        """Store one walked directory."""
+        values = (row.number, row.parent, row.name, row.dev, row.ino)
+        sql = "INSERT INTO dirs (id, parent, name, dev, ino) VALUES (?, ?, ?, ?, ?)"
+        self._db.execute(sql, values)
+
+    def add_files(self, rows: Iterable[tuple[int, bytes, int, int, int, int]]) -> None:
+        """Store walked files, to be done: dir, name, ino, size, nlink, rank."""
+        sql = (
+            "INSERT INTO files (dir, name, ino, size, nlink, rank, state)"
+            " VALUES (?, ?, ?, ?, ?, ?, 0)"
+        )
+        self._db.executemany(sql, rows)
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make everything since ``begin`` durable."""
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def lazily_durable(self) -> Iterator[None]:
+        """Commits inside do not wait for the disk; the first one after takes them along."""
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            self._db.execute("PRAGMA synchronous = FULL")
+
+    def clear_walk(self) -> None:
+        """Forget every file and directory, and what became of them."""
+        self.begin()
+        for table in ("files", "dirs", "days"):
+            self._db.execute(f"DELETE FROM {table}")
+        self.commit()
+
+    def finish_walk(self, split_links: bool) -> None:
+        """Index what was walked and settle hard links.
+
+        The first name of an inode stands for all; with ``split_links`` (the copy engine) an inode
+        that has names outside the set is skipped.
+        """
+        self._db.executescript(INDEXES)
+        groups = (
+            "SELECT d.dev AS dev, f.ino AS ino, min(f.id) AS first, count(*) AS seen,"
+            " max(f.nlink) AS nlink FROM files f JOIN dirs d ON d.id = f.dir"
+            " WHERE f.nlink > 1 AND f.state = 0 GROUP BY 1, 2"
+        )
+        rows = self._db.execute(groups).fetchall()
+        self.begin()
+        for dev, ino, first, seen, nlink in rows:
+            where = (
+                " WHERE ino = ? AND nlink > 1 AND state = 0"
+                " AND dir IN (SELECT id FROM dirs WHERE dev = ?)"
+            )
+            if split_links and seen != nlink:
+                sql = "UPDATE files SET state = 4, reason = 'hard links outside the set'" + where
+                self._db.execute(sql, (ino, dev))
+            else:
+                sql = "UPDATE files SET state = 6, size = 0" + where + " AND id != ?"
+                self._db.execute(sql, (ino, dev, first))
+        self.commit()
+
+    # Work.
+
+    def directory(self, number: int) -> DirectoryRow:
+        """One walked directory."""
+        sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE id = ?"
+        return DirectoryRow(*self._db.execute(sql, (number,)).fetchone())
+
+    def roots(self) -> list[DirectoryRow]:
+        """The directories the job was given."""
+        sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE parent IS NULL ORDER BY id"
+        return [DirectoryRow(*row) for row in self._db.execute(sql)]
+
+    def change_devices(self, changes: Mapping[int, int]) -> None:
+        """Device numbers of datasets differ from boot to boot: old to new, all at once."""
+        self.begin()
+        for old, new in changes.items():
+            self._db.execute("UPDATE dirs SET dev = ? WHERE dev = ?", (-new, old))
+        self._db.execute("UPDATE dirs SET dev = -dev WHERE dev < 0")
+        self.commit()
+
+    def moved_bytes(self) -> int:
+        """Bytes of the moved files, an inode of several names counted once."""
+        single = "SELECT coalesce(sum(size), 0) FROM files WHERE state = 3 AND nlink = 1"
+        several = (
+            "SELECT coalesce(sum(size), 0) FROM (SELECT max(f.size) AS size FROM files f"
+            " JOIN dirs d ON d.id = f.dir WHERE f.state = 3 AND f.nlink > 1 GROUP BY d.dev, f.ino)"
+        )
+        return sum(int(self._db.execute(sql).fetchone()[0]) for sql in (single, several))
+
+    def todo(self, after: tuple[int, int, int], count: int) -> list[tuple[int, FileRow]]:
+        """The next files to do after (rank, dir, id), in order, each with its rank."""
+        sql = (
+            f"SELECT rank, {_COLUMNS} FROM files WHERE (rank, dir, id) > (?, ?, ?)"
+            " AND state = 0 ORDER BY rank, dir, id LIMIT ?"
+        )
+        rows = self._db.execute(sql, (*after, count))
+        return [(row[0], _file(row[1:])) for row in rows]
+
+    def names_of(self, row: FileRow) -> list[FileRow]:
+        """Every walked name of a file's inode, itself first."""
+        if row.nlink == 1:
+            return [row]
+        sql = (
+            f"SELECT {_COLUMNS} FROM files WHERE ino = ? AND nlink > 1 AND state = 6"
+            " AND dir IN (SELECT id FROM dirs WHERE dev = (SELECT dev FROM dirs WHERE id = ?))"
+        )
+        return [row, *map(_file, self._db.execute(sql, (row.ino, row.directory)))]
+
+    def unfinished(self) -> list[FileRow]:
+        """Files whose names a death may have left in between."""
+        sql = f"SELECT {_COLUMNS} FROM files WHERE state IN (1, 2) ORDER BY id"
+        return [_file(row) for row in self._db.execute(sql)]
+
+    def record(
+        self,
+        results: Sequence[Result],
+        intents: Sequence[Intent] = (),
+        directories: Mapping[int, tuple[int, float]] | None = None,
+        progress: Mapping[str, Any] | None = None,
+        settled: bool = True,
+    ) -> None:
+        """Commit results and the next intents together, in one durable step.
+
+        ``directories`` gives the modification time (ns) each is to have again, and when we began;
+        all others then have theirs, if everything done to them is ``settled`` on the disks. None
+        leaves that as it is.
+        """
+        self.begin()
+        self._db.executemany(
+            "UPDATE files SET state = ?, reason = ?, temp = ? WHERE id BETWEEN ? AND ?",
+            _grouped(results),
+        )
+        self._db.executemany(
+            "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
+            [(int(i.state), i.temp, i.old, i.new, i.digest, i.number) for i in intents],
+        )
+        if directories is not None and settled:
+            self.close_directories()
+        self._db.executemany(
+            "UPDATE dirs SET mtime = ?, intent = ? WHERE id = ?",
+            [(mtime, t, number) for number, (mtime, t) in (directories or {}).items()],
+        )
+        if progress is not None:
+            self.set("progress", progress)
+        self.commit()
+
+    def set_offset(self, number: int, offset: int) -> None:
+        """How far the rewrite engine is inside a file, bytes; a power cut may take it back."""
+        with self.lazily_durable():
+            self._db.execute("UPDATE files SET offset = ? WHERE id = ?", (offset, number))
+
+    def open_directories(self) -> dict[int, tuple[int, float]]:
+        """Directories whose modification time a death may have left wrong: (ns, since when)."""
+        sql = "SELECT id, mtime, intent FROM dirs WHERE intent IS NOT NULL"
+        return {number: (mtime, t) for number, mtime, t in self._db.execute(sql)}
+
+    def close_directories(self) -> None:
+        """Every directory has its modification time again, but those with unfinished files: where
+        one could not be taken back, recovery will change its directory once more."""
+        unfinished = "SELECT dir FROM files WHERE state IN (1, 2)"
+        self._db.execute(
+            f"UPDATE dirs SET intent = NULL WHERE intent IS NOT NULL AND id NOT IN ({unfinished})"
+        )
+
+    def is_first(self, row: FileRow) -> bool:
+        """Whether this name stands for its inode."""
+        if row.nlink == 1:
+            return True
+        sql = (
+            "SELECT min(id) FROM files WHERE ino = ? AND nlink > 1"
+            " AND dir IN (SELECT id FROM dirs WHERE dev = (SELECT dev FROM dirs WHERE id = ?))"
+        )
+        first = self._db.execute(sql, (row.ino, row.directory)).fetchone()[0]
+        return bool(first == row.number)
+
+    def retry(self) -> None:
+        """Put failed files, and those in use, gone or too large for the moment, back into the
+        queue."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
+            " OR state = 4 AND reason IN"
+            " ('open for writing', 'changed', 'locked', 'directory moved',"
+            " 'too large for the free space')"
+        )
+        rows = [_file(row) for row in self._db.execute(sql)]
+        states = [State.PENDING if self.is_first(row) else State.LINKED for row in rows]
+        pairs = zip(rows, states, strict=True)
+        self.record([Result(row.number, state) for row, state in pairs])
+
+    def some_copied(self, count: int) -> list[FileRow]:
+        """Any of the names that got copies."""
+        some = "SELECT id FROM files WHERE state = 3 AND new > 0 ORDER BY random() LIMIT ?"
+        sql = f"SELECT {_COLUMNS} FROM files WHERE id IN ({some}) ORDER BY dir"
+        return [_file(row) for row in self._db.execute(sql, (count,))]
+
+    def copied(self, after: int, count: int) -> list[FileRow]:
+        """The next names that got copies, in the order of their numbers."""
+        moved = "state = 3 AND new > 0 AND id > ? ORDER BY id LIMIT ?"
+        sql = f"SELECT {_COLUMNS} FROM files WHERE {moved}"
+        return [_file(row) for row in self._db.execute(sql, (after, count))]
+
+    def counts(self) -> dict[State, tuple[int, int]]:
+        """Files and bytes by state."""
+        sql = "SELECT state, count(*), sum(size) FROM files GROUP BY state"
+        return {State(s): (n, size) for s, n, size in self._db.execute(sql)}
+
+    def reasons(self, state: State) -> dict[str, int]:
+        """How many files of a state there are for each reason."""
+        sql = "SELECT reason, count(*) FROM files WHERE state = ? GROUP BY reason"
+        return {reason or "": n for reason, n in self._db.execute(sql, (int(state),))}
+
+    def left_out(self, most: int) -> list[tuple[int, bytes, State, str | None]]:
+        """Directory, name, state and reason of failed files, then of skipped ones."""
+        sql = "SELECT dir, name, state, reason FROM files WHERE state = ? ORDER BY id LIMIT ?"
+        rows: list[tuple[int, bytes, State, str | None]] = []
+        for state in (State.FAILED, State.SKIPPED):
+            found = self._db.execute(sql, (int(state), most - len(rows)))
+            rows += [(number, name, state, reason) for number, name, _, reason in found]
+        return rows
+
+    def _data_version(self) -> int:
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _grouped(results: Sequence[Result]) -> Iterator[tuple[Any, ...]]:
+    """State, reason and temp with the first and last number of files that have it in common."""
+    alike = defaultdict[tuple[Any, ...], list[int]](list)
+    for number, state, *rest in results:
+        alike[int(state), *rest].append(number)
+    for what, numbers in alike.items():
+        for run in runs(numbers):
+            yield *what, *run
+
+
+def _file(row: Sequence[Any]) -> FileRow:
+    return FileRow._make((*row[:6], _STATES[row[6]], *row[7:]))

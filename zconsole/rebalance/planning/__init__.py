@@ -1,0 +1,1 @@
+"""What a rebalance would do: measured, sampled, predicted, refused."""

@@ -1,0 +1,352 @@
+"""What the plan has to know about ZFS: datasets, snapshots, pool, vdevs. Text of zfs and zpool.
+
+Formats: zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from zconsole.errors import UnavailableError
+from zconsole.rebalance.planning.predict import Space
+from zconsole.sources.blocking import Completed, DeadlineError, run_blocking
+
+DEADLINE = 20.0
+"""Seconds to wait for zfs or zpool; a pool that is suspended never answers."""
+PROPERTIES = (
+    "compression,checksum,dedup,copies,recordsize,special_small_blocks,encryption,origin,creation,"
+    "available,used,referenced,written,usedbysnapshots,quota,refquota,reservation,refreservation,"
+    "guid,compressratio,acltype,xattr,readonly,sharenfs,sharesmb"
+)
+NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
+"""Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""
+_SCANNING = re.compile(r"^\s*scan: .*(resilver|scrub|rebuild).* in progress", re.MULTILINE)
+_STATE = re.compile(r"^\s*state: (\S+)", re.MULTILINE)
+_LOST = re.compile(r"^\t +\S.* (DEGRADED|FAULTED|OFFLINE|REMOVED|UNAVAIL) +\d", re.MULTILINE)
+_APART = re.compile(r"^\t(?:cache|spares) *$", re.MULTILINE)
+"""Sections of ``zpool status`` whose devices do not count for the state of the pool."""
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+Run = Callable[[Sequence[str], float], Completed]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot; creation in epoch seconds."""
+
+    name: str
+    creation: int
+    used: int
+    holds: int
+    clones: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """One filesystem and its snapshots, newest last."""
+
+    name: str
+    properties: Mapping[str, str]
+    snapshots: tuple[Snapshot, ...] = ()
+
+    @property
+    def pool(self) -> str:
+        """The pool it is in."""
+        return self.name.split("/")[0]
+
+    def number(self, name: str) -> int | None:
+        """A property in bytes or seconds; None for ``none``, ``-`` and the like."""
+        value = self.properties.get(name, "")
+        return int(value) if value.isdigit() else None
+
+    def is_on(self, name: str) -> bool:
+        """Whether a property is set to anything but off."""
+        return self.properties.get(name, "off") not in ("off", "-", "none", "")
+
+    @property
+    def drops_unchanged(self) -> bool:
+        """Whether writing unchanged content in place writes nothing (nop-write, zio.c)."""
+        strong = self.properties.get("checksum", "").split(",")[0] in NOPWRITE
+        return (
+            strong
+            and self.is_on("compression")
+            and not self.is_on("dedup")
+            and not self.is_on("encryption")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool: its properties, its normal-class vdevs and what it is busy with."""
+
+    name: str
+    properties: Mapping[str, str]
+    spaces: tuple[Space, ...]
+    version: tuple[int, ...]
+    fragmentation: float | None = None
+    scanning: str | None = None
+    """resilver, scrub or rebuild while one runs."""
+    added: int | None = None
+    """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
+    special: tuple[Space, ...] = ()
+    """Top-level vdevs of the special class."""
+    used: int | None = None
+    """What the datasets use, without parity; for raw bytes by logical."""
+    sector: int | None = None
+    """Bytes of the smallest piece that is allocated; None where nobody told."""
+
+    @property
+    def health(self) -> str:
+        """The state word, ONLINE when all is well."""
+        return self.properties.get("health", "UNKNOWN")
+
+    def number(self, name: str) -> int:
+        """A property in bytes; 0 where this version has none."""
+        value = self.properties.get(name, "")
+        return int(value) if value.isdigit() else 0
+
+    @property
+    def raw_factor(self) -> float:
+        """Raw bytes a byte of data takes: parity and padding."""
+        alloc = sum(space.alloc for space in self.spaces)
+        return max(1.0, alloc / self.used) if self.used else 1.0
+
+    @property
+    def checkpoint(self) -> bool:
+        """Whether a checkpoint keeps every freed block."""
+        return self.properties.get("checkpoint", "-") not in ("-", "0", "")
+
+
+class Listing(NamedTuple):
+    """What a look at a pool in use shows; fragmentation (of free space) is a share, 0…1."""
+
+    spaces: tuple[Space, ...]
+    fragmentation: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted filesystem: type, source (the dataset on ZFS) and options."""
+
+    kind: str
+    source: str
+    point: str
+    read_only: bool = False
+
+
+@dataclass(slots=True)
+class Reader:
+    """Asks zfs and zpool. Raises UnavailableError when they do not answer."""
+
+    run: Run = field(default=run_blocking)
+    kstat: Path = Path("/proc/spl/kstat/zfs")
+    module: Path = Path("/sys/module/zfs/version")
+
+    def version(self) -> tuple[int, ...]:
+        """The kernel module's version, ``(2, 3, 9)``; empty without one."""
+        try:
+            text = self.module.read_text()
+        except OSError:
+            return ()
+        match = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+        return tuple(int(part) for part in match.groups()) if match else ()
+
+    def dataset(self, name: str, snapshots: bool = True) -> Dataset:
+        """A dataset, where wanted with its snapshots, oldest first."""
+        text = self._ask("zfs", "get", "-Hp", "-o", "property,value", PROPERTIES, name)
+        if not snapshots:
+            return Dataset(name, _pairs(text))
+        columns = "name,creation,used,userrefs,clones"
+        listed = self._ask(
+            "zfs", "list", "-Hp", "-t", "snapshot", "-d", "1", "-s", "creation", "-o", columns, name
+        )
+        return Dataset(name, _pairs(text), tuple(map(_snapshot, listed.splitlines())))
+
+    def pool(self, name: str) -> Pool:
+        """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
+        self._refuse_suspended(name)
+        version = self.version()
+        properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
+        listed = self._ask("zpool", "list", "-vHp", name)
+        used = self._ask("zfs", "list", "-Hp", "-o", "used", name).strip()
+        return Pool(
+            name=name,
+            properties=properties,
+            spaces=parse_spaces(listed, version),
+            special=parse_spaces(listed, version, "special"),
+            version=version,
+            fragmentation=_percent(properties.get("fragmentation", "")),
+            scanning=self.scanning(name),
+            used=int(used) if used.isdigit() else None,
+            sector=self._sector(name, properties),
+        )
+
+    def listing(self, name: str) -> Listing:
+        """The normal-class vdevs and the fragmentation now."""
+        self._refuse_suspended(name)
+        text = self._ask("zpool", "list", "-vHp", name)
+        return Listing(parse_spaces(text, self.version()), _percent(text.split("\t")[6]))
+
+    def scanning(self, name: str) -> str | None:
+        """The scan that runs now: resilver, scrub or rebuild."""
+        return self.condition(name)[1]
+
+    def condition(self, name: str) -> tuple[str, str | None]:
+        """The pool's state word and the scan that runs now; a suspended pool is not asked."""
+        if self._state(name) == "SUSPENDED":
+            return "SUSPENDED", None
+        text = self._ask("zpool", "status", name)
+        scan, state = _SCANNING.search(text), _STATE.search(text)
+        word = state[1] if state else "UNKNOWN"
+        if word == "ONLINE" and _LOST.search(_APART.split(text, maxsplit=1)[0]):
+            word = "DEGRADED"  # the kernel faulted a disk, and did not hand it up
+        return word, scan[1] if scan else None
+
+    def device_paths(self, name: str) -> list[str]:
+        """Paths of the pool's devices."""
+        lines = self._ask("zpool", "list", "-vHPp", name).splitlines()
+        words = (line.strip("\t").split("\t")[0] for line in lines[1:])
+        return [word for word in words if word.startswith("/")]
+
+    def snapshots_now(self, dataset: str) -> tuple[int, int]:
+        """The txg of a dataset's newest snapshot, 0 when it has none; and how many are held."""
+        argv = ("-t", "snapshot", "-d", "1", "-o", "createtxg,userrefs", dataset)
+        rows = [line.split() for line in self._ask("zfs", "list", "-Hp", *argv).splitlines()]
+        held = sum(row[1:] not in ([], ["0"], ["-"]) for row in rows)
+        return max((int(row[0]) for row in rows), default=0), held
+
+    def added(self, name: str) -> int | None:
+        """When the newest vdev was added, from the pool's history (root only); None if never."""
+        try:
+            text = self._ask("zpool", "history", name)
+        except UnavailableError:
+            return None
+        return last_addition(text)
+
+    def sync(self, pool: str) -> None:
+        """Return when everything written to the pool is on its disks."""
+        self._ask("zpool", "sync", pool, deadline=600.0)
+
+    def _sector(self, name: str, properties: Mapping[str, str]) -> int | None:
+        """By the largest ashift of its vdevs, which tell it from OpenZFS 2.2 on (vdevprops(7))."""
+        try:
+            text = self._ask("zpool", "get", "-Hp", "-o", "value", "ashift", name, "all-vdevs")
+        except UnavailableError:
+            text = properties.get("ashift", "")
+        shift = max((int(word) for word in text.split() if word.isdigit()), default=0)
+        return 1 << shift if shift else None
+
+    def _refuse_suspended(self, name: str) -> None:
+        if self._state(name) == "SUSPENDED":
+            raise UnavailableError(f"pool {name} is suspended")
+
+    def _state(self, name: str) -> str | None:
+        try:
+            return (self.kstat / name / "state").read_text().strip()
+        except OSError:
+            return None
+
+    def _ask(self, *argv: str, deadline: float = DEADLINE) -> str:
+        try:
+            done = self.run(argv, deadline)
+        except (OSError, DeadlineError) as error:
+            raise UnavailableError(f"{argv[0]}: {error}") from error
+        if done.returncode != 0:
+            raise UnavailableError(f"{argv[0]} {argv[1]}: {done.stderr.strip()}")
+        return done.stdout
+
+
+def last_addition(history: str) -> int | None:
+    """Epoch seconds of the last ``zpool add`` or ``attach`` in ``zpool history``'s local dates."""
+    found = re.findall(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add ", history, re.MULTILINE)
+    if not found:
+        return None
+    return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
+
+
+def parse_spaces(text: str, version: tuple[int, ...], wanted: str = "") -> tuple[Space, ...]:
+    """The top-level vdevs of one class (normal unless named) of ``zpool list -vHp``.
+
+    Rows are TAB-separated: name, size, alloc, free…; a top-level vdev has numbers for alloc, a
+    device below one has ``-``. A class separator has no leading TAB.
+    """
+    rows: list[tuple[str, int, int, int]] = []
+    section = ""
+    for line in text.splitlines()[1:]:
+        if not line.startswith("\t"):
+            section = line.split()[0]
+            continue
+        words = line.strip("\t").split("\t")
+        if section != wanted or len(words) < 4:
+            continue
+        if words[2].isdigit():
+            alloc, free = int(words[2]), int(words[3]) if words[3].isdigit() else 0
+            rows.append((words[0], alloc + free, alloc, 0))
+        elif rows:
+            name, size, alloc, devices = rows[-1]
+            rows[-1] = (name, size, alloc, devices + 1)
+    by_disks = version[:2] < (2, 4) if version else False
+    return tuple(
+        Space(name, size, alloc, float(_data_disks(name, devices)) if by_disks else 1.0, devices)
+        for name, size, alloc, devices in rows
+    )
+
+
+def _data_disks(name: str, devices: int) -> int:
+    """Data disks of a top-level vdev (vdev_get_ndisks): 1 but for raidz and dRAID."""
+    match = re.match(r"(?:raidz|draid)(\d)", name)
+    if match is None:
+        return 1
+    layout = re.match(r"draid\d:(\d+)d", name)
+    return int(layout[1]) if layout else max(1, devices - int(match[1]))
+
+
+def mount_of(number: int, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
+    """The mount of this number (proc_pid_mountinfo(5))."""
+    for line in table.read_text(errors="surrogateescape").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, rest = left.split(" "), right.split(" ")
+        if fields[0] == str(number) and len(rest) >= 2:
+            options = fields[5].split(",") + (rest[2].split(",") if len(rest) > 2 else [])
+            return Mount(rest[0], _plain(rest[1]), _plain(fields[4]), "ro" in options)
+    return None
+
+
+def mounts_of(pool: str, table: Path = Path("/proc/self/mountinfo")) -> list[Mount]:
+    """Where the datasets of a pool are mounted, each once; snapshots and binds are left out."""
+    found: dict[str, Mount] = {}
+    for line in table.read_text(errors="surrogateescape").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, rest = left.split(" "), right.split(" ")
+        if len(rest) < 2 or rest[0] != "zfs" or fields[3] != "/":
+            continue
+        source = _plain(rest[1])
+        if source.split("/")[0] == pool and "@" not in source:
+            read_only = "ro" in fields[5].split(",")
+            found.setdefault(source, Mount("zfs", source, _plain(fields[4]), read_only))
+    return list(found.values())
+
+
+def _plain(text: str) -> str:
+    return _OCTAL.sub(lambda m: chr(int(m[1], 8)), text)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    rows = (line.split("\t") for line in text.splitlines())
+    return {row[0]: row[1] for row in rows if len(row) >= 2}
+
+
+def _snapshot(line: str) -> Snapshot:
+    name, creation, used, holds, clones = line.split("\t")
+    created, taken, held = (int(w) if w.isdigit() else 0 for w in (creation, used, holds))
+    return Snapshot(name, created, taken, held, clones not in ("-", ""))
+
+
+def _percent(text: str) -> float | None:
+    digits = text.rstrip("%")
+    return int(digits) / 100 if digits.isdigit() else None

@@ -1,0 +1,77 @@
+"""Where the bytes to move lie now, how that is known, and what goes to special vdevs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from zconsole.rebalance.planning import predict, zdb
+from zconsole.rebalance.planning.facts import Dataset, Pool, Reader
+from zconsole.rebalance.planning.planned import DirectoryPlan
+from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.zdb import Listed
+
+SPECIAL_FULL = 0.75
+"""Fill of the special vdevs from which on small blocks of data go to the normal ones
+(zfs_special_class_metadata_reserve_pct is 25 %, module/zfs/spa_misc.c)."""
+SAMPLED_BLOCKS = 1 << 16
+"""Of the files whose blocks are listed: zdb has a line for every block."""
+
+
+def told(reader: Reader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
+    """What zdb has to say of the sampled files of each directory (root), by inode."""
+    found: list[dict[int, Listed]] = []
+    for plan in plans:
+        dataset, asked = plan.place.dataset, os.geteuid() == 0
+        inodes = plan.found.sample.inodes(SAMPLED_BLOCKS) if dataset and asked else []
+        found.append(zdb.told(reader.run, dataset.name, inodes) if dataset and inodes else {})
+    return found
+
+
+def source(
+    plans: Sequence[DirectoryPlan], pool: Pool, told: Sequence[Mapping[int, Listed]]
+) -> tuple[list[float] | None, str]:
+    """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
+
+    None stands for the shares of all data.
+    """
+    files = [listed for each in told for listed in each.values()]
+    blocks = [block for listed in files for block in listed.blocks]
+    names = [space.name for space in pool.spaces]
+    shares = zdb.vdev_shares(blocks, names, bool(pool.special)) if blocks else None
+    if shares is not None:
+        return shares, f"zdb on {len(files)} sampled files"
+    allocated = sum(plan.found.allocated for plan in plans)
+    if pool.added is not None and allocated:
+        older = sum(plan.found.old_allocated for plan in plans) / allocated
+        return predict.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
+    return None, "all data alike"
+
+
+def special_limit(dataset: Dataset | None) -> float:
+    """Files up to this size (bytes) are written to special vdevs; 0 where none are."""
+    limit = dataset.number("special_small_blocks") or 0 if dataset else 0
+    record = dataset.number("recordsize") or 0 if dataset else 0
+    return float("inf") if limit and record <= limit else limit
+
+
+def special(plans: Sequence[DirectoryPlan], pool: Pool) -> list[Space]:
+    """The special vdevs afterwards, at most: as if none of the small blocks were there yet."""
+    small = sum(plan.found.special_allocated for plan in plans)
+    free = sum(space.free for space in pool.special)
+    share = min(1.0, small / free) if free else 0.0
+    return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
+
+
+def special_notes(pool: Pool, after: Sequence[Space]) -> list[str]:
+    """What the operator should know about small blocks."""
+    pairs = zip(pool.special, after, strict=True)
+    notes = [
+        f"special vdev {now.name}: {now.fill:.0%} full, at most {then.fill:.0%} afterwards"
+        for now, then in pairs
+        if then.alloc > now.alloc
+    ]
+    if any(space.fill > SPECIAL_FULL for space in after) and notes:
+        notes.append(f"above {SPECIAL_FULL:.0%} small blocks go to the normal vdevs")
+    return notes

@@ -1,0 +1,60 @@
+"""What a job was asked to do: kept in its journal, so that resuming needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from zconsole.rebalance.planning.choice import Wish
+from zconsole.rebalance.planning.planned import Goal
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be changed while a job runs. Rates in bytes/s, times in seconds."""
+
+    rate: float | None = None
+    max_latency: float | None = None
+    window: str | None = None
+    max_bytes: int | None = None
+    until_spread: float | None = None
+    min_free: float | None = None
+
+    def changed(self, wanted: Mapping[str, Any]) -> Limits:
+        """These limits with some replaced; unknown names are ignored."""
+        known = {f.name for f in fields(self)}
+        return replace(self, **{k: v for k, v in wanted.items() if k in known})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One job's orders."""
+
+    dirs: tuple[str, ...]
+    engine: str = "auto"
+    aim: str = "balance"
+    accept_races: bool = False
+    allow_non_zfs: bool = False
+    during_scan: bool = False
+    limits: Limits = Limits()
+
+    @property
+    def wish(self) -> Wish:
+        """The part that choosing an engine needs."""
+        return Wish(self.engine, self.aim, self.accept_races, self.allow_non_zfs)
+
+    @property
+    def goal(self) -> Goal:
+        """The part that predicting needs."""
+        limits = self.limits
+        return Goal(limits.until_spread, limits.max_bytes, limits.min_free)
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object that ``from_json`` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+        """The settings of a journal."""
+        return cls(**{**data, "dirs": tuple(data["dirs"]), "limits": Limits(**data["limits"])})

@@ -1,0 +1,183 @@
+"""What directories hold, asked and answered in JSON lines: a process of its own.
+
+Whoever asks can end it at any moment, also while it waits for a pool that does not answer; and
+counting a million files does not slow anybody's screen. Only lstat; see ``walk``.
+
+Lines in: ``{"open": PATH}`` for its directories and their sizes, ``{"used": PATH}`` for what the
+filesystem mounted there uses. Lines out: ``{"listing": PATH, "names": […], "problem": …}`` and
+``{"measured": PATH, "bytes": N, "files": N, "done": BOOL, "old": N or null}``, of which ``old`` is
+what files hold that are older than the pool's newest vdev: what is worth moving.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from zconsole.rebalance.engine.directories import open_path
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning.facts import Reader, mount_of
+from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk, mount_at
+from zconsole.rebalance.planning.worth import Held
+
+SLICE = 0.1
+"""Seconds of counting between two looks at what is asked."""
+TELL = 0.5
+"""Seconds between two figures of a directory that is still being counted."""
+CHUNK = 65536
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class _Count:
+    """One directory on its way to its size."""
+
+    path: str
+    portions: Iterator[Portion]
+    since: float | None
+    """When the newest vdev was added, epoch seconds."""
+    held: Held = field(default_factory=Held)
+    told: float = 0.0
+
+    def advance(self, clock: Callable[[], float]) -> bool:
+        """Count for a slice of time; whether that was all. Raises OSError."""
+        until = clock() + SLICE
+        for portion in self.portions:
+            self.held = self.held.plus(portion, self.since)
+            if clock() >= until:
+                return False
+        return True
+
+    def answer(self, done: bool) -> dict[str, Any]:
+        """The line that tells how far it is."""
+        files, size, old = self.held
+        return _measured(self.path, size, files, done, None if self.since is None else old)
+
+
+@dataclass(slots=True)
+class Measurer:
+    """Lists at once, counts in the order of the questions, the newest first."""
+
+    answer: Answer
+    clock: Callable[[], float] = time.monotonic
+    since: Callable[[bytes], float | None] = lambda path: None
+    """When the newest vdev of the pool that a path is on was added, if there is such a moment."""
+    _sys: Sys = field(default_factory=Sys)
+    _counts: list[_Count] = field(default_factory=list)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything left to count."""
+        return bool(self._counts)
+
+    def ask(self, question: dict[str, str]) -> None:
+        """Answer what can be answered at once; the rest is counted by ``advance``."""
+        if "used" in question:
+            self._used(question["used"])
+            return
+        path = question["open"]
+        try:
+            names = directories_in(self._sys, os.fsencode(path))
+        except OSError as error:
+            self.answer({"listing": path, "names": [], "problem": error.strerror})
+            return
+        self.answer({"listing": path, "names": names, "problem": None})
+        paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
+        since = self.since(os.fsencode(path)) if paths else None
+        self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
+
+    def advance(self) -> None:
+        """Count a little further, and tell."""
+        count = self._counts[-1]
+        try:
+            done = count.advance(self.clock)
+        except OSError:
+            self._counts.remove(count)
+            self.answer(_measured(count.path, None))
+            return
+        if done:
+            self._counts.remove(count)
+        if done or self.clock() - count.told >= TELL:
+            count.told = self.clock()
+            self.answer(count.answer(done))
+
+    def _used(self, path: str) -> None:
+        try:
+            status = os.statvfs(path)
+        except OSError:
+            self.answer(_measured(path, None))
+            return
+        used = (status.f_blocks - status.f_bfree) * status.f_frsize
+        self.answer(_measured(path, used))
+
+
+def _measured(
+    path: str, size: int | None, files: int = 0, done: bool = True, old: int | None = None
+) -> dict[str, Any]:
+    return {"measured": path, "bytes": size, "files": files, "done": done, "old": old}
+
+
+@dataclass(slots=True)
+class Additions:
+    """When the newest vdev of a pool was added: of its history, asked once, which takes root."""
+
+    reader: Reader = field(default_factory=Reader)
+    _known: dict[str, float | None] = field(default_factory=dict)
+
+    def since(self, path: bytes) -> float | None:
+        """That of the pool a path is on, epoch seconds."""
+        try:
+            mount = mount_of(mount_at(path))
+        except OSError:
+            return None
+        if mount is None or mount.kind != "zfs" or os.geteuid() != 0:
+            return None
+        pool = mount.source.split("/")[0]
+        if pool not in self._known:
+            self._known[pool] = self.reader.added(pool)
+        return self._known[pool]
+
+
+def directories_in(sys: Sys, path: bytes) -> list[str]:
+    """Names of the directories in one, sorted, of the same filesystem only. Raises OSError."""
+    fd = open_path(sys, path)
+    try:
+        device = sys.fstat(fd).st_dev
+        with os.scandir(fd) as entries:
+            found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        same = [n for n in found if sys.lstat(fd, os.fsencode(n)).st_dev == device]
+    finally:
+        sys.close(fd)
+    return sorted((n for n in same if n != os.fsdecode(CONTROL)), key=str.casefold)
+
+
+def serve(measurer: Measurer, fd: int) -> None:
+    """Answer the questions that come from a descriptor, until it is closed."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([fd], [], [], 0 if measurer.busy else None)
+        if not ready:
+            measurer.advance()
+            continue
+        data = os.read(fd, CHUNK)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            measurer.ask(json.loads(line))
+
+
+def _print(data: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve(Measurer(_print, since=Additions().since), sys.stdin.fileno())

@@ -1,0 +1,261 @@
+"""What a walk adds up to: files, bytes, ages, and what will be skipped, in bounded memory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zconsole.rebalance.engine import metadata
+from zconsole.rebalance.engine.descriptors import raise_limit
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+from zconsole.rebalance.planning.reservoir import Reservoir
+from zconsole.rebalance.planning.walk import Portion, Walk
+from zconsole.rebalance.planning.worth import Ranking
+
+SAMPLES = 300
+"""Files a plan opens to see what lstat does not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Moments (epoch seconds) that split files into older and newer; None: does not matter.
+
+    A file's age is its ctime: the last moment at which any of its blocks may have been written.
+    """
+
+    snapshot: float | None = None
+    clone: float | None = None
+    addition: float | None = None
+
+
+@dataclass(slots=True)
+class TooLarge:
+    """Files that a copy has no room for: their names, lengths, and what their blocks take."""
+
+    files: int = 0
+    bytes: int = 0
+    allocated: int = 0
+    old_allocated: int = 0
+    """Of which in files older than the newest vdev."""
+
+    def add(self, files: int, size: int, allocated: int, old: bool) -> None:
+        """Take in one inode of so many names."""
+        self.files += files
+        self.bytes += size
+        self.allocated += allocated
+        self.old_allocated += allocated if old else 0
+
+
+@dataclass(slots=True)
+class Survey:
+    """One directory tree. Bytes are lengths; ``allocated`` is what the blocks take (st_blocks)."""
+
+    root: bytes
+    ages: Ages
+    room: int | None = None
+    """Free bytes above the floor: a copy of a larger file does not fit."""
+    special: float = 0.0
+    """Files of up to this many bytes belong on special vdevs."""
+    device: int = 0
+    files: int = 0
+    bytes: int = 0
+    allocated: int = 0
+    largest: int = 0
+    """Allocated bytes of the largest file that there is room for."""
+    snapshot_allocated: int = 0
+    """Allocated bytes of files that the newest snapshot has as well."""
+    clone_allocated: int = 0
+    too_large: TooLarge = field(default_factory=TooLarge)
+    old_allocated: int = 0
+    """Allocated bytes of files older than the newest vdev."""
+    snapshot_bytes: int = 0
+    special_allocated: int = 0
+    """Allocated bytes of files that belong on special vdevs."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    sampled: Counter[str] = field(default_factory=Counter)
+    sample: Reservoir = field(default_factory=lambda: Reservoir(SAMPLES))
+    """Files whose blocks stand for those of all."""
+    below: Ranking = field(default_factory=Ranking)
+    """Which directories in the root are worth most."""
+
+    def add(self, portion: Portion) -> None:
+        """Take in some files; links of one inode count once each until ``settle_links``."""
+        self.device = portion.directory.dev
+        self._count([status for _, status in portion.files])
+        self.sample.offer(portion.files, portion.fd)
+        self.below.add(portion, self.ages.addition)
+        for _, reason in portion.skipped:
+            self.skipped[reason] += 1
+
+    def _count(self, statuses: Sequence[os.stat_result]) -> None:
+        """Add up a portion in few passes: a walk is to cost little more than ``find``."""
+        ages = self.ages
+        self.files += len(statuses)
+        self.bytes += sum([s.st_size for s in statuses])
+        self.allocated += _allocated(statuses)
+        self._measure(statuses)
+        if self.special:
+            self.special_allocated += _allocated([s for s in statuses if s.st_size <= self.special])
+        if ages.snapshot is not None:
+            held = [s for s in statuses if s.st_ctime < ages.snapshot]
+            self.snapshot_allocated += _allocated(held)
+            self.snapshot_bytes += sum([s.st_size for s in held])
+        if ages.clone is not None:
+            self.clone_allocated += _allocated([s for s in statuses if s.st_ctime < ages.clone])
+        if ages.addition is not None:
+            self.old_allocated += _allocated([s for s in statuses if s.st_ctime < ages.addition])
+
+    def _measure(self, statuses: Sequence[os.stat_result]) -> None:
+        """Note the largest file that there is room for, and those that there is none for."""
+        largest = 512 * max([s.st_blocks for s in statuses], default=0)
+        if self.room is None or largest <= self.room:
+            self.largest = max(self.largest, largest)
+            return
+        for status in statuses:
+            allocated = status.st_blocks * 512
+            if allocated <= self.room:
+                self.largest = max(self.largest, allocated)
+            elif status.st_nlink == 1:
+                old = self._is_old(status.st_ctime)
+                self.too_large.add(1, status.st_size, allocated, old)
+
+    def _is_old(self, age: float) -> bool:
+        return self.ages.addition is not None and age < self.ages.addition
+
+    def count_once(self, link: Link) -> None:
+        """Take out what an inode of several names was counted for too often."""
+        size, allocated, age = (link.size, link.allocated, link.ctime)
+        again, ages = link.names - 1, self.ages
+        if link.whole:
+            self.bytes -= size * again
+        if link.together and self.room is not None and allocated > self.room:
+            self.too_large.add(link.names, size, allocated, self._is_old(age))
+        self.allocated -= allocated * again
+        if self.special and size <= self.special:
+            self.special_allocated -= allocated * again
+        if ages.snapshot is not None and age < ages.snapshot:
+            self.snapshot_allocated -= allocated * again
+            self.snapshot_bytes -= size * again
+        if ages.clone is not None and age < ages.clone:
+            self.clone_allocated -= allocated * again
+        if self._is_old(age):
+            self.old_allocated -= allocated * again
+
+
+def _allocated(statuses: Sequence[os.stat_result]) -> int:
+    """Bytes of the blocks of some files."""
+    return 512 * sum([status.st_blocks for status in statuses])
+
+
+class Link(NamedTuple):
+    """An inode of several names: the first root that has one, and how many there are in all."""
+
+    root: int
+    size: int
+    allocated: int
+    ctime: float
+    names: int
+    whole: bool
+    """Whether all its names are in the set."""
+    together: bool
+    """Whether they are, in one root."""
+
+
+@dataclass(slots=True)
+class Links:
+    """Names of inodes that have several, kept in a temporary file of SQLite's."""
+
+    _db: sqlite3.Connection = field(default_factory=lambda: sqlite3.connect(""))
+
+    def __post_init__(self) -> None:
+        self._db.execute(
+            "CREATE TABLE links"
+            " (root INT, dev INT, ino INT, nlink INT, size INT, allocated INT, ctime REAL)"
+        )
+
+    def add(self, root: int, portion: Portion) -> None:
+        """Note the files of a portion that have more than one name."""
+        dev = portion.directory.dev
+        rows = [
+            (root, dev, s.st_ino, s.st_nlink, s.st_size, s.st_blocks * 512, s.st_ctime)
+            for _, s in portion.files
+            if s.st_nlink > 1
+        ]
+        if rows:
+            self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def settle(self, surveys: Sequence[Survey]) -> None:
+        """Count the bytes of an inode once, however many names it has."""
+        sql = (
+            "SELECT min(root), size, allocated, ctime, count(*), count(*) = max(nlink),"
+            " count(*) = max(nlink) AND min(root) = max(root)"
+            " FROM links GROUP BY dev, ino"
+        )
+        for link in map(Link._make, self._db.execute(sql)):
+            surveys[link.root].count_once(link)
+
+    def split(self) -> list[tuple[int, int, int]]:
+        """Names and bytes per root of inodes with names outside the set: (root, names, bytes)."""
+        sql = (
+            "WITH split AS (SELECT dev, ino FROM links GROUP BY dev, ino"
+            " HAVING count(*) != max(nlink))"
+            " SELECT root, count(*), sum(size) FROM links JOIN split USING (dev, ino) GROUP BY root"
+        )
+        return list(self._db.execute(sql))
+
+
+Sink = Callable[[Portion, Ages], None]
+"""Given every portion walked, and the ages that count for its files."""
+
+
+def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> Links:
+    """Walk the roots once; every portion also goes to ``sink``. Raises OSError for a root."""
+    raise_limit()
+    links = Links()
+    numbers = 0
+    for index, found in enumerate(surveys):
+        walk = Walk(sys, [found.root], numbers)
+        for portion in walk:
+            found.add(portion)
+            links.add(index, portion)
+            _sample(sys, found, portion)
+            if sink is not None:
+                sink(portion, found.ages)
+        numbers = walk.number
+    links.settle(surveys)
+    return links
+
+
+def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
+    """Open one file of a portion, to see flags and writers."""
+    if not portion.files or found.sampled["opened"] >= SAMPLES:
+        return
+    name, _ = portion.files[len(portion.files) // 2]
+    try:
+        fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
+    except OSError as error:
+        found.sampled[error.strerror or "unreadable"] += 1
+        return
+    try:
+        found.sampled["opened"] += 1
+        meta, _ = metadata.read(sys, fd, Abilities())
+        if meta.flags & metadata.IMMUTABLE:
+            found.sampled["immutable or append-only"] += 1
+        sys.lease(fd, fcntl.F_RDLCK)
+    except OSError as error:
+        word = "open for writing" if error.errno == errno.EAGAIN else error.strerror
+        found.sampled[word or "unreadable"] += 1
+    finally:
+        sys.close(fd)
+
+
+def total(surveys: Iterable[Survey], of: Callable[[Survey], int]) -> int:
+    """One figure added up over all trees."""
+    return sum(of(found) for found in surveys)

@@ -1,0 +1,117 @@
+"""Which directories inside one are worth moving: those that hold most of what is old.
+
+What was written before the newest vdev was there lies on the others; what came later is spread
+already. Where there is no such moment, or nobody may know it, those that hold most.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from zconsole.rebalance.planning.walk import Portion
+
+MOST = 8
+"""Directories that are named."""
+
+
+class Held(NamedTuple):
+    """What a directory and all below it hold."""
+
+    files: int = 0
+    bytes: int = 0
+    """Lengths; a file of several names counts once where all of them are in here."""
+    old_bytes: int = 0
+    """Of which in files older than the newest vdev."""
+
+    def plus(self, portion: Portion, addition: float | None) -> Held:
+        """With some more files; ``addition`` is when the newest vdev was added (epoch seconds)."""
+        sizes = [status.st_size // (status.st_nlink or 1) for _, status in portion.files]
+        old = 0
+        if addition is not None:
+            files = zip(sizes, portion.files, strict=True)
+            old = sum(size for size, (_, status) in files if status.st_ctime < addition)
+        return Held(self.files + len(sizes), self.bytes + sum(sizes), self.old_bytes + old)
+
+
+@dataclass(slots=True)
+class Below:
+    """One of the directories in the root."""
+
+    number: int
+    name: bytes
+    held: Held = field(default_factory=Held)
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Adds up a walk by the directories in its root, one after another, and keeps the best."""
+
+    _root: int = 0
+    _current: Below | None = None
+    _best: list[Below] = field(default_factory=list)
+
+    def add(self, portion: Portion, addition: float | None) -> None:
+        """Take in a portion; they come depth first, so that a directory is whole before the next.
+
+        ``addition`` is when the newest vdev was added (epoch seconds).
+        """
+        row = portion.directory
+        if row.parent is None:
+            self._root = row.number
+            return
+        if row.parent == self._root and (not self._current or self._current.number != row.number):
+            self._close()
+            self._current = Below(row.number, row.name)
+        if self._current is not None:
+            self._current.held = self._current.held.plus(portion, addition)
+
+    def best(self) -> list[Below]:
+        """Those worth most, first; none where there is nothing to choose from."""
+        self._close()
+        return self._best if len(self._best) > 1 else []
+
+    def _close(self) -> None:
+        if self._current is not None:
+            self._best.append(self._current)
+            self._best.sort(key=_worth, reverse=True)
+            del self._best[MOST:]
+        self._current = None
+
+
+def _worth(below: Below) -> tuple[int, int]:
+    return below.held.old_bytes, below.held.bytes
+
+
+def as_json(ranking: Ranking, known: bool) -> list[dict[str, Any]]:
+    """The best, by name; ``known``: whether there is a moment that tells old from new."""
+    return [
+        {
+            "name": os.fsdecode(below.name),
+            "files": below.held.files,
+            "bytes": below.held.bytes,
+            "old_bytes": below.held.old_bytes if known else None,
+        }
+        for below in ranking.best()
+    ]
+
+
+def words(
+    below: Sequence[Mapping[str, Any]],
+    old: int | None,
+    size: Callable[[float | None], str],
+    shown: Callable[[str], str],
+) -> str | None:
+    """The best of a plan's directory in a sentence, given its ``below`` and ``old_bytes``."""
+    if old == 0:
+        return "nothing here is older than the newest vdev: it is spread already"
+    key, of = ("bytes", "") if old is None else ("old_bytes", " of ")
+    named = [
+        f"{shown(each['name'])} {size(each[key])}{of}{size(each['bytes']) if of else ''}"
+        for each in below
+        if each[key]
+    ]
+    head = "holding most" if old is None else "worth most, older than the newest vdev"
+    return f"{head}: {', '.join(named)}" if named else None

@@ -1,0 +1,1 @@
+"""A job: made, run, paced, judged, watched, steered and resumed."""
