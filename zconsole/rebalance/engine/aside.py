@@ -52,6 +52,8 @@ class Aside:
     failed: bool = False
     _process: Beside | None = None
     _channel: socket.socket | None = None
+    _answers: select.poll = field(default_factory=select.poll)
+    """Where it is told that something has come back."""
     _out: deque[list[Item]] = field(default_factory=deque)
 
     @property
@@ -77,6 +79,7 @@ class Aside:
                 self.failed = True
                 return
         self._channel = ours
+        self._answers.register(ours, select.POLLIN)
 
     def hand_out(self, waiting: deque[Item], length: int) -> None:
         """Give it the last of these files that fit, for which digests have ``length`` bytes.
@@ -113,7 +116,7 @@ class Aside:
         """What has come back by then, all of it at once when it failed; None: not made."""
         if self.failed:
             return self._lost()
-        if not self._out or not select.select([self._open], [], [], seconds)[0]:
+        if not self._out or not self._answers.poll(1000 * seconds):
             return []
         try:
             return self._heard(copyist.receive(self._open))
@@ -127,6 +130,7 @@ class Aside:
         channel, self._channel = self._channel, None
         process, self._process = self._process, None
         if channel is not None:
+            self._answers.unregister(channel)
             channel.close()
         if process is not None:
             process.leave()

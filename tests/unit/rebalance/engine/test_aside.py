@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from collections import deque
 from collections.abc import Iterator
@@ -102,6 +103,20 @@ def test_a_few_files_are_not_worth_a_message(null: int) -> None:
     waiting = deque(item(null) for _ in range(7))
     aside.hand_out(waiting, 32)
     assert (len(waiting), aside.busy) == (7, False)
+    aside.leave()
+
+
+def test_a_job_may_have_thousands_of_files_open(null: int) -> None:
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 1500:
+        pytest.skip("too few files may be open")
+    others = [os.dup(null) for _ in range(1100)]
+    company = Company()
+    aside = Aside(company.start)
+    aside.begin()
+    waiting = deque(item(null) for _ in range(20))
+    aside.hand_out(waiting, 32)
+    assert aside.take(0) == []
+    copyist.close(others)
     aside.leave()
 
 
