@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ WORTH = 256
 """Files of a batch from which on another process is worth its start."""
 AT_ONCE = 2
 """Portions it has: one to work on, one to go on with."""
+DEADLINE = 30.0
+"""Seconds for a portion, which takes a slow disk one or two."""
 LEAST = 8
 """Files left from which on it is given some."""
 PORTION_BYTES = 1 << 20
@@ -49,11 +52,14 @@ class Aside:
     start: Start
     worth: int = WORTH
     """Files of a batch that it is started for."""
+    clock: Callable[[], float] = time.monotonic
     failed: bool = False
     _process: Beside | None = None
     _channel: socket.socket | None = None
     _answers: select.poll = field(default_factory=select.poll)
     """Where it is told that something has come back."""
+    _heard_at: float = 0.0
+    """When it last said something, or was given something to do while it had nothing."""
     _out: deque[list[Item]] = field(default_factory=deque)
 
     @property
@@ -87,13 +93,8 @@ class Aside:
         No more than half of them: whoever is done first takes what is left.
         """
         while self.wants and len(waiting) >= LEAST:
-            portion: list[Item] = []
-            most = min(MOST_FILES, len(waiting) // 2)
-            room = PORTION_BYTES
-            while len(portion) < most and (not portion or waiting[-1].size <= room):
-                portion.append(waiting.pop())
-                room -= portion[-1].size
-            self._give(portion, length)
+            if portion := _portion(waiting, min(MOST_FILES, len(waiting) // 2)):
+                self._give(portion, length)
 
     def _give(self, items: list[Item], length: int) -> None:
         places = [item.places[0] for item in items]
@@ -103,6 +104,8 @@ class Aside:
             (tuple(item.meta._replace(xattrs={})), at[place.row.directory], place.row.directory)
             for item, place in zip(items, places, strict=True)
         ]
+        if not self._out:
+            self._heard_at = self.clock()
         self._out.append(items)
         for item in items:
             item.handed = True
@@ -116,8 +119,10 @@ class Aside:
         """What has come back by then, all of it at once when it failed; None: not made."""
         if self.failed:
             return self._lost()
-        if not self._out or not self._answers.poll(1000 * seconds):
+        if not self._out:
             return []
+        if not self._answers.poll(1000 * seconds):
+            return self._overdue()
         try:
             return self._heard(copyist.receive(self._open))
         except (OSError, ValueError):
@@ -141,6 +146,13 @@ class Aside:
             raise OSError("no process")
         return self._channel
 
+    def _overdue(self) -> list[tuple[Item, Copied | None]]:
+        """Nothing, or after DEADLINE all that is out: the job can do it as well."""
+        if self.clock() - self._heard_at < DEADLINE:
+            return []
+        self._fail()
+        return self._lost()
+
     def _fail(self) -> None:
         self.failed = True
 
@@ -163,5 +175,20 @@ class Aside:
             copyist.close(fds)
             raise ValueError("another portion")
         self._out.popleft()
+        self._heard_at = self.clock()
         copies = [answer and Copied(next(left), *answer) for answer in answers]
         return list(zip(items, copies, strict=True))
+
+
+def _portion(waiting: deque[Item], most: int) -> list[Item]:
+    """The last files, taken off: so many and PORTION_BYTES at most, less those given up by now."""
+    portion: list[Item] = []
+    room = PORTION_BYTES
+    for _ in range(most):
+        if portion and waiting[-1].size > room:
+            break
+        item = waiting.pop()
+        if not item.done:
+            portion.append(item)
+            room -= item.size
+    return portion

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.unit.rebalance.running.test_pacing import Clock
 from zconsole.rebalance.engine import copyist
-from zconsole.rebalance.engine.aside import PORTION_BYTES, Aside, fits
+from zconsole.rebalance.engine.aside import DEADLINE, PORTION_BYTES, Aside, fits
 from zconsole.rebalance.engine.content import SMALL
 from zconsole.rebalance.engine.copyist import MOST_FILES
 from zconsole.rebalance.engine.directories import Directory
@@ -117,6 +118,48 @@ def test_a_job_may_have_thousands_of_files_open(null: int) -> None:
     aside.hand_out(waiting, 32)
     assert aside.take(0) == []
     copyist.close(others)
+    aside.leave()
+
+
+def test_a_process_that_hangs_is_let_go_of_in_the_end(null: int) -> None:
+    clock = Clock()
+    company = Company()
+    aside = Aside(company.start, clock=clock)
+    aside.begin()
+    waiting = deque(item(null) for _ in range(20))
+    aside.hand_out(waiting, 32)
+    clock.now += DEADLINE - 1
+    assert aside.take(0) == []
+    clock.now += 1
+    assert len(aside.take(0)) == 20 - len(waiting)
+    assert (company.left, aside.failed) == (1, True)
+
+
+@pytest.mark.parametrize(("gone", "given"), [(range(30, 40), [10, 10]), (range(0, 40, 2), [10, 5])])
+def test_what_was_given_up_meanwhile_is_not_given_away(
+    null: int, gone: range, given: list[int]
+) -> None:
+    company = Company()
+    aside = Aside(company.start)
+    aside.begin()
+    files = [item(null) for _ in range(40)]
+    for number in gone:
+        files[number].done, files[number].source = True, -1
+    aside.hand_out(deque(files), 32)
+    assert not aside.failed
+    assert company.portions(2) == given
+    aside.leave()
+
+
+@pytest.mark.parametrize("count", [8, 20])
+def test_nothing_is_given_away_of_files_that_were_all_given_up(null: int, count: int) -> None:
+    aside = Aside(Company().start)
+    aside.begin()
+    files = deque(item(null) for _ in range(count))
+    for each in files:
+        each.done = True
+    aside.hand_out(files, 32)
+    assert not aside.busy
     aside.leave()
 
 
