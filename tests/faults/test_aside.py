@@ -313,6 +313,15 @@ def test_killed_at_any_moment_with_copies_away(root: Path) -> None:
     assert killed > 10
 
 
+def test_a_process_that_does_not_end_is_killed(beside: Counting) -> None:
+    beside.begin()
+    assert not beside.failed
+    (pid,) = wait_for(lambda: children(os.getpid()))
+    os.kill(int(pid), signal.SIGSTOP)
+    beside.leave()
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def test_a_killed_job_takes_its_company_along(area: Path) -> None:
     root = area / "tree"
     root.mkdir()

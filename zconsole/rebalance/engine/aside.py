@@ -113,7 +113,7 @@ class Aside:
         try:
             copyist.send(self._open, (length, files), fds)
         except OSError:
-            self._fail()
+            self.failed = True
 
     def take(self, seconds: float) -> list[tuple[Item, Copied | None]]:
         """What has come back by then, all of it at once when it failed; None: not made."""
@@ -126,7 +126,6 @@ class Aside:
         try:
             return self._heard(copyist.receive(self._open))
         except (OSError, ValueError):
-            self._fail()
             return self._lost()
 
     def leave(self) -> None:
@@ -150,13 +149,10 @@ class Aside:
         """Nothing, or after DEADLINE all that is out: the job can do it as well."""
         if self.clock() - self._heard_at < DEADLINE:
             return []
-        self._fail()
         return self._lost()
 
-    def _fail(self) -> None:
-        self.failed = True
-
     def _lost(self) -> list[tuple[Item, Copied | None]]:
+        self.failed = True
         lost: list[tuple[Item, Copied | None]] = [(i, None) for items in self._out for i in items]
         self.leave()
         return lost

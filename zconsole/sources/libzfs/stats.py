@@ -80,10 +80,6 @@ class KernelStats:
                 return None if any(COOKIE.unpack_from(self._command, COOKIE_AT)) else self._view
         return None
 
-    def close(self) -> None:
-        """Let go of the device."""
-        os.close(self._device)
-
     def _use(self, size: int) -> None:
         self._buffer = ctypes.create_string_buffer(size)
         self._address = ctypes.addressof(self._buffer)
