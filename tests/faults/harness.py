@@ -169,7 +169,7 @@ def run(
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
             sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
-            threads=threads, aside=aside,
+            threads=threads, aside=aside or Aside(),
         )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)
         try:

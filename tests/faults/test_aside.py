@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import contextlib
 import marshal
 import os
 import random
@@ -15,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,16 @@ from typing import Any
 import pytest
 
 from tests.faults import trees
+from tests.faults.company import (
+    SMALL_FILES,
+    Counting,
+    Serve,
+    Thread,
+    build,
+    forsake,
+    helped,
+    moved_whole,
+)
 from tests.faults.harness import (
     ALONE,
     FaultySys,
@@ -34,75 +42,26 @@ from tests.faults.harness import (
     run,
 )
 from zconsole.rebalance.engine import copyist
-from zconsole.rebalance.engine.aside import COPYIST, Aside, Start
-from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.aside import COPYIST
+from zconsole.rebalance.engine.descriptors import BATCH_FILES
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.running.job import Clocks
 from zconsole.sources.blocking import start_companion
 
-SMALL_FILES = 150
-Serve = Callable[[socket.socket], None]
+SEVERAL = 80
+"""Files of a batch, twice what overlapping ones have, by which the tree makes several."""
 
 
-@dataclass
-class Counting(Aside):
-    """Counts the copies that came back."""
-
-    made: int = 0
-
-    def take(self, seconds: float) -> list[tuple[Item, copyist.Copied | None]]:
-        back = super().take(seconds)
-        self.made += sum(copied is not None for _, copied in back)
-        return back
-
-
-@dataclass
-class Thread:
-    """In the place of the process: what happens to its messages is up to the test."""
-
-    serve: Serve
-    started: list[threading.Thread] = field(default_factory=list)
-
-    def __call__(self, theirs: socket.socket) -> Thread:
-        self.started.append(threading.Thread(target=self._serve, args=(theirs.dup(),)))
-        self.started[-1].start()
-        return self
-
-    def _serve(self, channel: socket.socket) -> None:
-        with channel, contextlib.suppress(OSError):
-            self.serve(channel)
-
-    def leave(self) -> None:
-        for thread in self.started:
-            thread.join()
+@pytest.fixture(autouse=True, params=[BATCH_FILES, SEVERAL], ids=["one", "several"])
+def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", request.param)
 
 
 @pytest.fixture
 def root(area: Path) -> Path:
-    """Every awkward kind of file, and many small ones of several owners, modes and times."""
-    root = area / "tree"
-    trees.build(root)
-    rng = random.Random(1)
-    for number in range(SMALL_FILES):
-        path = root / f"small{number}"
-        path.write_bytes(os.urandom(rng.choice((0, 1, 4096, 9000, 70_000))))
-        path.chmod(rng.choice((0o600, 0o644, 0o755, 0o4711)))
-        if trees.ROOT:
-            os.chown(path, rng.choice((0, 99)), 0)
-        os.utime(path, ns=(10**18 + number, 10**18 + 3 * number))
-    os.utime(root, ns=(10**18, 10**18 + 5))
-    return root
-
-
-@contextlib.contextmanager
-def helped(start: Start) -> Iterator[Counting]:
-    """The job's end of a process, which is let go of."""
-    aside = Counting(start, worth=1)
-    try:
-        yield aside
-    finally:
-        aside.leave()
+    build(area / "tree")
+    return area / "tree"
 
 
 @pytest.fixture
@@ -110,19 +69,6 @@ def beside() -> Iterator[Counting]:
     """The real process."""
     with helped(partial(start_companion, COPYIST)) as aside:
         yield aside
-
-
-def moved_whole(root: Path, aside: Counting, sys: Sys | None = None) -> dict[str, Any]:
-    """Move a tree with help; every file is there, and is another."""
-    before, inodes = trees.manifest(root), trees.inodes(root)
-    journal = root.parent / "job.db"
-    create(root, journal)
-    _, summary = run(journal, sys, ALONE, aside=aside)
-    assert trees.manifest(root) == before
-    assert (summary["files_failed"], summary["files_moved"]) == (0, len(inodes))
-    after = trees.inodes(root)
-    assert all(after[name] != inode for name, inode in inodes.items())
-    return summary
 
 
 def test_copies_made_aside_are_like_ones_own(root: Path, beside: Counting) -> None:
@@ -279,6 +225,7 @@ def test_a_stop_leaves_what_is_away(root: Path, beside: Counting) -> None:
     calls.fault = stop
     open_before = len(descriptors())
     _, summary = run(root.parent / "job.db", calls, ALONE, aside=beside)
+    beside.leave()
     assert summary["stopped_by"] == "stop"
     assert trees.manifest(root) == before
     assert len(descriptors()) == open_before
@@ -293,7 +240,7 @@ def test_killed_at_any_moment_with_copies_away(root: Path) -> None:
     before = trees.manifest(root)
     rng = random.Random(2)
     killed = 0
-    for number in range(25):
+    for number in range(15):
         journal = root.parent / f"job{number}.db"
         create(root, journal)
         aside = Counting(partial(start_companion, COPYIST), worth=1)
@@ -303,14 +250,11 @@ def test_killed_at_any_moment_with_copies_away(root: Path) -> None:
         except Killed:
             killed += 1
         finally:
-            if aside._channel is not None:
-                aside._channel.detach()  # closed with all others
-                aside._channel = None
-            aside.leave()
+            forsake(aside)
         _, summary = run(journal, clocks=ALONE)
         assert trees.manifest(root) == before
         assert summary["files_failed"] == 0
-    assert killed > 10
+    assert killed > 5
 
 
 def test_a_process_that_does_not_end_is_killed(beside: Counting) -> None:

@@ -12,14 +12,15 @@ from typing import Protocol
 
 from zconsole.rebalance.engine import copyist
 from zconsole.rebalance.engine.content import SMALL
-from zconsole.rebalance.engine.copyist import MOST_FILES, Copied
+from zconsole.rebalance.engine.copyist import MOST_FILES
 from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.making import Copied
 
 COPYIST = copyist.__name__
 WORTH = 256
 """Files of a batch from which on another process is worth its start."""
-AT_ONCE = 2
-"""Portions it has: one to work on, one to go on with."""
+AT_ONCE = 4
+"""Portions it has: one to work on, and some to go on with while the job waits for a disk."""
 DEADLINE = 30.0
 """Seconds for a portion, which takes a slow disk one or two."""
 LEAST = 8
@@ -49,7 +50,8 @@ def fits(item: Item) -> bool:
 class Aside:
     """Hands out portions of a batch and takes back the copies; fails silently, and for good."""
 
-    start: Start
+    start: Start | None = None
+    """None: there is no processor for it."""
     worth: int = WORTH
     """Files of a batch that it is started for."""
     clock: Callable[[], float] = time.monotonic
@@ -63,9 +65,19 @@ class Aside:
     _out: deque[list[Item]] = field(default_factory=deque)
 
     @property
+    def able(self) -> bool:
+        """Whether there is such a process, or would be."""
+        return self.start is not None and not self.failed
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and has not been let go of."""
+        return self._channel is not None
+
+    @property
     def wants(self) -> bool:
         """Whether it can do with one more portion."""
-        return self._channel is not None and not self.failed and len(self._out) < AT_ONCE
+        return self.running and not self.failed and len(self._out) < AT_ONCE
 
     @property
     def busy(self) -> bool:
@@ -74,7 +86,7 @@ class Aside:
 
     def begin(self) -> None:
         """Have the process started, before any file is open: it gets none but its own."""
-        if self._channel is not None or self.failed:
+        if self.start is None or self.failed or self.running:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -93,10 +105,12 @@ class Aside:
         No more than half of them: whoever is done first takes what is left.
         """
         while self.wants and len(waiting) >= LEAST:
-            if portion := _portion(waiting, min(MOST_FILES, len(waiting) // 2)):
-                self._give(portion, length)
+            self.give(portion(waiting, min(MOST_FILES, len(waiting) // 2)), length)
 
-    def _give(self, items: list[Item], length: int) -> None:
+    def give(self, items: list[Item], length: int) -> None:
+        """Give it files, MOST_FILES and PORTION_BYTES at most, if any."""
+        if not items:
+            return
         places = [item.places[0] for item in items]
         directories = {place.row.directory: place.directory.fd for place in places}
         at = {number: place for place, number in enumerate(directories)}
@@ -176,15 +190,15 @@ class Aside:
         return list(zip(items, copies, strict=True))
 
 
-def _portion(waiting: deque[Item], most: int) -> list[Item]:
+def portion(waiting: deque[Item], most: int = MOST_FILES) -> list[Item]:
     """The last files, taken off: so many and PORTION_BYTES at most, less those given up by now."""
-    portion: list[Item] = []
+    files: list[Item] = []
     room = PORTION_BYTES
-    for _ in range(most):
-        if portion and waiting[-1].size > room:
+    for _ in range(min(most, len(waiting))):
+        if files and waiting[-1].size > room:
             break
         item = waiting.pop()
         if not item.done:
-            portion.append(item)
+            files.append(item)
             room -= item.size
-    return portion
+    return files

@@ -3,7 +3,8 @@
 Order of events for a batch: copy every file under a lease into an unnamed file with all its
 metadata; one sync; read every copy back and compare; commit the intents; replace name by name;
 a moment later remove the originals that nobody touched. At any point a death leaves every name
-with a whole file, and the journal knows every temporary name.
+with a whole file, and the journal knows every temporary name. Where another process copies, it
+has the next batch from the first sync on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 
-from zconsole.rebalance.engine import content, inuse, metadata
+from zconsole.rebalance.engine import content, intents, inuse, metadata
 from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.closing import Closer
@@ -26,7 +27,8 @@ from zconsole.rebalance.engine.copyphase import CopyPhase
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.inuse import Alarm
 from zconsole.rebalance.engine.item import Item, Outcome, Place, SkipError, outcome_of
-from zconsole.rebalance.engine.journal import FileRow, Intent, Journal, Result, State
+from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.engine.lookahead import Lookahead
 from zconsole.rebalance.engine.making import Copyist, Original
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swapping import ConflictError, Swapper, UnfinishedError
@@ -36,6 +38,8 @@ from zconsole.rebalance.engine.verifying import Verifier
 GRACE = 0.02
 """Seconds between the replacement of a file and the removal of the original: time for a process
 that had looked the name up before to show itself by breaking the lease."""
+SYNC_LOOK = 0.001
+"""Seconds between two looks at everything else while a sync is waited for."""
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
 
 
@@ -60,7 +64,7 @@ class Engine:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     """What waits for disks beside the work: closes originals, reads small copies back."""
-    aside: Aside | None = None
+    aside: Aside = field(default_factory=Aside)
     """The process that makes copies beside this one, where there is a processor for it."""
     make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
@@ -76,6 +80,7 @@ class Engine:
     _copyist: Copyist = field(init=False)
     _digest_size: int = field(init=False)
     _verifier: Verifier = field(init=False)
+    _ahead: Lookahead = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
@@ -87,15 +92,26 @@ class Engine:
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
+        self._ahead = Lookahead(self.sys, self.aside, self._open, self._digest_size)
 
-    def run(self, rows: Sequence[FileRow]) -> list[Outcome]:
-        """Move these files; returns what became of each name.
+    @property
+    def foresees(self) -> bool:
+        """Whether it can begin with files before their turn."""
+        return self.unnamed and self.aside.able
+
+    @property
+    def begun(self) -> set[int]:
+        """Numbers of the directories of files that were begun before their turn."""
+        return self._ahead.directories
+
+    def run(self, rows: Sequence[FileRow], coming: Sequence[FileRow] = ()) -> list[Outcome]:
+        """Move these files; returns what became of each name. Begins with some that are to come.
 
         Raises StopJobError, UnsupportedError, sqlite3.Error; whatever is raised, every file is
         whole, and what the journal has as unfinished is for ``recovery``.
         """
         self.outcomes, self._items = [], []
-        if self.aside and self.unnamed and len(rows) >= self.aside.worth:
+        if self.unnamed and len(rows) >= self.aside.worth:
             self.aside.begin()
         try:
             for row in rows:
@@ -103,15 +119,19 @@ class Engine:
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
+            self._ahead.begin(coming if self._shares else ())
             if self._live():
                 self._make_durable()
                 self._verify_all()
                 self._commit_intents()
                 self._replace_all()
                 self._finish_all()
-        finally:
-            if self.aside and self.aside.busy:
+        except BaseException:
+            if self.aside.busy:
                 self.aside.leave()
+            self._ahead.drop()
+            raise
+        finally:
             self._drop_all()
             self.directories.restore_times()
         return self.outcomes
@@ -130,7 +150,9 @@ class Engine:
         return taken
 
     def release(self) -> None:
-        """Close the originals of the last batch: until then their blocks are not free."""
+        """Close what is open between batches: originals of the last one, whose blocks are not free
+        until then, and what was begun of the next."""
+        self._ahead.drop()
         self._closer.settle()
 
     def flush(self) -> None:
@@ -146,6 +168,7 @@ class Engine:
         if not self.alarm.raised:
             return
         self.alarm.raised = False
+        self._ahead.service()
         for item in self._live():
             if item.leased and not self.sys.leased(item.source):
                 self._retreat(item, "open for writing")
@@ -160,29 +183,24 @@ class Engine:
             self.sys,
             self.policy.ahead,
             copy=partial(self._guarded, step=self._copy),
-            made=partial(self._guarded, step=self._made),
             look=self._look,
         )
-        phase.run(self._live(), self.aside if self.unnamed else None, self._digest_size)
+        phase.run(self._live(), self.aside if self._shares else None, self._digest_size)
 
-    def _made(self, item: Item) -> None:
-        self._tick(item, item.size)
-
-    def _look(self) -> None:
-        self.tick(0)
+    def _look(self, count: int) -> None:
+        self.tick(count)
         self.service()
 
     def _attempt_open(self, row: FileRow) -> None:
-        names = self.journal.names_of(row)
         try:
-            item = self._admission.open(names)
+            self._items.append(self._ahead.adopt(row) or self._open(row))
         except (SkipError, MovedError) as error:
-            self._report(names, "skipped", str(error))
-            return
+            self._report(self.journal.names_of(row), "skipped", str(error))
         except OSError as error:
-            self._report(names, *outcome_of(error))
-            return
-        self._items.append(item)
+            self._report(self.journal.names_of(row), *outcome_of(error))
+
+    def _open(self, row: FileRow) -> Item:
+        return self._admission.open(self.journal.names_of(row))
 
     def _copy(self, item: Item) -> None:
         place = item.places[0]
@@ -218,17 +236,18 @@ class Engine:
     def _commit_names(self) -> None:
         """Commit the names of the temporary files that are going to be created."""
         items = [item for item in self._live() if item.copy < 0]
-        creating = [
-            Intent(item.places[0].row.number, State.CREATING, item.places[0].temp, item.old, 0, b"")
-            for item in items
-        ]
-        self.journal.record((), creating, self._directory_intents(items), settled=False)
+        directories = intents.directories(items, self.now())
+        self.journal.record((), intents.creating(items), directories, settled=False)
 
     def _tick(self, item: Item, count: int) -> None:
         self.tick(count)
         self.service()
         if item.done:
             raise SkipError(item.reason or "changed")
+
+    @property
+    def _shares(self) -> bool:
+        return self.unnamed and self.aside.running
 
     # A batch.
 
@@ -244,21 +263,22 @@ class Engine:
         self.unsettled, self._settled = False, len(self.results)
         with ThreadPoolExecutor(1) as beside:
             syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
-            for item in self._live():
+            for item in self._ahead.meanwhile(self._live()):
                 self.service()
                 self._guarded(item, self._verifier.reopen)
-            while wait(syncs, 0.05).not_done:
+            while wait(syncs, SYNC_LOOK).not_done:
                 self.service()
+                self._ahead.prepare()
         for sync in syncs:
             if error := sync.exception():
                 self.unsettled = True
                 raise error
 
     def _verify_all(self) -> None:
-        for item in self._live():
+        for item in self._ahead.meanwhile(self._live()):
             self._guarded(item, self._verifier.forget)
         with contextlib.closing(self._verifier.ahead(self._live(), self.service)) as items:
-            for item in items:
+            for item in self._ahead.meanwhile(items):
                 self._guarded(item, self._verify)
 
     def _verify(self, item: Item) -> None:
@@ -269,26 +289,14 @@ class Engine:
         for item in self._live():
             if (item.status.st_dev, item.old) in locked:
                 self._retreat(item, "locked")
-        intents = [
-            Intent(p.row.number, State.SWAPPING, p.temp, item.old, item.new, item.digest)
-            for item in self._live()
-            for p in item.places
-        ]
-        told = self.results[: self._settled]
-        self.journal.record(told, intents, self._directory_intents(self._live()))
+        items, told = self._live(), self.results[: self._settled]
+        directories = intents.directories(items, self.now())
+        self.journal.record(told, intents.swapping(items), directories)
         del self.results[: self._settled]
-
-    def _directory_intents(self, items: Sequence[Item]) -> dict[int, tuple[int, float]]:
-        now = self.now()
-        return {
-            place.row.directory: (place.directory.mtime_ns, now)
-            for item in items
-            for place in item.places
-        }
 
     def _replace_all(self) -> None:
         self.unsettled = True
-        for item in self._live():
+        for item in self._ahead.meanwhile(self._live()):
             self.service()
             self._guarded(item, self._replace)
 
@@ -298,7 +306,7 @@ class Engine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
-        for item in self._live():
+        for item in self._ahead.meanwhile(self._live()):
             left = item.replaced + GRACE - self.clock()
             if item.leased and left > 0:
                 self.sleep(left)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.content import MAKERS, ChangedError
-from zconsole.rebalance.engine.making import Copyist, Original
+from zconsole.rebalance.engine.making import Copied, Copyist, Original
 from zconsole.rebalance.engine.metadata import Abilities, Metadata
 from zconsole.rebalance.engine.syscalls import Sys
 
@@ -43,14 +43,6 @@ class Wanted(NamedTuple):
     """Among the descriptors of the portion's directories."""
     number: int
     """The same directory has the same number in every portion."""
-
-
-class Copied(NamedTuple):
-    """A copy that was made aside."""
-
-    fd: int
-    inode: int
-    digest: bytes
 
 
 def send(channel: socket.socket, content: Any, fds: Sequence[int]) -> None:

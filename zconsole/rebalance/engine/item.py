@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from zconsole.rebalance.engine.directories import Directory
 from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.engine.making import Copied
 from zconsole.rebalance.engine.metadata import Metadata
 from zconsole.rebalance.engine.syscalls import Sys
 
@@ -106,6 +107,19 @@ class Item:
     def in_place(self) -> bool:
         """Whether any of its names holds the copy now."""
         return any(place.swapped for place in self.places)
+
+    @property
+    def made(self) -> bool:
+        """Whether there is a copy, begun at least."""
+        return self.copy >= 0
+
+    def take_back(self, sys: Sys, copied: Copied | None) -> None:
+        """It is no longer handed out; ``copied`` is what was made of it, if anything was."""
+        self.handed = False
+        if copied and self.done:
+            _close(sys, copied.fd)
+        elif copied:
+            (self.copy, self.new, self.digest), self.read_only = copied, True
 
     def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
         """Close both files, which ends the leases; an unnamed copy is gone.

@@ -91,14 +91,14 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
 
 
 @contextmanager
-def _beside() -> Iterator[Aside | None]:
+def _beside() -> Iterator[Aside]:
     """Another process for copies, on a machine that has a processor for it."""
-    aside = Aside(partial(start_companion, COPYIST)) if len(os.sched_getaffinity(0)) > 1 else None
+    start = partial(start_companion, COPYIST) if len(os.sched_getaffinity(0)) > 1 else None
+    aside = Aside(start)
     try:
         yield aside
     finally:
-        if aside is not None:
-            aside.leave()
+        aside.leave()
 
 
 @contextmanager

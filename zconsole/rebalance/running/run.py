@@ -53,7 +53,7 @@ class Runner:
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
-    aside: Aside | None = None
+    aside: Aside = field(default_factory=Aside)
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)
@@ -104,7 +104,9 @@ class Runner:
         """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
         began = self.clocks.monotonic()
         stopped_by = "done"
-        self._batches = Batches(self.journal, lambda: self._limits.max_bytes)
+        self._batches = Batches(
+            self.journal, lambda: self._limits.max_bytes, overlap=self._engine.foresees
+        )
         try:
             adopt_devices(self.sys, self.journal, self.places)
             self._recover()
@@ -227,15 +229,9 @@ class Runner:
     def _move_all(self) -> None:
         self._tick(0)
         self._adapt(0, 0)
-        engine_of = {
-            row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
-        }
         for rows in self._batches:
             self._judge.begin(rows)
-            numbers = {row.directory for row in rows}
-            by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
-            copied = [row for row in rows if row.directory in by_copy]
-            rewritten = [row for row in rows if row.directory not in by_copy]
+            copied, rewritten = self._by_engine(rows)
             began, handled = self.clocks.monotonic(), self.progress.handled
             if self._limits.until_spread is not None:
                 self._engine.release()
@@ -243,10 +239,31 @@ class Runner:
             self._copy(copied)
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close()
+                self._directories.close(but=self._engine.begun)
             seconds = self.clocks.monotonic() - began
             self._adapt(seconds, self.progress.handled - handled)
             self._judge.portion()
+
+    def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
+        """Those to copy and those to rewrite."""
+        engine_of = {
+            row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
+        }
+        numbers = {row.directory for row in rows}
+        by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
+        copied = [row for row in rows if row.directory in by_copy]
+        return copied, [row for row in rows if row.directory not in by_copy]
+
+    def _coming(self) -> list[FileRow]:
+        """Files to begin with before their turn: none where anything says how fast or how far to
+        go, nor where room is short."""
+        limits = self._limits
+        bounds = (limits.rate, limits.max_latency, limits.max_bytes, limits.until_spread)
+        if not self._engine.foresees or any(bound is not None for bound in bounds):
+            return []
+        if self._around.space.room() < 4 * self._batches.bytes:
+            return []
+        return self._by_engine(self._batches.coming())[0]
 
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
@@ -268,7 +285,7 @@ class Runner:
     def _copy(self, rows: list[FileRow]) -> None:
         if rows:
             self._current = rows[0]
-            self._report(self._engine.run(rows), "copy")
+            self._report(self._engine.run(rows, self._coming()), "copy")
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._in_place = True

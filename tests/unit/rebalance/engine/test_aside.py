@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.rebalance.running.test_pacing import Clock
 from zconsole.rebalance.engine import copyist
-from zconsole.rebalance.engine.aside import DEADLINE, PORTION_BYTES, Aside, fits
+from zconsole.rebalance.engine.aside import AT_ONCE, DEADLINE, PORTION_BYTES, Aside, fits
 from zconsole.rebalance.engine.content import SMALL
 from zconsole.rebalance.engine.copyist import MOST_FILES
 from zconsole.rebalance.engine.directories import Directory
@@ -81,17 +81,18 @@ def test_only_small_plain_files_are_given_away(null: int, file: dict[str, int], 
     assert fits(item(null, **file)) == fit
 
 
-def test_it_has_two_portions_at_once_and_never_more_than_half_of_what_waits(null: int) -> None:
+def test_it_has_some_portions_at_once_and_never_more_than_half_of_what_waits(null: int) -> None:
     company = Company()
     aside = Aside(company.start)
     aside.begin()
-    waiting = deque(item(null) for _ in range(MOST_FILES * 2 + 20))
+    waiting = deque(item(null) for _ in range(MOST_FILES * 3 + 24))
     aside.hand_out(waiting, 32)
-    assert company.portions(2) == [MOST_FILES, (MOST_FILES + 20) // 2]
-    assert len(waiting) == (MOST_FILES + 20) // 2
+    left = [MOST_FILES * 2 + 24, MOST_FILES + 24, (MOST_FILES + 24) // 2, (MOST_FILES + 24) // 4]
+    assert company.portions(AT_ONCE) == [MOST_FILES, MOST_FILES, *left[2:]]
+    assert len(waiting) == left[-1]
     assert not any(each.handed for each in waiting)
     aside.hand_out(waiting, 32)
-    assert len(waiting) == (MOST_FILES + 20) // 2
+    assert len(waiting) == left[-1]
     assert aside.busy
     aside.leave()
     assert (company.left, aside.busy) == (1, False)

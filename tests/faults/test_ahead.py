@@ -1,0 +1,241 @@
+"""Files begun before their turn: as good as the others, and let go of by the first who asks."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.faults import trees
+from tests.faults.company import Counting, forsake, helped, moved_whole
+from tests.faults.harness import (
+    ALONE,
+    FaultySys,
+    Killed,
+    create,
+    descriptors,
+    descriptors_closed,
+    kill_after,
+    run,
+)
+from zconsole.rebalance.engine.aside import COPYIST
+from zconsole.rebalance.engine.copying import Engine
+from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.lookahead import Lookahead
+from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.running.watch import SpaceGate
+from zconsole.sources.blocking import start_companion
+
+FILES, BATCH = 120, 40
+
+
+@dataclass
+class Watched:
+    """What the job looks ahead with, as soon as there is any."""
+
+    rows: list[int] = field(default_factory=list)
+    """Files of every batch to come that it was told of."""
+    ahead: list[Lookahead] = field(default_factory=list)
+
+    def open_now(self) -> list[tuple[Item, Path]]:
+        """Files of a batch to come that are open, with their paths."""
+        items = self.ahead[-1]._items.values()
+        return [(item, Path(f"/proc/self/fd/{item.source}").readlink()) for item in items]
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Batches are small."""
+    found, begin = Watched(), Lookahead.begin
+
+    def noted(self: Lookahead, rows: Sequence[FileRow]) -> None:
+        found.rows.append(len(rows))
+        found.ahead.append(self)
+        begin(self, rows)
+
+    monkeypatch.setattr(Lookahead, "begin", noted)
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2 * BATCH)
+    return found
+
+
+@pytest.fixture
+def root(area: Path) -> Path:
+    root = area / "tree"
+    for number in range(FILES):
+        path = root / f"d{number % 7}" / f"f{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"%d" % number * 500)
+    return root
+
+
+@pytest.fixture
+def beside() -> Iterator[Counting]:
+    with helped(partial(start_companion, COPYIST)) as aside:
+        yield aside
+
+
+def test_a_batch_is_begun_while_the_one_before_is_settled(
+    root: Path, watched: Watched, beside: Counting
+) -> None:
+    open_before = len(descriptors())
+    most: list[int] = []
+
+    def count(_: int, name: str) -> None:
+        if name == "unlink":
+            most.append(len(watched.open_now()))
+
+    moved_whole(root, beside, FaultySys(count))
+    assert watched.rows == [BATCH, BATCH, 0]
+    assert max(most) == BATCH
+    beside.leave()
+    assert len(descriptors()) == open_before
+
+
+@pytest.mark.parametrize("kept_open", [0, 3])
+def test_directories_of_files_begun_stay_open(
+    root: Path, watched: Watched, beside: Counting, kept_open: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zconsole.rebalance.running.run.OPEN_DIRECTORIES", kept_open)
+    moved_whole(root, beside)
+    assert sum(watched.rows) == 2 * BATCH
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(rate=1e9), Limits(max_latency=10), Limits(max_bytes=1 << 40), Limits(until_spread=0.1)],
+    ids=["rate", "latency", "bytes", "spread"],
+)
+def test_nothing_is_begun_early_where_limits_could_be_passed(
+    root: Path, watched: Watched, beside: Counting, limits: Limits
+) -> None:
+    create(root, root.parent / "job.db", limits=limits)
+    _, summary = run(root.parent / "job.db", None, ALONE, aside=beside)
+    assert (summary["files_moved"], watched.rows) == (FILES, [0, 0, 0])
+
+
+@pytest.mark.parametrize(("room", "begun"), [(30 << 20, 0), (80 << 20, 2 * BATCH)])
+def test_nothing_is_begun_early_where_room_is_short(
+    root: Path,
+    watched: Watched,
+    beside: Counting,
+    room: int,
+    begun: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SpaceGate, "room", lambda self, fresh=False, device=None: room)
+    moved_whole(root, beside)
+    assert sum(watched.rows) == begun
+
+
+def test_nothing_is_begun_early_without_help(root: Path, watched: Watched) -> None:
+    moved_whole(root, Counting())
+    assert set(watched.rows) == {0}
+
+
+def test_what_was_begun_takes_no_space_that_is_wanted(
+    root: Path, watched: Watched, beside: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[tuple[int, int]] = []
+    flush = Engine.flush
+
+    def room(gate: SpaceGate, fresh: bool = False, device: int | None = None) -> int:
+        return 80 << 20 if len(left) % 2 == 0 or fresh else 1 << 20
+
+    def flushed(engine: Engine) -> None:
+        begun = len(watched.open_now())
+        flush(engine)
+        left.append((begun, len(watched.open_now())))
+
+    def narrow(_: int, name: str) -> None:
+        if name == "unlink" and watched.open_now() and not left:
+            left.append((0, 0))
+
+    monkeypatch.setattr(SpaceGate, "room", room)
+    monkeypatch.setattr(Engine, "flush", flushed)
+    moved_whole(root, beside, FaultySys(narrow))
+    assert left[1] == (BATCH, 0)
+
+
+def test_a_writer_gets_a_file_that_was_begun(
+    root: Path, watched: Watched, beside: Counting
+) -> None:
+    """At once, and nothing of what it writes is lost."""
+    writers: list[tuple[threading.Thread, Path, bytes]] = []
+    waiting: list[bool] = []
+
+    def fault(_: int, name: str) -> None:
+        if name != "unlink" or watched.rows != [BATCH]:
+            return
+        if not writers and watched.open_now():
+            _, path = watched.open_now()[-1]
+            writers.append((threading.Thread(target=append, args=(path,)), path, path.read_bytes()))
+            writers[0][0].start()
+        time.sleep(0.002)
+        waiting.append(writers[0][0].is_alive())
+
+    create(root, root.parent / "job.db")
+    _, summary = run(root.parent / "job.db", FaultySys(fault), Clocks(), aside=beside)
+    ((writer, path, content),) = writers
+    writer.join()
+    assert (len(waiting), waiting[-1]) == (BATCH, False)
+    assert path.read_bytes() == content + b"!"
+    busy = summary["skipped"].get("open for writing", 0)
+    assert (summary["files_failed"], summary["files_moved"] + busy) == (0, FILES)
+    assert busy <= 1  # when its turn came before the writer had closed it
+
+
+def test_a_file_begun_that_was_touched_since_begins_anew(
+    root: Path, watched: Watched, beside: Counting
+) -> None:
+    touched: list[Path] = []
+
+    def fault(_: int, name: str) -> None:
+        if name == "unlink" and not touched and any(item.made for item, _ in watched.open_now()):
+            touched.extend(path for item, path in watched.open_now() if item.made)
+            for path in touched:
+                path.chmod(0o600)
+
+    inodes = trees.inodes(root)
+    create(root, root.parent / "job.db")
+    _, summary = run(root.parent / "job.db", FaultySys(fault), ALONE, aside=beside)
+    assert touched
+    assert {path.stat().st_mode & 0o777 for path in touched} == {0o600}
+    assert (summary["files_moved"], summary["skipped"]) == (FILES, {})
+    after = trees.inodes(root)
+    assert all(after[name] != inode for name, inode in inodes.items())
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_death_leaves_what_was_begun_as_it_was(root: Path, watched: Watched, number: int) -> None:
+    """Killed among the calls of a batch while another is open."""
+    before, rng = trees.manifest(root), random.Random(number)
+    create(root, root.parent / "job.db")
+    with helped(partial(start_companion, COPYIST)) as aside:
+        with descriptors_closed(), pytest.raises(Killed):
+            run(root.parent / "job.db", kill_after(rng.randrange(700, 1500)), ALONE, aside=aside)
+        assert sum(watched.rows) > 0
+        forsake(aside)
+    _, summary = run(root.parent / "job.db", clocks=ALONE)
+    assert trees.manifest(root) == before
+    assert summary["files_failed"] == 0
+
+
+def append(path: Path) -> None:
+    """Wait for the lease, then write."""
+    with path.open("ab") as file:
+        file.write(b"!")
+
+
+def order(path: Path, word: str) -> None:
+    """What an operator writes into the journal of a running job."""
+    with closing(Journal.open(path)) as journal:
+        journal.set("control", {"order": word})
