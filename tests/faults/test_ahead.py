@@ -26,12 +26,12 @@ from tests.faults.harness import (
     run,
 )
 from zconsole.rebalance.engine.aside import COPYIST
-from zconsole.rebalance.engine.copying import Engine
 from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.lookahead import Lookahead
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.running.run import Runner
 from zconsole.rebalance.running.watch import SpaceGate
 from zconsole.sources.blocking import start_companion
 
@@ -144,25 +144,26 @@ def test_nothing_is_begun_early_without_help(root: Path, watched: Watched) -> No
 def test_what_was_begun_takes_no_space_that_is_wanted(
     root: Path, watched: Watched, beside: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left: list[tuple[int, int]] = []
-    flush = Engine.flush
+    begun: list[int] = []
+    flush, sync = Runner._flush, Runner._sync_all
 
     def room(gate: SpaceGate, fresh: bool = False, device: int | None = None) -> int:
-        return 80 << 20 if len(left) % 2 == 0 or fresh else 1 << 20
+        narrow = watched.rows == [BATCH] and bool(watched.open_now()) and not fresh
+        return 1 << 20 if narrow else 80 << 20
 
-    def flushed(engine: Engine) -> None:
-        begun = len(watched.open_now())
-        flush(engine)
-        left.append((begun, len(watched.open_now())))
+    def flushed(runner: Runner) -> None:
+        begun.append(len(watched.open_now()))
+        flush(runner)
 
-    def narrow(_: int, name: str) -> None:
-        if name == "unlink" and watched.open_now() and not left:
-            left.append((0, 0))
+    def synced(runner: Runner) -> None:
+        begun.append(len(watched.open_now()))
+        sync(runner)
 
     monkeypatch.setattr(SpaceGate, "room", room)
-    monkeypatch.setattr(Engine, "flush", flushed)
-    moved_whole(root, beside, FaultySys(narrow))
-    assert left[1] == (BATCH, 0)
+    monkeypatch.setattr(Runner, "_flush", flushed)
+    monkeypatch.setattr(Runner, "_sync_all", synced)
+    moved_whole(root, beside)
+    assert begun[:2] == [BATCH, 0]
 
 
 def test_a_writer_gets_a_file_that_was_begun(

@@ -316,7 +316,9 @@ class Runner:
             raise StopJobError("target spread reached")
 
     def _flush(self) -> None:
-        """Tell the journal what became of files, once that is on the disks."""
+        """Tell the journal what became of files, once that is on the disks. No file is kept from
+        others meanwhile."""
+        self._engine.release()
         if self._engine.unsettled:
             self._sync_all()
         self._engine.flush()
