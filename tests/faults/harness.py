@@ -21,6 +21,7 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.running import jobs
 from zconsole.rebalance.running.job import Clocks, job_of
 from zconsole.rebalance.running.run import Runner
+from zconsole.rebalance.running.telling import Show
 
 CHANGING = frozenset(
     {
@@ -159,6 +160,7 @@ def run(
     clocks: Clocks | None = None,
     threads: Executor | None = None,
     aside: Aside | None = None,
+    show: Show | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
@@ -168,7 +170,7 @@ def run(
         job, reader = job_of(journal), Reader()
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
-            sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
+            sys or Sys(), reader, journal, job, places, show or shown.extend, clocks or Clocks(),
             threads=threads, aside=aside or Aside(),
         )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)

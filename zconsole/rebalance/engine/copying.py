@@ -72,6 +72,8 @@ class Engine:
     unsettled: bool = False
     """Whether names were replaced or removed since the last sync."""
     outcomes: list[Outcome] = field(default_factory=list)
+    ahead: Lookahead = field(init=False)
+    """What is begun before its turn; may be dropped at any time."""
     _settled: int = 0
     """How many of the results are on the disks."""
     _swappers: dict[int, Swapper] = field(default_factory=dict)
@@ -80,7 +82,6 @@ class Engine:
     _copyist: Copyist = field(init=False)
     _digest_size: int = field(init=False)
     _verifier: Verifier = field(init=False)
-    _ahead: Lookahead = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
@@ -92,20 +93,18 @@ class Engine:
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
-        self._ahead = Lookahead(self.sys, self.aside, self._open, self._digest_size)
+        self.ahead = Lookahead(self.sys, self.aside, self._open, self._digest_size)
 
     @property
     def foresees(self) -> bool:
         """Whether it can begin with files before their turn."""
         return self.unnamed and self.aside.able
 
-    @property
-    def begun(self) -> set[int]:
-        """Numbers of the directories of files that were begun before their turn."""
-        return self._ahead.directories
-
-    def run(self, rows: Sequence[FileRow], coming: Sequence[FileRow] = ()) -> list[Outcome]:
-        """Move these files; returns what became of each name. Begins with some that are to come.
+    def run(
+        self, rows: Sequence[FileRow], coming: Callable[[], Sequence[FileRow]] = tuple
+    ) -> list[Outcome]:
+        """Move these files; returns what became of each name. Begins with those that are to come,
+        as of when these are copied.
 
         Raises StopJobError, UnsupportedError, sqlite3.Error; whatever is raised, every file is
         whole, and what the journal has as unfinished is for ``recovery``.
@@ -116,10 +115,11 @@ class Engine:
         try:
             for row in rows:
                 self._attempt_open(row)
+            self.ahead.drop()  # what was foreseen and is not of this batch
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
-            self._ahead.begin(coming if self._shares else ())
+            self.ahead.begin(coming() if self._shares else ())
             if self._live():
                 self._make_durable()
                 self._verify_all()
@@ -129,7 +129,7 @@ class Engine:
         except BaseException:
             if self.aside.busy:
                 self.aside.leave()
-            self._ahead.drop()
+            self.ahead.drop()
             raise
         finally:
             self._drop_all()
@@ -137,13 +137,13 @@ class Engine:
         return self.outcomes
 
     def shed(self, excess: int) -> int:
-        """Leave the last files of the batch to do that are not begun, as far as so many bytes too
-        many allow; returns their bytes."""
+        """Leave the last files of the batch to do that this process has not begun, as far as so
+        many bytes too many allow; returns their bytes."""
         taken = 0
         for item in reversed(self._live() if excess else []):
             if taken + item.size > excess:
                 break
-            if item.copy >= 0 or item.handed:
+            if item.made and not item.read_only:
                 continue
             item.close(self.sys)
             taken += item.size
@@ -152,7 +152,7 @@ class Engine:
     def release(self) -> None:
         """Close what is open between batches: originals of the last one, whose blocks are not free
         until then, and what was begun of the next."""
-        self._ahead.drop()
+        self.ahead.drop()
         self._closer.settle()
 
     def flush(self) -> None:
@@ -168,7 +168,7 @@ class Engine:
         if not self.alarm.raised:
             return
         self.alarm.raised = False
-        self._ahead.service()
+        self.ahead.service()
         for item in self._live():
             if item.leased and not self.sys.leased(item.source):
                 self._retreat(item, "open for writing")
@@ -193,7 +193,7 @@ class Engine:
 
     def _attempt_open(self, row: FileRow) -> None:
         try:
-            self._items.append(self._ahead.adopt(row) or self._open(row))
+            self._items.append(self.ahead.adopt(row) or self._open(row))
         except (SkipError, MovedError) as error:
             self._report(self.journal.names_of(row), "skipped", str(error))
         except OSError as error:
@@ -263,22 +263,22 @@ class Engine:
         self.unsettled, self._settled = False, len(self.results)
         with ThreadPoolExecutor(1) as beside:
             syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
-            for item in self._ahead.meanwhile(self._live()):
+            for item in self.ahead.meanwhile(self._live()):
                 self.service()
                 self._guarded(item, self._verifier.reopen)
             while wait(syncs, SYNC_LOOK).not_done:
                 self.service()
-                self._ahead.prepare()
+                self.ahead.prepare()
         for sync in syncs:
             if error := sync.exception():
                 self.unsettled = True
                 raise error
 
     def _verify_all(self) -> None:
-        for item in self._ahead.meanwhile(self._live()):
+        for item in self.ahead.meanwhile(self._live()):
             self._guarded(item, self._verifier.forget)
         with contextlib.closing(self._verifier.ahead(self._live(), self.service)) as items:
-            for item in self._ahead.meanwhile(items):
+            for item in self.ahead.meanwhile(items):
                 self._guarded(item, self._verify)
 
     def _verify(self, item: Item) -> None:
@@ -296,7 +296,7 @@ class Engine:
 
     def _replace_all(self) -> None:
         self.unsettled = True
-        for item in self._ahead.meanwhile(self._live()):
+        for item in self.ahead.meanwhile(self._live()):
             self.service()
             self._guarded(item, self._replace)
 
@@ -306,7 +306,7 @@ class Engine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
-        for item in self._ahead.meanwhile(self._live()):
+        for item in self.ahead.meanwhile(self._live()):
             left = item.replaced + GRACE - self.clock()
             if item.leased and left > 0:
                 self.sleep(left)

@@ -24,7 +24,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import Reader
 from zconsole.rebalance.planning.planned import BATCH_BYTES, Place
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.running import effect, gating, leftout, returned
+from zconsole.rebalance.running import effect, gating, leftout, returned, telling
 from zconsole.rebalance.running.batching import Batches
 from zconsole.rebalance.running.effect import Effect
 from zconsole.rebalance.running.job import Clocks, Job, adopt_devices
@@ -200,6 +200,8 @@ class Runner:
             if before != self._limits:
                 self._set_limits(self._limits)
                 self._batches.shorten(self._engine.shed)
+                if self._limits.bounded:
+                    self._engine.ahead.drop()
         if self._order == "stop":
             raise StopJobError("stop")
         return "paused" if self._order == "pause" else None
@@ -239,7 +241,7 @@ class Runner:
             self._copy(copied)
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close(but=self._engine.begun)
+                self._directories.close(but=self._engine.ahead.directories)
             seconds = self.clocks.monotonic() - began
             self._adapt(seconds, self.progress.handled - handled)
             self._judge.portion()
@@ -257,9 +259,7 @@ class Runner:
     def _coming(self) -> list[FileRow]:
         """Files to begin with before their turn: none where anything says how fast or how far to
         go, nor where room is short."""
-        limits = self._limits
-        bounds = (limits.rate, limits.max_latency, limits.max_bytes, limits.until_spread)
-        if not self._engine.foresees or any(bound is not None for bound in bounds):
+        if self._limits.bounded or not self._engine.foresees:
             return []
         if self._around.space.room() < 4 * self._batches.bytes:
             return []
@@ -285,7 +285,7 @@ class Runner:
     def _copy(self, rows: list[FileRow]) -> None:
         if rows:
             self._current = rows[0]
-            self._report(self._engine.run(rows, self._coming()), "copy")
+            self._report(self._engine.run(rows, self._coming), "copy")
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._in_place = True
@@ -355,17 +355,8 @@ class Runner:
         self.progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.progress.bytes_done += sum(done.row.size for done in outcomes)
         self._judge.finished(outcomes)
-        self.show(
-            [
-                {
-                    "path": self._path(done.row),
-                    "bytes": done.bytes,
-                    "engine": engine,
-                    "outcome": done.outcome,
-                    "reason": done.reason,
-                }
-                for done in outcomes
-            ]
+        telling.unhurried(
+            self.show, telling.records(outcomes, engine, self._path), self._engine.service
         )
         self._strikes.judge(outcomes)
 

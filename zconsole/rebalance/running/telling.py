@@ -7,7 +7,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TextIO
+
+from zconsole.rebalance.engine.item import Outcome
+from zconsole.rebalance.engine.journal import FileRow
 
 Show = Callable[[Sequence[dict[str, Any]]], None]
 
@@ -25,6 +29,31 @@ def lasting(show: Show) -> Show:
                 say(f"zconsole: stdout: {reason}; the job goes on")
 
     return told
+
+
+def records(
+    outcomes: Sequence[Outcome], engine: str, path: Callable[[FileRow], str]
+) -> list[dict[str, Any]]:
+    """What became of files, a JSON object each."""
+    return [
+        {
+            "path": path(done.row),
+            "bytes": done.bytes,
+            "engine": engine,
+            "outcome": done.outcome,
+            "reason": done.reason,
+        }
+        for done in outcomes
+    ]
+
+
+def unhurried(show: Show, told: Sequence[dict[str, Any]], meanwhile: Callable[[], object]) -> None:
+    """Show it in a thread, whatever time its reader takes; ``meanwhile`` is called often."""
+    with ThreadPoolExecutor(1) as beside:
+        showing = beside.submit(show, told)
+        while wait([showing], 0.05).not_done:
+            meanwhile()
+    showing.result()
 
 
 def say(text: str, end: str = "\n") -> bool:
