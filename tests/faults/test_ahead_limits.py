@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.company import Counting, Thread, helped
+from tests.faults.company import Counting, Thread, helped, moved_whole
 from tests.faults.harness import ALONE, FaultySys, create, run
 from tests.faults.test_ahead import BATCH, FILES, Watched, append, beside, root, watched
 from zconsole.rebalance.engine import copyist
@@ -23,6 +23,7 @@ from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.running.batching import Batches
 from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.running.watch import SpaceGate
 
 __all__ = ["beside", "root", "watched"]
 
@@ -148,3 +149,72 @@ def test_nobody_waits_for_a_file_while_nobody_reads_what_is_told(
     create(root, root.parent / "job.db")
     run(root.parent / "job.db", None, Clocks(), aside=beside, show=read)
     assert waiting == [False]
+
+
+def test_a_writer_does_not_wait_for_files_to_be_opened(
+    root: Path, watched: Watched, beside: Counting
+) -> None:
+    """Many inodes that come from a busy disk, while a sync takes its time."""
+    writers: list[threading.Thread] = []
+    opened: list[bool] = []
+
+    def fault(_: int, name: str) -> None:
+        if name == "syncfs" and watched.rows == [BATCH]:
+            time.sleep(0.3)
+        if name == "open" and watched.rows == [BATCH]:
+            if watched.open_now() and not writers:
+                writers.append(threading.Thread(target=append, args=(watched.open_now()[0][1],)))
+                writers[0].start()
+            time.sleep(0.02)
+            opened.extend(writer.is_alive() for writer in writers)
+
+    create(root, root.parent / "job.db")
+    run(root.parent / "job.db", FaultySys(fault), Clocks(), aside=beside)
+    writers[0].join()
+    assert len(opened) > 5
+    assert True not in opened[3:]
+
+
+def test_what_was_let_go_of_takes_no_space_while_the_job_waits(
+    root: Path, watched: Watched, beside: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away: list[bool] = []
+
+    def at_floor(gate: SpaceGate) -> str | None:
+        if watched.rows != [BATCH] or len(away) > 20:
+            return None
+        away.append(beside.busy)
+        return "free space is at the floor"
+
+    take = Aside.take
+    monkeypatch.setattr(SpaceGate, "before_batch", at_floor)
+    monkeypatch.setattr(  # as if it were slow: nothing comes back before the batch ends
+        Counting, "take", lambda aside, seconds: take(aside, 0) if away or not watched.rows else []
+    )
+    create(root, root.parent / "job.db")
+    _, summary = run(root.parent / "job.db", None, Clocks(), aside=beside)
+    assert (away[0], away[-1]) == (True, False)
+    assert summary["files_moved"] == FILES
+
+
+def test_batches_too_small_for_help_do_not_overlap(
+    root: Path, watched: Watched, beside: Counting
+) -> None:
+    """Few files may be open: the whole of that for one batch brings more than two halves."""
+    beside.worth = BATCH + 1
+    moved_whole(root, beside)
+    assert (watched.rows, beside.made > 0) == ([0, 0], True)
+
+
+def test_without_leases_no_file_is_opened_twice(
+    root: Path, watched: Watched, beside: Counting
+) -> None:
+    def unsupported(_: int, name: str) -> None:
+        if name == "lease":
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    calls = FaultySys(unsupported)
+    create(root, root.parent / "job.db", accept_races=True)
+    _, summary = run(root.parent / "job.db", calls, ALONE, aside=beside)
+    assert summary["files_moved"] == FILES
+    assert calls.calls.count("open") < FILES * 1.3

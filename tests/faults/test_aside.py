@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from tests.faults.harness import (
     kill_after,
     run,
 )
-from zconsole.rebalance.engine import copyist
+from zconsole.rebalance.engine import copyist, metadata
 from zconsole.rebalance.engine.aside import COPYIST
 from zconsole.rebalance.engine.descriptors import BATCH_FILES
 from zconsole.rebalance.engine.journal import Journal
@@ -168,6 +168,34 @@ def test_a_copy_of_something_else_is_found_out(root: Path) -> None:
     assert aside.made
     assert summary["files_moved"] <= len(trees.inodes(root)) - aside.made
     assert trees.manifest(root) == before
+
+
+def test_originals_are_closed_before_the_answer(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the job lets go of from then on keeps no writer waiting."""
+    close, path = copyist.close, root / "small1"
+
+    def late(fds: Sequence[int]) -> None:
+        time.sleep(0.2)
+        close(fds)
+
+    monkeypatch.setattr(copyist, "close", late)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    thread = threading.Thread(target=copyist.Copying(Sys()).serve, args=(theirs,))
+    thread.start()
+    fds = [os.open(path, os.O_RDONLY), os.open(root, os.O_RDONLY)]
+    meta, _ = metadata.read(Sys(), fds[0], metadata.Abilities())
+    copyist.send(ours, (32, [(tuple(meta._replace(xattrs={})), 0, 1)]), fds)
+    close(fds)
+    answer = copyist.receive(ours)
+    paths = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in descriptors()]
+    ours.close()
+    thread.join()
+    theirs.close()
+    assert answer is not None
+    close(answer[1])
+    assert (len(answer[1]), str(path) in paths) == (1, False)
 
 
 @pytest.mark.parametrize("text", [b"!", b""], ids=["written", "opened"])

@@ -24,6 +24,7 @@ from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.closing import Closer
 from zconsole.rebalance.engine.content import ChangedError
 from zconsole.rebalance.engine.copyphase import CopyPhase
+from zconsole.rebalance.engine.descriptors import batch_files
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.inuse import Alarm
 from zconsole.rebalance.engine.item import Item, Outcome, Place, SkipError, outcome_of
@@ -93,18 +94,17 @@ class Engine:
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
-        self.ahead = Lookahead(self.sys, self.aside, self._open, self._digest_size)
+        self.ahead = Lookahead(self.sys, self.aside, self._open, self._digest_size, self.service)
 
     @property
     def foresees(self) -> bool:
         """Whether it can begin with files before their turn."""
-        return self.unnamed and self.aside.able
+        return self.unnamed and self.aside.able and batch_files(True) >= self.aside.worth
 
     def run(
         self, rows: Sequence[FileRow], coming: Callable[[], Sequence[FileRow]] = tuple
     ) -> list[Outcome]:
-        """Move these files; returns what became of each name. Begins with those that are to come,
-        as of when these are copied.
+        """Move these files, begin with those ``coming``; returns what became of each name.
 
         Raises StopJobError, UnsupportedError, sqlite3.Error; whatever is raised, every file is
         whole, and what the journal has as unfinished is for ``recovery``.
@@ -114,6 +114,7 @@ class Engine:
             self.aside.begin()
         try:
             for row in rows:
+                self.service()
                 self._attempt_open(row)
             self.ahead.drop()  # what was foreseen and is not of this batch
             if not self.unnamed:
@@ -137,22 +138,23 @@ class Engine:
         return self.outcomes
 
     def shed(self, excess: int) -> int:
-        """Leave the last files of the batch to do that this process has not begun, as far as so
-        many bytes too many allow; returns their bytes."""
+        """Leave the last files to do that this process has not begun, of so many bytes at most;
+        returns their bytes."""
         taken = 0
         for item in reversed(self._live() if excess else []):
             if taken + item.size > excess:
                 break
-            if item.made and not item.read_only:
-                continue
-            item.close(self.sys)
-            taken += item.size
+            if not item.made or item.read_only:
+                item.close(self.sys)
+                taken += item.size
         return taken
 
     def release(self) -> None:
         """Close what is open between batches: originals of the last one, whose blocks are not free
         until then, and what was begun of the next."""
         self.ahead.drop()
+        if not self._live():  # who copies takes it back
+            self.ahead.collect()
         self._closer.settle()
 
     def flush(self) -> None:

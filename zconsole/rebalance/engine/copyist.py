@@ -88,13 +88,15 @@ class Copying:
         """Answer portion after portion. Raises OSError, ValueError."""
         while message := receive(channel):
             (length, files), fds = message
-            made: list[Copied | None] = []
             try:
                 made = self._portion(length, [Wanted(Metadata(*m), d, n) for m, d, n in files], fds)
-                answer = [each and each[1:] for each in made]
-                send(channel, answer, [each.fd for each in made if each])
             finally:
-                close([*fds, *(each.fd for each in made if each)])
+                close(fds)  # before the answer: what the job lets go of then is free for others
+            copies = [each.fd for each in made if each]
+            try:
+                send(channel, [each and each[1:] for each in made], copies)
+            finally:
+                close(copies)
 
     def _portion(
         self, length: int, files: Sequence[Wanted], fds: Sequence[int]

@@ -32,6 +32,8 @@ class Lookahead:
     admit: Callable[[FileRow], Item]
     """Opens a file. Raises SkipError, MovedError, UnsupportedError, OSError."""
     digest_size: int
+    listen: Callable[[], None]
+    """Lets go of what others wait for: to open a file may take a busy disk a while."""
     _rows: deque[FileRow] = field(default_factory=deque)
     """Those that nobody has looked at yet."""
     _items: dict[int, Item] = field(default_factory=dict)
@@ -61,12 +63,16 @@ class Lookahead:
 
     def step(self) -> None:
         """Take back what was made, and hand out more where that is waited for."""
-        for item, copied in self.aside.take(0):
-            item.take_back(self.sys, copied)
+        self.collect()
         if self.aside.wants:
             for _ in range(min(MOST_FILES - len(self._ready), len(self._rows))):
                 self._open_next()
             self.aside.give(portion(self._ready), self.digest_size)
+
+    def collect(self) -> None:
+        """Take back what was made; of files let go of that frees the space."""
+        for item, copied in self.aside.take(0):
+            item.take_back(self.sys, copied)
 
     def prepare(self) -> None:
         """There is time: a step, and some files opened that are not waited for yet."""
@@ -99,6 +105,9 @@ class Lookahead:
             return False
 
     def _open_next(self) -> None:
+        self.listen()
+        if not self._rows:
+            return
         row = self._rows.popleft()
         if row.size > SMALL:
             return
@@ -108,6 +117,7 @@ class Lookahead:
             return  # why is told when it is its turn
         if not item.leased:  # what is written to it later would not be heard of
             item.close(self.sys)
+            self._rows.clear()  # no leases here
             return
         self._items[row.number] = item
         if fits(item):
