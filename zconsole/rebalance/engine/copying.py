@@ -3,8 +3,8 @@
 Order of events for a batch: copy every file under a lease into an unnamed file with all its
 metadata; one sync; read every copy back and compare; commit the intents; replace name by name;
 a moment later remove the originals that nobody touched. At any point a death leaves every name
-with a whole file, and the journal knows every temporary name. Where another process copies, it
-has the next batch from the first sync on.
+with a whole file, and the journal knows every temporary name. A process that copies beside this
+one has the next batch from the first sync on.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from zconsole.rebalance.engine.verifying import Verifier
 GRACE = 0.02
 """Seconds between the replacement of a file and the removal of the original: time for a process
 that had looked the name up before to show itself by breaking the lease."""
-SYNC_LOOK = 0.001
-"""Seconds between two looks at everything else while a sync is waited for."""
+SYNC_LOOK, BUSY_LOOK = 0.05, 0.001
+"""Seconds between two looks around during a sync: alone, and with a process that wants work."""
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
 
 
@@ -268,7 +268,7 @@ class Engine:
             for item in self.ahead.meanwhile(self._live()):
                 self.service()
                 self._guarded(item, self._verifier.reopen)
-            while wait(syncs, SYNC_LOOK).not_done:
+            while wait(syncs, BUSY_LOOK if self._shares else SYNC_LOOK).not_done:
                 self.service()
                 self.ahead.prepare()
         for sync in syncs:
