@@ -16,10 +16,12 @@ from tests.faults import trees
 from tests.faults.harness import ALONE, create, run
 from zconsole.rebalance.engine.aside import Aside, Start
 from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.lookahead import Lookahead
 from zconsole.rebalance.engine.making import Copied
 from zconsole.rebalance.engine.syscalls import Sys
 
 SMALL_FILES = 150
+FILES, BATCH = 120, 40
 Serve = Callable[[socket.socket], None]
 
 
@@ -99,3 +101,32 @@ def forsake(aside: Aside) -> None:
         aside._channel.detach()
         aside._channel = None
     aside.leave()
+
+
+@dataclass
+class Watched:
+    """What the job looks ahead with, as soon as there is any."""
+
+    rows: list[int] = field(default_factory=list)
+    """Files of every batch to come that it was told of."""
+    ahead: list[Lookahead] = field(default_factory=list)
+
+    def open_now(self) -> list[tuple[Item, Path]]:
+        """Files of a batch to come that are open, with their paths."""
+        items = self.ahead[-1]._items.values()
+        return [(item, Path(f"/proc/self/fd/{item.source}").readlink()) for item in items]
+
+
+def many(root: Path) -> Path:
+    """FILES small files in some directories."""
+    for number in range(FILES):
+        path = root / f"d{number % 7}" / f"f{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"%d" % number * 500)
+    return root
+
+
+def append(path: Path) -> None:
+    """Wait for the lease, then write."""
+    with path.open("ab") as file:
+        file.write(b"!")

@@ -5,16 +5,24 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.faults import trees
-from tests.faults.company import Counting, forsake, helped, moved_whole
+from tests.faults.company import (
+    BATCH,
+    FILES,
+    Counting,
+    Watched,
+    append,
+    forsake,
+    helped,
+    many,
+    moved_whole,
+)
 from tests.faults.harness import (
     ALONE,
     FaultySys,
@@ -26,61 +34,17 @@ from tests.faults.harness import (
     run,
 )
 from zconsole.rebalance.engine.aside import COPYIST
-from zconsole.rebalance.engine.item import Item
-from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.engine.lookahead import Lookahead
+from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.running.job import Clocks
 from zconsole.rebalance.running.run import Runner
 from zconsole.rebalance.running.watch import SpaceGate
 from zconsole.sources.blocking import start_companion
 
-FILES, BATCH = 120, 40
-
-
-@dataclass
-class Watched:
-    """What the job looks ahead with, as soon as there is any."""
-
-    rows: list[int] = field(default_factory=list)
-    """Files of every batch to come that it was told of."""
-    ahead: list[Lookahead] = field(default_factory=list)
-
-    def open_now(self) -> list[tuple[Item, Path]]:
-        """Files of a batch to come that are open, with their paths."""
-        items = self.ahead[-1]._items.values()
-        return [(item, Path(f"/proc/self/fd/{item.source}").readlink()) for item in items]
-
-
-@pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    """Batches are small."""
-    found, begin = Watched(), Lookahead.begin
-
-    def noted(self: Lookahead, rows: Sequence[FileRow]) -> None:
-        found.rows.append(len(rows))
-        found.ahead.append(self)
-        begin(self, rows)
-
-    monkeypatch.setattr(Lookahead, "begin", noted)
-    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2 * BATCH)
-    return found
-
 
 @pytest.fixture
 def root(area: Path) -> Path:
-    root = area / "tree"
-    for number in range(FILES):
-        path = root / f"d{number % 7}" / f"f{number}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"%d" % number * 500)
-    return root
-
-
-@pytest.fixture
-def beside() -> Iterator[Counting]:
-    with helped(partial(start_companion, COPYIST)) as aside:
-        yield aside
+    return many(area / "tree")
 
 
 def test_a_batch_is_begun_while_the_one_before_is_settled(
@@ -228,12 +192,6 @@ def test_a_death_leaves_what_was_begun_as_it_was(root: Path, watched: Watched, n
     _, summary = run(root.parent / "job.db", clocks=ALONE)
     assert trees.manifest(root) == before
     assert summary["files_failed"] == 0
-
-
-def append(path: Path) -> None:
-    """Wait for the lease, then write."""
-    with path.open("ab") as file:
-        file.write(b"!")
 
 
 def order(path: Path, word: str) -> None:

@@ -13,9 +13,18 @@ from typing import Any
 
 import pytest
 
-from tests.faults.company import Counting, Thread, helped, moved_whole
+from tests.faults.company import (
+    BATCH,
+    FILES,
+    Counting,
+    Thread,
+    Watched,
+    append,
+    helped,
+    many,
+    moved_whole,
+)
 from tests.faults.harness import ALONE, FaultySys, create, run
-from tests.faults.test_ahead import BATCH, FILES, Watched, append, beside, root, watched
 from zconsole.rebalance.engine import copyist
 from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.copyphase import CopyPhase
@@ -25,7 +34,10 @@ from zconsole.rebalance.running.batching import Batches
 from zconsole.rebalance.running.job import Clocks
 from zconsole.rebalance.running.watch import SpaceGate
 
-__all__ = ["beside", "root", "watched"]
+
+@pytest.fixture
+def root(area: Path) -> Path:
+    return many(area / "tree")
 
 
 def limiting(journal: Path, **limits: float) -> Callable[[], None]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -62,13 +62,6 @@ def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def root(area: Path) -> Path:
     build(area / "tree")
     return area / "tree"
-
-
-@pytest.fixture
-def beside() -> Iterator[Counting]:
-    """The real process."""
-    with helped(partial(start_companion, COPYIST)) as aside:
-        yield aside
 
 
 def test_copies_made_aside_are_like_ones_own(root: Path, beside: Counting) -> None:

@@ -94,6 +94,11 @@ class Lookahead:
             self._let_go(item)
 
     @property
+    def holds(self) -> bool:
+        """Whether any file is kept from writers."""
+        return bool(self._items)
+
+    @property
     def directories(self) -> set[int]:
         """The numbers of those that must stay open."""
         return {place.row.directory for item in self._items.values() for place in item.places}

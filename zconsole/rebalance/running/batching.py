@@ -29,6 +29,7 @@ class _Portion:
     """Numbers of its directories and those above them: each is opened through its parent."""
 
     def add(self, row: FileRow, opened: set[int]) -> None:
+        """Take a file, for which those directories are opened."""
         self.rows.append(row)
         self.bytes += row.size
         self.held |= opened

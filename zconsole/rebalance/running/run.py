@@ -355,9 +355,11 @@ class Runner:
         self.progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.progress.bytes_done += sum(done.row.size for done in outcomes)
         self._judge.finished(outcomes)
-        telling.unhurried(
-            self.show, telling.records(outcomes, engine, self._path), self._engine.service
-        )
+        records = telling.records(outcomes, engine, self._path)
+        if self._engine.ahead.holds:
+            telling.unhurried(self.show, records, self._engine.service)
+        else:
+            self.show(records)
         self._strikes.judge(outcomes)
 
     def _summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
