@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
@@ -21,7 +20,6 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.running import jobs
 from zconsole.rebalance.running.job import Clocks, job_of
 from zconsole.rebalance.running.run import Runner
-from zconsole.rebalance.running.telling import Show
 
 CHANGING = frozenset(
     {
@@ -159,8 +157,6 @@ def run(
     sys: Sys | None = None,
     clocks: Clocks | None = None,
     threads: Executor | None = None,
-    aside: Aside | None = None,
-    show: Show | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
@@ -170,8 +166,8 @@ def run(
         job, reader = job_of(journal), Reader()
         places = plan.places(job.settings.dirs, reader)
         runner = Runner(
-            sys or Sys(), reader, journal, job, places, show or shown.extend, clocks or Clocks(),
-            threads=threads, aside=aside or Aside(),
+            sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
+            threads=threads,
         )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)
         try:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,38 +93,6 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
         process.wait(LAST_MOMENT)
     except subprocess.TimeoutExpired:
         process.returncode = -signal.SIGKILL
-
-
-class Companion:
-    """A process that serves this one over a socket, and ends when that is closed."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    def leave(self) -> None:
-        """Let go of it; it is killed where it does not end by itself."""
-        try:
-            self._process.wait(LAST_MOMENT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            _let_go(self._process)
-
-
-def start_companion(module: str, channel: socket.socket) -> Companion:
-    """Start a module of this package with its end of a socket, whose descriptor is its argument.
-
-    It may close it once this returns. Raises OSError.
-    """
-    fd = channel.fileno()
-    process = subprocess.Popen(
-        (sys.executable, "-m", module, str(fd)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=PACKAGE_ROOT,
-        pass_fds=(fd,),
-    )
-    return Companion(process)
 
 
 def start_detached(argv: Sequence[str], log: Path) -> int:

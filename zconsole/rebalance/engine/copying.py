@@ -3,8 +3,7 @@
 Order of events for a batch: copy every file under a lease into an unnamed file with all its
 metadata; one sync; read every copy back and compare; commit the intents; replace name by name;
 a moment later remove the originals that nobody touched. At any point a death leaves every name
-with a whole file, and the journal knows every temporary name. A process that copies beside this
-one has the next batch from the first sync on.
+with a whole file, and the journal knows every temporary name.
 """
 
 from __future__ import annotations
@@ -20,18 +19,15 @@ from functools import partial
 
 from zconsole.rebalance.engine import content, intents, inuse, metadata
 from zconsole.rebalance.engine.admission import Admission, Policy
-from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.closing import Closer
 from zconsole.rebalance.engine.content import ChangedError
-from zconsole.rebalance.engine.copyphase import CopyPhase
-from zconsole.rebalance.engine.descriptors import batch_files
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.inuse import Alarm
 from zconsole.rebalance.engine.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
-from zconsole.rebalance.engine.lookahead import Lookahead
 from zconsole.rebalance.engine.making import Copyist, Original
 from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.readahead import ReadAhead
 from zconsole.rebalance.engine.swapping import ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.verifying import Verifier
@@ -39,8 +35,8 @@ from zconsole.rebalance.engine.verifying import Verifier
 GRACE = 0.02
 """Seconds between the replacement of a file and the removal of the original: time for a process
 that had looked the name up before to show itself by breaking the lease."""
-SYNC_LOOK, BUSY_LOOK = 0.05, 0.001
-"""Seconds between two looks around during a sync: alone, and with a process that wants work."""
+SYNC_LOOK = 0.05
+"""Seconds between two looks for writers during a sync."""
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
 
 
@@ -65,73 +61,50 @@ class Engine:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     """What waits for disks beside the work: closes originals, reads small copies back."""
-    aside: Aside = field(default_factory=Aside)
-    """The process that makes copies beside this one, where there is a processor for it."""
     make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet: told after the next sync, or by ``flush``."""
     unsettled: bool = False
     """Whether names were replaced or removed since the last sync."""
     outcomes: list[Outcome] = field(default_factory=list)
-    ahead: Lookahead = field(init=False)
-    """What is begun before its turn; may be dropped at any time."""
     _settled: int = 0
     """How many of the results are on the disks."""
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
     _copyist: Copyist = field(init=False)
-    _digest_size: int = field(init=False)
     _verifier: Verifier = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
         self._closer = Closer(self.sys, self.threads)
         self._copyist = Copyist(self.sys, self.make)
-        self._digest_size = self.make(b"").digest_size
         direct = self._copyist.buffers if self.policy.direct else None
         self._verifier = Verifier(self.sys, self.make, direct, self.sleep, self.threads)
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
-        self.ahead = Lookahead(self.sys, self.aside, self._open, self._digest_size, self.service)
 
-    @property
-    def foresees(self) -> bool:
-        """Whether it can begin with files before their turn."""
-        return self.unnamed and self.aside.able and batch_files(True) >= self.aside.worth
-
-    def run(
-        self, rows: Sequence[FileRow], coming: Callable[[], Sequence[FileRow]] = tuple
-    ) -> list[Outcome]:
-        """Move these files, begin with those ``coming``; returns what became of each name.
+    def run(self, rows: Sequence[FileRow]) -> list[Outcome]:
+        """Move these files; returns what became of each name.
 
         Raises StopJobError, UnsupportedError, sqlite3.Error; whatever is raised, every file is
         whole, and what the journal has as unfinished is for ``recovery``.
         """
         self.outcomes, self._items = [], []
-        if self.unnamed and len(rows) >= self.aside.worth:
-            self.aside.begin()
         try:
             for row in rows:
                 self.service()
                 self._attempt_open(row)
-            self.ahead.drop()  # what was foreseen and is not of this batch
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
-            self.ahead.begin(coming() if self._shares else ())
             if self._live():
                 self._make_durable()
                 self._verify_all()
                 self._commit_intents()
                 self._replace_all()
                 self._finish_all()
-        except BaseException:
-            if self.aside.busy:
-                self.aside.leave()
-            self.ahead.drop()
-            raise
         finally:
             self._drop_all()
             self.directories.restore_times()
@@ -144,17 +117,13 @@ class Engine:
         for item in reversed(self._live() if excess else []):
             if taken + item.size > excess:
                 break
-            if not item.made or item.read_only:
+            if not item.made:
                 item.close(self.sys)
                 taken += item.size
         return taken
 
     def release(self) -> None:
-        """Close what is open between batches: originals of the last one, whose blocks are not free
-        until then, and what was begun of the next."""
-        self.ahead.drop()
-        if not self._live():  # who copies takes it back
-            self.ahead.collect()
+        """Close the originals of the last batch: until then their blocks are not free."""
         self._closer.settle()
 
     def flush(self) -> None:
@@ -170,7 +139,6 @@ class Engine:
         if not self.alarm.raised:
             return
         self.alarm.raised = False
-        self.ahead.service()
         for item in self._live():
             if item.leased and not self.sys.leased(item.source):
                 self._retreat(item, "open for writing")
@@ -181,28 +149,23 @@ class Engine:
     # Copying.
 
     def _copy_all(self) -> None:
-        phase = CopyPhase(
-            self.sys,
-            self.policy.ahead,
-            copy=partial(self._guarded, step=self._copy),
-            look=self._look,
-        )
-        phase.run(self._live(), self.aside if self._shares else None, self._digest_size)
+        items = self._live()
+        front = ReadAhead(iter(items if self.policy.ahead else ()), _unread, self._ask)
+        for item in items:
+            front.step()
+            self._guarded(item, self._copy)
 
-    def _look(self, count: int) -> None:
-        self.tick(count)
-        self.service()
+    def _ask(self, item: Item, count: int) -> None:
+        self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)
 
     def _attempt_open(self, row: FileRow) -> None:
+        names = self.journal.names_of(row)
         try:
-            self._items.append(self.ahead.adopt(row) or self._open(row))
+            self._items.append(self._admission.open(names))
         except (SkipError, MovedError) as error:
-            self._report(self.journal.names_of(row), "skipped", str(error))
+            self._report(names, "skipped", str(error))
         except OSError as error:
-            self._report(self.journal.names_of(row), *outcome_of(error))
-
-    def _open(self, row: FileRow) -> Item:
-        return self._admission.open(self.journal.names_of(row))
+            self._report(names, *outcome_of(error))
 
     def _copy(self, item: Item) -> None:
         place = item.places[0]
@@ -247,10 +210,6 @@ class Engine:
         if item.done:
             raise SkipError(item.reason or "changed")
 
-    @property
-    def _shares(self) -> bool:
-        return self.unnamed and self.aside.running
-
     # A batch.
 
     def _live(self) -> list[Item]:
@@ -265,22 +224,21 @@ class Engine:
         self.unsettled, self._settled = False, len(self.results)
         with ThreadPoolExecutor(1) as beside:
             syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
-            for item in self.ahead.meanwhile(self._live()):
+            for item in self._live():
                 self.service()
                 self._guarded(item, self._verifier.reopen)
-            while wait(syncs, BUSY_LOOK if self._shares else SYNC_LOOK).not_done:
+            while wait(syncs, SYNC_LOOK).not_done:
                 self.service()
-                self.ahead.prepare()
         for sync in syncs:
             if error := sync.exception():
                 self.unsettled = True
                 raise error
 
     def _verify_all(self) -> None:
-        for item in self.ahead.meanwhile(self._live()):
+        for item in self._live():
             self._guarded(item, self._verifier.forget)
         with contextlib.closing(self._verifier.ahead(self._live(), self.service)) as items:
-            for item in self.ahead.meanwhile(items):
+            for item in items:
                 self._guarded(item, self._verify)
 
     def _verify(self, item: Item) -> None:
@@ -298,7 +256,7 @@ class Engine:
 
     def _replace_all(self) -> None:
         self.unsettled = True
-        for item in self.ahead.meanwhile(self._live()):
+        for item in self._live():
             self.service()
             self._guarded(item, self._replace)
 
@@ -308,7 +266,7 @@ class Engine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
-        for item in self.ahead.meanwhile(self._live()):
+        for item in self._live():
             left = item.replaced + GRACE - self.clock()
             if item.leased and left > 0:
                 self.sleep(left)
@@ -397,3 +355,8 @@ class Engine:
             self.results.append(Result(row.number, STATES[outcome], reason))
             self.outcomes.append(Outcome(row, outcome, size, reason))
             size = 0
+
+
+def _unread(item: Item) -> int:
+    """Bytes of content that are still to be read."""
+    return 0 if item.done else item.size

@@ -7,8 +7,6 @@ import resource
 BATCH_FILES = 4000
 A_FILE = 3
 """Descriptors a file of a batch may take: original, copy, and an original of the batch before."""
-AHEAD = 2
-"""And of the batch that follows, where batches overlap: original and copy."""
 OPEN_DIRECTORIES = 256
 OTHERS = 2 * OPEN_DIRECTORIES
 MOST_DIRECTORIES = 4000
@@ -25,18 +23,16 @@ def raise_limit() -> int:
     return _raised(BATCH_FILES * A_FILE + OTHERS)
 
 
-def batch_files(overlap: bool = False) -> int:
-    """Files a batch may hold open, where batches ``overlap`` or not; raises this process's own
-    limit first."""
+def batch_files() -> int:
+    """Files a batch may hold open; raises this process's own limit first."""
     limit = raise_limit()
-    return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE) // (2 if overlap else 1))
+    return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE))
 
 
-def batch_directories(files: int, overlap: bool = False) -> int:
+def batch_directories(files: int) -> int:
     """Directories a batch of so many files may hold open; raises this process's own limit first."""
-    batches, a_file = (2, A_FILE + AHEAD) if overlap else (1, A_FILE)
-    limit = _raised(files * a_file + KEPT + batches * MOST_DIRECTORIES)
-    return max(1, min(MOST_DIRECTORIES, (limit - files * a_file - KEPT) // batches))
+    limit = _raised(files * A_FILE + KEPT + MOST_DIRECTORIES)
+    return max(1, min(MOST_DIRECTORIES, limit - files * A_FILE - KEPT))
 
 
 def _raised(wanted: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from zconsole.rebalance.engine import metadata
@@ -127,10 +127,10 @@ class Directories:
             directory.last_ns = directory.mtime_ns
             directory.touched = False
 
-    def close(self, but: Container[int] = ()) -> None:
-        """Close every descriptor, but for those of some directories."""
-        for number in [number for number in self._open if number not in but]:
-            self._sys.close(self._open.pop(number).fd)
+    def close(self) -> None:
+        """Close every descriptor."""
+        while self._open:
+            self._sys.close(self._open.popitem()[1].fd)
 
     def __len__(self) -> int:
         return len(self._open)

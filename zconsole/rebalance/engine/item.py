@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from typing import NamedTuple
 
 from zconsole.rebalance.engine.directories import Directory
 from zconsole.rebalance.engine.journal import FileRow
-from zconsole.rebalance.engine.making import Copied
 from zconsole.rebalance.engine.metadata import Metadata
 from zconsole.rebalance.engine.syscalls import Sys
 
@@ -72,10 +70,6 @@ class Item:
     meta: Metadata
     leased: bool
     copy: int = -1
-    handed: bool = False
-    """Whether the process beside has it: its original stays open there until it is handed back."""
-    read_only: bool = False
-    """Whether the copy is open for reading already."""
     copy_leased: bool = False
     copy_opened: bool = False
     """Whether another process was let in to write to the copy."""
@@ -113,14 +107,6 @@ class Item:
         """Whether there is a copy, begun at least."""
         return self.copy >= 0
 
-    def take_back(self, sys: Sys, copied: Copied | None) -> None:
-        """It is no longer handed out; ``copied`` is what was made of it, if anything was."""
-        self.handed = False
-        if copied and self.done:
-            _close(sys, copied.fd)
-        elif copied:
-            (self.copy, self.new, self.digest), self.read_only = copied, True
-
     def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
         """Close both files, which ends the leases; an unnamed copy is gone.
 
@@ -128,9 +114,6 @@ class Item:
         """
         self.done = True
         copy, source, self.copy, self.source = self.copy, self.source, -1, -1
-        if self.handed and self.leased and source >= 0:
-            with contextlib.suppress(OSError):
-                sys.lease(source, fcntl.F_UNLCK)
         if copy >= 0:
             _close(sys, copy)
         if source >= 0 and release is not None:

@@ -32,14 +32,6 @@ class Made(NamedTuple):
     """What cannot be kept of the original, in a word."""
 
 
-class Copied(NamedTuple):
-    """A copy that another process made; open for reading here."""
-
-    fd: int
-    inode: int
-    digest: bytes
-
-
 @dataclass(frozen=True, slots=True)
 class Copyist:
     """Fills empty files."""

@@ -40,10 +40,9 @@ class Verifier:
 
     def reopen(self, item: Item) -> None:
         """Close the copy for writing, lease it as the original is. Raises OSError, SkipError."""
-        if not item.read_only:
-            past_cache = 0 if self.direct is None else os.O_DIRECT
-            writable, item.copy = item.copy, self.sys.reopen(item.copy, READING | past_cache)
-            self.sys.close(writable)
+        past_cache = 0 if self.direct is None else os.O_DIRECT
+        writable, item.copy = item.copy, self.sys.reopen(item.copy, READING | past_cache)
+        self.sys.close(writable)
         if item.leased:
             self._lease(item.copy)
             item.copy_leased = True

@@ -21,12 +21,6 @@ class Limits:
     until_spread: float | None = None
     min_free: float | None = None
 
-    @property
-    def bounded(self) -> bool:
-        """Whether anything says how fast or how far to go."""
-        bounds = (self.rate, self.max_latency, self.max_bytes, self.until_spread)
-        return any(bound is not None for bound in bounds)
-
     def changed(self, wanted: Mapping[str, Any]) -> Limits:
         """These limits with some replaced; unknown names are ignored."""
         known = {f.name for f in fields(self)}

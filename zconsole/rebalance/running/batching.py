@@ -15,24 +15,6 @@ SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
 PARENTS = 10_000
 """Directories whose parent is kept at hand."""
-START = (-1, -1, -1)
-"""Before the first file: rank, directory, number."""
-
-
-@dataclass(slots=True)
-class _Portion:
-    """What is collected for one batch."""
-
-    rows: list[FileRow] = field(default_factory=list)
-    bytes: int = 0
-    held: set[int] = field(default_factory=set)
-    """Numbers of its directories and those above them: each is opened through its parent."""
-
-    def add(self, row: FileRow, opened: set[int]) -> None:
-        """Take a file, for which those directories are opened."""
-        self.rows.append(row)
-        self.bytes += row.size
-        self.held |= opened
 
 
 @dataclass(slots=True)
@@ -42,62 +24,36 @@ class Batches:
     journal: Journal
     most: Callable[[], int | None]
     """Bytes the job may move in all, as of now."""
-    overlap: bool = False
-    """Whether one is begun while the one before is open: ``coming``."""
-    files: int = 0
-    """0: as many as this process may hold open."""
+    files: int = field(default_factory=batch_files)
     directories: int = field(init=False)
+    """With those above them: each is opened through its parent."""
     bytes: int = 16 << 20
     _spent: int = 0
     """Bytes moved, and those that may be by the end of this portion."""
-    _queue: deque[tuple[int, FileRow]] = field(default_factory=deque)
-    """The next files with their ranks, read from the journal after ``_read``."""
-    _read: tuple[int, int, int] = START
+    _batch: list[FileRow] = field(default_factory=list)
+    _size: int = 0
+    _held: set[int] = field(default_factory=set)
     _waiting: deque[FileRow] = field(default_factory=deque)
     _parents: dict[int, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.files = self.files or batch_files(self.overlap)
-        self.directories = batch_directories(self.files, self.overlap)
+        self.directories = batch_directories(self.files)
 
     def __iter__(self) -> Iterator[list[FileRow]]:
         """Every portion of what is to do now, in order. Raises StopJobError at the byte limit."""
-        self._queue.clear()
-        self._read, portion = START, _Portion()
+        cursor = (-1, -1, -1)
         self._spent = self.journal.moved_bytes()
-        while self._read_on(1):
-            row = self._queue[0][1]
-            opened = self._opened(portion, row)
-            if self._is_spent or not self._fits(portion, row, opened):
-                full, portion = portion, _Portion()
-                yield full.rows
-                opened = self._opened(portion, row)
-            if self._is_spent:  # and what was skipped has been given back
-                raise StopJobError("byte limit reached")
-            self._queue.popleft()
-            self._spent += row.size
-            portion.add(row, opened)
-        yield portion.rows
-
-    def coming(self) -> list[FileRow]:
-        """The files that the next portion is going to have, should its bounds stay as they are."""
-        portion = _Portion()
-        self._read_on(self.files)
-        for _, row in self._queue:
-            opened = self._opened(portion, row)
-            if not self._fits(portion, row, opened):
-                break
-            portion.add(row, opened)
-        return portion.rows
-
-    def _read_on(self, count: int) -> bool:
-        """Have so many files in the queue, as far as there are; whether there is any."""
-        if len(self._queue) < count:
-            self._queue += self.journal.todo(self._read, self.files)
-        if self._queue:
-            rank, last = self._queue[-1]
-            self._read = (rank, last.directory, last.number)
-        return bool(self._queue)
+        while rows := self.journal.todo(cursor, self.files):
+            for rank, row in rows:
+                opened = self._opened(row)
+                if self._is_spent or not self._fits(row, opened):
+                    yield self._complete()
+                    opened = self._opened(row)
+                if self._is_spent:  # and what was skipped has been given back
+                    raise StopJobError("byte limit reached")
+                cursor = (rank, row.directory, row.number)
+                self._add(row, opened)
+        yield self._complete()
 
     def give_back(self, outcomes: Sequence[Outcome]) -> None:
         """Take off the byte limit only what was moved."""
@@ -146,19 +102,29 @@ class Batches:
         most = self.most()
         return most is not None and self._spent >= most
 
-    def _fits(self, portion: _Portion, row: FileRow, opened: set[int]) -> bool:
-        if not portion.rows:
+    def _fits(self, row: FileRow, opened: set[int]) -> bool:
+        if not self._batch:
             return True
-        if portion.bytes + row.size > self.bytes or len(portion.rows) >= self.files:
+        if self._size + row.size > self.bytes or len(self._batch) >= self.files:
             return False
-        return len(portion.held) + len(opened) <= self.directories
+        return len(self._held) + len(opened) <= self.directories
 
-    def _opened(self, portion: _Portion, row: FileRow) -> set[int]:
-        """The directories of all names of a file that it does not hold, and those above them."""
+    def _add(self, row: FileRow, opened: set[int]) -> None:
+        self._batch.append(row)
+        self._held |= opened
+        self._size += row.size
+        self._spent += row.size
+
+    def _complete(self) -> list[FileRow]:
+        batch, self._batch, self._size, self._held = self._batch, [], 0, set()
+        return batch
+
+    def _opened(self, row: FileRow) -> set[int]:
+        """The directories of all names of a file that are not held yet, and those above them."""
         opened: set[int] = set()
         for name in self.journal.names_of(row):
             number: int | None = name.directory
-            while number is not None and number not in portion.held and number not in opened:
+            while number is not None and number not in self._held and number not in opened:
                 opened.add(number)
                 number = self._parent(number)
         return opened

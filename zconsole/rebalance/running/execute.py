@@ -7,12 +7,10 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.rebalance.engine.aside import COPYIST, Aside
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
@@ -23,7 +21,6 @@ from zconsole.rebalance.running.locks import TreeLocks
 from zconsole.rebalance.running.run import Runner
 from zconsole.rebalance.running.store import JobLock, Record
 from zconsole.rebalance.running.strikes import READ_ONLY
-from zconsole.sources.blocking import start_companion
 
 STOPPING = {
     signal.SIGINT: "interrupted",
@@ -66,10 +63,8 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
     locks = _locked(system, [place.root for place in places], held)
     try:
         journal.retry()
-        with ThreadPoolExecutor(THREADS) as threads, _beside() as aside:
-            runner = Runner(
-                system, reader, journal, job, places, show, threads=threads, aside=aside
-            )
+        with ThreadPoolExecutor(THREADS) as threads:
+            runner = Runner(system, reader, journal, job, places, show, threads=threads)
             with _signals(runner):
                 summary = runner.run()
     finally:
@@ -88,17 +83,6 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
             return held
         held.close()
     return TreeLocks(system, roots)
-
-
-@contextmanager
-def _beside() -> Iterator[Aside]:
-    """Another process for copies, on a machine that has a processor for it."""
-    start = partial(start_companion, COPYIST) if len(os.sched_getaffinity(0)) > 1 else None
-    aside = Aside(start)
-    try:
-        yield aside
-    finally:
-        aside.leave()
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.admission import Policy
-from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.copying import Engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, open_path
@@ -53,7 +52,6 @@ class Runner:
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
-    aside: Aside = field(default_factory=Aside)
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)
@@ -92,7 +90,7 @@ class Runner:
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
-            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.aside,
+            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads,
         )  # fmt: skip
         results = self._engine.results
         self._rewriter = Rewriter(
@@ -104,9 +102,7 @@ class Runner:
         """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
         began = self.clocks.monotonic()
         stopped_by = "done"
-        self._batches = Batches(
-            self.journal, lambda: self._limits.max_bytes, overlap=self._engine.foresees
-        )
+        self._batches = Batches(self.journal, lambda: self._limits.max_bytes)
         try:
             adopt_devices(self.sys, self.journal, self.places)
             self._recover()
@@ -200,8 +196,6 @@ class Runner:
             if before != self._limits:
                 self._set_limits(self._limits)
                 self._batches.shorten(self._engine.shed)
-                if self._limits.bounded:
-                    self._engine.ahead.drop()
         if self._order == "stop":
             raise StopJobError("stop")
         return "paused" if self._order == "pause" else None
@@ -241,7 +235,7 @@ class Runner:
             self._copy(copied)
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close(but=self._engine.ahead.directories)
+                self._directories.close()
             seconds = self.clocks.monotonic() - began
             self._adapt(seconds, self.progress.handled - handled)
             self._judge.portion()
@@ -255,15 +249,6 @@ class Runner:
         by_copy = {n for n in numbers if engine_of[self.journal.directory(n).dev] == "copy"}
         copied = [row for row in rows if row.directory in by_copy]
         return copied, [row for row in rows if row.directory not in by_copy]
-
-    def _coming(self) -> list[FileRow]:
-        """Files to begin with before their turn: none where anything says how fast or how far to
-        go, nor where room is short."""
-        if self._limits.bounded or not self._engine.foresees:
-            return []
-        if self._around.space.room() < 4 * self._batches.bytes:
-            return []
-        return self._by_engine(self._batches.coming())[0]
 
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
@@ -285,7 +270,7 @@ class Runner:
     def _copy(self, rows: list[FileRow]) -> None:
         if rows:
             self._current = rows[0]
-            self._report(self._engine.run(rows, self._coming), "copy")
+            self._report(self._engine.run(rows), "copy")
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._in_place = True
@@ -355,11 +340,7 @@ class Runner:
         self.progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.progress.bytes_done += sum(done.row.size for done in outcomes)
         self._judge.finished(outcomes)
-        records = telling.records(outcomes, engine, self._path)
-        if self._engine.ahead.holds:
-            telling.unhurried(self.show, records, self._engine.service)
-        else:
-            self.show(records)
+        self.show(telling.records(outcomes, engine, self._path))
         self._strikes.judge(outcomes)
 
     def _summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:

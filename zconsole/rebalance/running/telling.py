@@ -7,7 +7,6 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TextIO
 
 from zconsole.rebalance.engine.item import Outcome
@@ -45,15 +44,6 @@ def records(
         }
         for done in outcomes
     ]
-
-
-def unhurried(show: Show, told: Sequence[dict[str, Any]], meanwhile: Callable[[], object]) -> None:
-    """Show it in a thread, whatever time its reader takes; ``meanwhile`` is called often."""
-    with ThreadPoolExecutor(1) as beside:
-        showing = beside.submit(show, told)
-        while wait([showing], 0.05).not_done:
-            meanwhile()
-    showing.result()
 
 
 def say(text: str, end: str = "\n") -> bool:

@@ -6,7 +6,6 @@ import pytest
 
 from zconsole.rebalance.engine.descriptors import (
     A_FILE,
-    AHEAD,
     BATCH_FILES,
     KEPT,
     MOST_DIRECTORIES,
@@ -63,34 +62,13 @@ def test_the_limit_is_raised_as_far_as_permitted(
 
 
 @pytest.mark.parametrize(
-    ("hard", "overlap", "directories"),
-    [
-        (1 << 20, False, MOST_DIRECTORIES),
-        (1 << 20, True, MOST_DIRECTORIES),
-        (4096, False, 4096 - 3 * 700 - KEPT),
-        (4096, True, (4096 - 5 * 700 - KEPT) // 2),
-        (256, False, 1),
-        (256, True, 1),
-    ],
+    ("hard", "directories"),
+    [(1 << 20, MOST_DIRECTORIES), (4096, 4096 - 3 * 1000 - KEPT), (256, 1)],
 )
 def test_a_batch_has_as_many_directories_as_its_files_leave(
-    monkeypatch: pytest.MonkeyPatch, hard: int, overlap: bool, directories: int
+    monkeypatch: pytest.MonkeyPatch, hard: int, directories: int
 ) -> None:
     limits = Limits(256, hard, root=False)
     monkeypatch.setattr(resource, "getrlimit", limits.get)
     monkeypatch.setattr(resource, "setrlimit", limits.set)
-    assert batch_directories(700, overlap) == directories
-
-
-@pytest.mark.parametrize("hard", [256, 700, 1024, 4096, 1 << 20])
-def test_batches_that_overlap_stay_within_the_limit(
-    monkeypatch: pytest.MonkeyPatch, hard: int
-) -> None:
-    limits = Limits(256, hard, root=False)
-    monkeypatch.setattr(resource, "getrlimit", limits.get)
-    monkeypatch.setattr(resource, "setrlimit", limits.set)
-    files = batch_files(overlap=True)
-    directories = batch_directories(files, overlap=True)
-    assert min(files, directories) >= 1
-    if hard > 1000:
-        assert files * (A_FILE + AHEAD) + 2 * directories + KEPT <= limits.now[0]
+    assert batch_directories(1000) == directories

@@ -58,34 +58,6 @@ def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
     assert handled(batches) == [3, 3, 3, 1]
 
 
-def test_what_comes_is_the_next_portion(journal: Journal) -> None:
-    walked(journal, [None, 1], [(1, MB)] * 5 + [(2, MB)] * 6)
-    batches = Batches(journal, lambda: None, files=3)
-    foretold: list[FileRow] = []
-    for rows in batches:
-        assert rows == foretold or not foretold
-        foretold = batches.coming()
-        assert foretold == batches.coming()
-    assert foretold == []
-    batches.bytes = 2 * MB
-    assert [(len(rows), len(batches.coming())) for rows in batches] == [(2, 2)] * 4 + [
-        (2, 1),
-        (1, 0),
-    ]
-
-
-def test_what_comes_opens_no_more_directories_than_a_portion_may(journal: Journal) -> None:
-    walked(journal, [None, 1, 1, 1, 1], [(2 + n, 1) for n in range(4)])
-    batches = Batches(journal, lambda: None, files=100)
-    batches.directories = 3
-    assert [(len(rows), len(batches.coming())) for rows in batches] == [(2, 2), (2, 0)]
-
-
-def test_portions_that_overlap_are_half_as_large(journal: Journal) -> None:
-    alone, overlapping = Batches(journal, lambda: None), Batches(journal, lambda: None, True)
-    assert overlapping.files == alone.files // 2
-
-
 def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
     walked(journal, [None], [(1, MB // 8)] * 10)
     batches = Batches(journal, lambda: None)

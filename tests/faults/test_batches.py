@@ -1,0 +1,127 @@
+"""Many small files, of one batch or of several, whole whatever happens to the job."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.faults import trees
+from tests.faults.harness import (
+    ALONE,
+    FaultySys,
+    Killed,
+    create,
+    descriptors,
+    descriptors_closed,
+    kill_after,
+    run,
+)
+from zconsole.rebalance.engine.descriptors import BATCH_FILES
+from zconsole.rebalance.engine.journal import Journal
+
+SEVERAL = 40
+"""Files of a batch, by which the tree makes several."""
+SMALL_FILES = 150
+KILLS = 15
+
+
+@pytest.fixture(autouse=True, params=[BATCH_FILES, SEVERAL], ids=["one", "several"])
+def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", request.param)
+
+
+@pytest.fixture
+def root(area: Path) -> Path:
+    """Every awkward kind of file, and many small ones of several owners, modes and times."""
+    root, rng = area / "tree", random.Random(1)
+    trees.build(root)
+    for number in range(SMALL_FILES):
+        path = root / f"small{number}"
+        path.write_bytes(os.urandom(rng.choice((0, 1, 4096, 9000, 70_000))))
+        path.chmod(rng.choice((0o600, 0o644, 0o755, 0o4711)))
+        if trees.ROOT:
+            os.chown(path, rng.choice((0, 99)), 0)
+        os.utime(path, ns=(10**18 + number, 10**18 + 3 * number))
+    os.utime(root, ns=(10**18, 10**18 + 5))
+    return root
+
+
+def test_every_file_is_there_and_is_another(root: Path) -> None:
+    before, inodes, open_before = trees.manifest(root), trees.inodes(root), len(descriptors())
+    create(root, root.parent / "job.db")
+    with ThreadPoolExecutor(4) as threads:
+        _, summary = run(root.parent / "job.db", None, ALONE, threads)
+    assert trees.manifest(root) == before
+    assert (summary["files_failed"], summary["files_moved"]) == (0, len(inodes))
+    after = trees.inodes(root)
+    assert all(after[name] != inode for name, inode in inodes.items())
+    assert len(descriptors()) == open_before
+
+
+def test_a_stop_leaves_the_rest_for_later(root: Path) -> None:
+    before, open_before = trees.manifest(root), len(descriptors())
+    create(root, root.parent / "job.db")
+
+    def stop(number: int, name: str) -> None:
+        time.sleep(0.001)
+        if name == "exchange":
+            order(root.parent / "job.db", "stop")
+
+    _, summary = run(root.parent / "job.db", FaultySys(stop), ALONE)
+    assert summary["stopped_by"] in ("stop", "done")
+    assert trees.manifest(root) == before
+    assert len(descriptors()) == open_before
+    order(root.parent / "job.db", "run")
+    _, summary = run(root.parent / "job.db", None, ALONE)
+    assert (summary["files_failed"], summary["stopped_by"]) == (0, "done")
+    assert trees.manifest(root) == before
+
+
+def test_killed_at_any_moment(root: Path) -> None:
+    before, rng = trees.manifest(root), random.Random(2)
+    killed = 0
+    for number in range(KILLS):
+        journal = root.parent / f"job{number}.db"
+        create(root, journal)
+        try:
+            with descriptors_closed():
+                run(journal, kill_after(rng.randrange(4000)), ALONE)
+        except Killed:
+            killed += 1
+        _, summary = run(journal, clocks=ALONE)
+        assert trees.manifest(root) == before
+        assert summary["files_failed"] == 0
+    assert killed > KILLS / 3
+
+
+def test_a_killed_command_is_resumed(area: Path) -> None:
+    root = area / "tree"
+    root.mkdir()
+    for number in range(2000):
+        (root / f"f{number}").write_bytes(b"%d" % number)
+    before, inodes = trees.manifest(root), trees.inodes(root)
+    words = ["rebalance", "run", str(root), "--allow-non-zfs", "--yes", "--engine", "copy"]
+    command = [sys.executable, "-m", "zconsole", *words, "--journal", str(area / "job.db")]
+    job = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 20
+    while trees.inodes(root) == inodes and job.poll() is None:
+        assert time.monotonic() < until
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    run(area / "job.db")
+    assert trees.manifest(root) == before
+
+
+def order(path: Path, word: str) -> None:
+    """What an operator writes into the journal of a running job."""
+    with closing(Journal.open(path)) as journal:
+        journal.set("control", {"order": word})
