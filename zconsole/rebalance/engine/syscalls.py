@@ -46,6 +46,7 @@ class Sys:
     pread = staticmethod(os.pread)
     pwrite = staticmethod(os.pwrite)
     lseek = staticmethod(os.lseek)
+    """For estimates alone: a filesystem may say that there is a hole where there is data."""
     ftruncate = staticmethod(os.ftruncate)
     fchown = staticmethod(os.fchown)
     fchmod = staticmethod(os.fchmod)
