@@ -13,7 +13,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,13 +100,16 @@ class Journal:
         """An existing journal. Raises NotFoundError, NotUnderstoodError."""
         if not path.is_file():
             raise NotFoundError(f"no journal {path}")
-        try:
-            journal = cls(connect(path, "rw" if write else "ro"), path)
-            known = journal.get("format")
-        except sqlite3.DatabaseError as error:
-            raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
-        if known != FORMAT:
-            raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
+        with ExitStack() as refused:
+            try:
+                db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
+                journal = cls(db, path)
+                known = journal.get("format")
+            except sqlite3.DatabaseError as error:
+                raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
+            if known != FORMAT:
+                raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
+            refused.pop_all()
         return journal
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,12 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     """The database of a journal, ``ro`` or ``rw``. Raises sqlite3.Error."""
     uri = f"file:{_quoted(path)}?mode={mode}"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
-    if mode == "rw":
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+    with ExitStack() as refused:
+        refused.enter_context(closing(db))
+        if mode == "rw":
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+        refused.pop_all()
     return db
 
 

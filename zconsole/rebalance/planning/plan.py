@@ -90,14 +90,14 @@ def make(
         for place in found
     ]
     try:
-        links = survey.survey(sys, surveys, sink)
+        split = survey.survey(sys, surveys, sink)
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
     plans = [
         _directory_plan(sys, reader, place, pool, wish, measured)
         for place, measured in zip(found, surveys, strict=True)
     ]
-    _leave_out_split(plans, links)
+    _leave_out_split(plans, split)
     told = forecast.told(reader, plans)
     if pool is not None:
         listed = [file for files in told for file in files.values()]
@@ -168,9 +168,9 @@ def _pinned(dataset: Dataset | None, pool: Pool | None, found: Survey) -> dict[s
     }
 
 
-def _leave_out_split(plans: Sequence[DirectoryPlan], links: survey.Links) -> None:
+def _leave_out_split(plans: Sequence[DirectoryPlan], split: Sequence[survey.Split]) -> None:
     """A copy cannot keep hard links to names outside the set: those files are skipped."""
-    for root, names, size in links.split():
+    for root, names, size in split:
         plan = plans[root]
         if plan.choice.engine == "copy":
             plan.found.skipped["hard links outside the set"] += names

@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -168,6 +169,14 @@ class Link(NamedTuple):
     """Whether they are, in one root."""
 
 
+class Split(NamedTuple):
+    """Inodes that have names outside the set too: their names in one root, and the bytes."""
+
+    root: int
+    names: int
+    bytes: int
+
+
 @dataclass(slots=True)
 class Links:
     """Names of inodes that have several, kept in a temporary file of SQLite's."""
@@ -201,36 +210,43 @@ class Links:
         for link in map(Link._make, self._db.execute(sql)):
             surveys[link.root].count_once(link)
 
-    def split(self) -> list[tuple[int, int, int]]:
-        """Names and bytes per root of inodes with names outside the set: (root, names, bytes)."""
+    def split(self) -> list[Split]:
+        """Inodes with names outside the set."""
         sql = (
             "WITH split AS (SELECT dev, ino FROM links GROUP BY dev, ino"
             " HAVING count(*) != max(nlink))"
             " SELECT root, count(*), sum(size) FROM links JOIN split USING (dev, ino) GROUP BY root"
         )
-        return list(self._db.execute(sql))
+        return list(map(Split._make, self._db.execute(sql)))
+
+    def close(self) -> None:
+        """Delete the temporary file."""
+        self._db.close()
 
 
 Sink = Callable[[Portion, Ages], None]
 """Given every portion walked, and the ages that count for its files."""
 
 
-def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> Links:
-    """Walk the roots once; every portion also goes to ``sink``. Raises OSError for a root."""
+def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> list[Split]:
+    """Walk the roots once; every portion also goes to ``sink``.
+
+    Returns the inodes that have names outside the roots. Raises OSError for a root.
+    """
     raise_limit()
-    links = Links()
-    numbers = 0
-    for index, found in enumerate(surveys):
-        walk = Walk(sys, [found.root], numbers)
-        for portion in walk:
-            found.add(portion)
-            links.add(index, portion)
-            _sample(sys, found, portion)
-            if sink is not None:
-                sink(portion, found.ages)
-        numbers = walk.number
-    links.settle(surveys)
-    return links
+    with closing(Links()) as links:
+        numbers = 0
+        for index, found in enumerate(surveys):
+            walk = Walk(sys, [found.root], numbers)
+            for portion in walk:
+                found.add(portion)
+                links.add(index, portion)
+                _sample(sys, found, portion)
+                if sink is not None:
+                    sink(portion, found.ages)
+            numbers = walk.number
+        links.settle(surveys)
+        return links.split()
 
 
 def _sample(sys: Sys, found: Survey, portion: Portion) -> None:

@@ -6,12 +6,13 @@ import os
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.unit.rebalance.test_command import Shell
+from zconsole.errors import NotUnderstoodError
 from zconsole.rebalance.engine.journal import Journal
 
 DYING = """
@@ -77,3 +78,33 @@ def test_a_journal_is_its_owners_alone_and_never_replaces_another_file(tmp_path:
         Journal.create(path)
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
+
+
+def opened() -> list[str]:
+    """What the descriptors of this process stand for."""
+    names = []
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the descriptor of this very listing
+            names.append(str(path.readlink()))
+    return names
+
+
+@pytest.mark.parametrize("write", [True, False])
+@pytest.mark.parametrize("content", [b"text" * 512, b""], ids=["text", "empty"])
+def test_a_journal_that_is_refused_is_closed(tmp_path: Path, content: bytes, write: bool) -> None:
+    path = tmp_path / "job.db"
+    path.write_bytes(content)
+    with pytest.raises(NotUnderstoodError) as caught:
+        Journal.open(path, write)
+    assert caught.value  # while its frames are alive, nothing in them is collected
+    assert [name for name in opened() if name.startswith(str(path))] == []
+
+
+def test_a_journal_of_another_format_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "job.db"
+    with closing(Journal.create(path)) as journal:
+        journal.set("format", 99)
+    with pytest.raises(NotUnderstoodError, match="format 99") as caught:
+        Journal.open(path)
+    assert caught.value
+    assert [name for name in opened() if name.startswith(str(path))] == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -80,3 +82,30 @@ def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
     assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).notes)
     monkeypatch.setattr(plan.exports, "is_exported", lambda point: True)
     assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).refused or "")
+
+
+class Noted(sqlite3.Connection):
+    """A connection that is in ``open`` until it is closed."""
+
+    open: ClassVar[list[sqlite3.Connection]] = []
+
+    def __init__(self, *words: Any, **more: Any) -> None:
+        super().__init__(*words, **more)
+        self.open.append(self)
+
+    def close(self) -> None:
+        self.open.remove(self)
+        super().close()
+
+
+def test_a_plan_leaves_no_database_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+
+    def connect(*words: Any, **more: Any) -> sqlite3.Connection:
+        used.append(Noted(*words, **more))
+        return used[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    made(tree(tmp_path / "tree", "small"), monkeypatch, 2 << 20)
+    assert used
+    assert Noted.open == []
