@@ -39,9 +39,9 @@ class SessionFeed:
     async def next(self) -> Update | None:
         """Wait for the next sample's time, take it, and return its frames; None at the end."""
         await self._pace.wait()
-        self._session.check()
         raws = await self._source.sample()
         if raws is None:
+            self._session.end()
             return None
         frames = self._session.advance(raws)
         if self._signs is not None:

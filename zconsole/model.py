@@ -333,3 +333,5 @@ class Trouble(NamedTuple):
     host: HostLoad | None = None
     absent: bool = False
     """Whether the kernel's list of pools has it no longer: it was exported, or destroyed."""
+    gap: bool = False
+    """Whether a recording has a sample here that could not be read."""

@@ -67,6 +67,8 @@ class Raw(TypedDict, total=False):
     """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
+    gap: str
+    """Why a line of a recording could not be read; then no form is present."""
     problem: str
     """Why there is no fresh state; then no form is present."""
     absent: bool

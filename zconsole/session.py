@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from zconsole.assemble import blank_frame, frame_of, stale_frame
 from zconsole.decode import decode
+from zconsole.decode.tree import check_size
+from zconsole.decode.values import is_time
 from zconsole.errors import NotUnderstoodError
 from zconsole.frame import Frame
 from zconsole.history import PoolHistory
@@ -16,6 +18,7 @@ from zconsole.raw import Raw
 from zconsole.state import StateError
 
 if TYPE_CHECKING:
+    from zconsole.gaps import Gaps
     from zconsole.history.remember import HistoryStore
     from zconsole.latewriter import LateWriter
     from zconsole.scanreport.keeper import ReportKeeper
@@ -35,10 +38,12 @@ class Session:
         reports: ReportKeeper | None = None,
         writer: LateWriter | None = None,
         notes: Iterable[str] = (),
+        gaps: Gaps | None = None,
     ) -> None:
         """``store`` keeps histories between runs, ``reports`` those of scans; None for recordings,
         demos and saved output. ``writer`` is what they write with, if not at once; ``notes`` what
-        there is to tell of them from the start."""
+        there is to tell of them from the start. ``gaps`` counts the samples of a recording that
+        cannot be read, which then are no reason to end."""
         self._zone = zone
         self._flags = flags
         self._store = store
@@ -48,31 +53,40 @@ class Session:
         self._told = 0
         self._histories: dict[str, PoolHistory] = {}
         self._last: dict[str, Frame] = {}
-        self._damage: NotUnderstoodError | None = None
+        self._gaps = gaps
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
         """One frame for every pool of this round, in the round's order.
 
         A raw form that cannot be read is a frame with a ``problem`` once the pool is known;
-        raises NotUnderstoodError where nothing tells which pool it is. With frames of what came
-        before it in the round, those are returned and ``check`` raises it.
+        raises NotUnderstoodError where nothing tells which pool it is. In a recording with
+        ``gaps`` it is one, and a problem of every pool that it may be about.
         """
         frames: list[Frame] = []
         for raw in raws:
             try:
                 found = self._decode(raw)
             except NotUnderstoodError as error:
-                if not frames:
+                if self._gaps is None:
                     raise
-                self._damage = error
-                break
-            frames.extend(self._frame(seen) for seen in self._apart(found))
+                frames.extend(self._missing(raw, error, self._gaps))
+            else:
+                frames.extend(self._frame(seen) for seen in self._apart(found))
         return tuple(frames)
 
-    def check(self) -> None:
-        """To be called when the frames of a round were handed on; see ``advance``."""
-        if self._damage is not None:
-            raise self._damage
+    def end(self) -> None:
+        """To be called when the source has ended: raises the first NotUnderstoodError of a
+        recording in which nothing could be read."""
+        if self._gaps is not None and self._gaps.count and not self._last:
+            raise NotUnderstoodError(self._gaps.first)
+
+    def _missing(self, raw: Raw, error: NotUnderstoodError, gaps: Gaps) -> Iterator[Frame]:
+        """The frames of a gap. No rate is worked out across it: the counters begin anew."""
+        gaps.add(str(error))
+        t, clock = raw["t"], raw.get("clock", raw["t"])
+        text = f"gap in the recording: {error}"
+        for name in [raw["pool"]] if "pool" in raw else list(self._last):
+            yield self._troubled(Trouble(name, t, clock, text, gap=True))
 
     def _apart(self, found: Iterable[Sample | Trouble]) -> Iterator[Sample | Trouble]:
         """``found`` as it is; a pool that one output shows twice has no past the second time.
@@ -122,13 +136,27 @@ class Session:
 
     def _decode(self, raw: Raw) -> tuple[Sample | Trouble, ...]:
         try:
-            return decode(raw, self._zone)
+            if "gap" in raw:
+                raise NotUnderstoodError(raw["gap"])
+            found = decode(raw, self._zone)
+            if raw.get("source") == "replay":
+                self._check_recorded(found)
+            return found
         except NotUnderstoodError as error:
             name = raw.get("pool")
-            if name is None:
+            if name is None or self._gaps is not None or not is_time(raw.get("t")):
                 raise _placed(error, raw) from None
             clock = raw.get("clock", raw["t"])
             return (Trouble(name, raw["t"], clock, str(error), raw.get("kstat")),)
+
+    def _check_recorded(self, found: Iterable[Sample | Trouble]) -> None:
+        """Raise NotUnderstoodError where a recording holds no pool, or pools without end."""
+        seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
+        if not seen:
+            raise NotUnderstoodError("no pool in it")
+        if seen.keys() - self._last.keys():
+            known = (f.root for name, f in self._last.items() if name not in seen and f.root)
+            check_size((*known, *(sample.pool.root for sample in seen.values())))
 
     def _frame(self, seen: Sample | Trouble) -> Frame:
         if isinstance(seen, Trouble):

@@ -257,18 +257,32 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
-def test_what_stands_before_a_damaged_sample_is_told_and_where_it_stands(damaged, tmp_path, capsys):
+def test_a_damaged_sample_is_a_gap_that_is_told_once(damaged, tmp_path, capsys):
     path = tmp_path / "r"
     good = [{"t": t, "text": STATUS} for t in (1, 2, 4)]
     lines = [*good[:2], {"t": 3, **damaged}, good[2]]
     path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    for words in (["--json"], []):
+        assert main(["replay", str(path), *words]) == 0
+        out, err = capsys.readouterr()
+        assert (out.count("\n"), err.count("\n")) == (3, 1)
+        assert err.startswith(f"zconsole: {path}: line 3: ")
+        assert err.endswith(" (1 gap in the recording)\n")
+    path.write_text(json.dumps(lines[2]) + "\n")
     assert main(["replay", str(path), "--json"]) == 5
+    assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
+
+
+def test_a_pool_that_was_exported_for_a_while_is_a_gap_of_as_many_samples(tmp_path, capsys):
+    path = tmp_path / "r"
+    away = [{"t": 2, "text": "no pools available\n"}, {"t": 3, "status": {"pools": {}}}]
+    lines = [{"t": 1, "text": STATUS}, *away, {"t": 4, "text": ""}, {"t": 5, "text": STATUS}]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["replay", str(path), "--json"]) == 0
     out, err = capsys.readouterr()
-    assert [json.loads(each)["t"] for each in out.splitlines()] == [1, 2]
-    assert err.startswith(f"zconsole: {path}: line 3: ")
-    assert err.count("\n") == 1
-    assert main(["report", "--from", str(path)]) == 5
-    assert f"{path}: line 3: " in capsys.readouterr().err
+    assert [json.loads(each)["t"] for each in out.splitlines()] == [1, 5]
+    gaps = "no pool in it (the first of 3 gaps in the recording)"
+    assert err == f"zconsole: {path}: line 2: {gaps}\n"
 
 
 @pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
@@ -276,8 +290,25 @@ def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
     path = tmp_path / "r"
     lines = [{"t": 1, "text": STATUS}, {"t": 2, **damaged}]
     path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["status", "--json", "--from", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["t"] == 1
+    assert err.startswith(f"zconsole: {path}: line 2: ")
+    path.write_text(json.dumps(lines[1]) + "\n")
     assert main(["status", "--from", str(path)]) == 5
-    assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 2: ")
+    assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
+
+
+@pytest.mark.parametrize("bad", ["junk", '{"t": 1}', "[" * 200_000, '{"t": 1' + "0" * 400 + "}"])
+def test_a_recording_that_begins_with_a_bad_line_is_one_all_the_same(bad, tmp_path, capsys):
+    path = tmp_path / "r"
+    path.write_text(f"{bad}\n" + json.dumps({"t": 5, "text": STATUS}) + "\n")
+    for words in (["replay", "--json"], ["status", "--json", "--from"]):
+        assert main([*words, str(path)]) == 0
+        out, err = capsys.readouterr()
+        assert json.loads(out)["t"] == 5
+        assert err.startswith(f"zconsole: {path}: line 1: ")
+        assert err.count("\n") == 1
 
 
 def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):

@@ -9,6 +9,7 @@ import pytest
 from zconsole.details import described
 from zconsole.errors import NotUnderstoodError
 from zconsole.feed import SessionFeed
+from zconsole.gaps import Gaps
 from zconsole.history.remember import HistoryStore
 from zconsole.session import Session
 from zconsole.sim.source import SimulatedSource
@@ -38,15 +39,34 @@ class Counted:
         self.closed = True
 
 
-async def test_the_console_shows_what_stands_before_damage(tmp_path):
-    path = tmp_path / "r"
-    samples = [{"t": 1, "text": "  pool: tank\n state: ONLINE\n"}, {"t": 2, "text": "what is this"}]
-    path.write_text("".join(json.dumps(each) + "\n" for each in samples))
-    feed = SessionFeed(ReplaySource(str(path)), Session(), 0.0)
-    update = await feed.next()
-    assert update is not None
-    assert [frame.pool for frame in update.frames] == ["tank"]
-    with pytest.raises(NotUnderstoodError, match="line 2"):
+POOL = "  pool: tank\n state: ONLINE\n"
+
+
+def feed_of(path, *lines):
+    path.write_text("".join(f"{line}\n" for line in lines))
+    gaps = Gaps()
+    return SessionFeed(ReplaySource(str(path), None, gaps), Session(gaps=gaps), 0.0), gaps
+
+
+async def test_the_console_shows_a_gap_and_goes_on_after_it(tmp_path):
+    good = [json.dumps({"t": t, "text": POOL}) for t in (1, 9)]
+    empty = json.dumps({"t": 4, "text": "no pools available\n"})
+    feed, gaps = feed_of(tmp_path / "r", good[0], "junk", empty, good[1])
+    rounds = []
+    while (update := await feed.next()) is not None:
+        rounds.append(update.frames)
+    assert [len(frames) for frames in rounds] == [1, 1, 1, 1]
+    shown = [(f.t, f.stale_seconds, f.problem and f.problem.split(": ")[-1]) for (f,) in rounds]
+    assert shown == [(1, 0, None), (1, 0, "no JSON"), (1, 3, "no pool in it"), (9, 0, None)]
+    assert [event.name for event in rounds[-1][0].events] == ["gap"]
+    assert gaps.words == f"{tmp_path}/r: line 2: no JSON (the first of 2 gaps in the recording)"
+    await feed.aclose()
+
+
+async def test_the_console_ends_where_nothing_can_be_read(tmp_path):
+    feed, _ = feed_of(tmp_path / "r", '{"t": 1, "text": "what is this"}')
+    assert (await feed.next()).frames == ()
+    with pytest.raises(NotUnderstoodError, match="line 1"):
         await feed.next()
     await feed.aclose()
 

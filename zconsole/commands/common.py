@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from zconsole.errorwatch.signs import SignWatch
 from zconsole.frame import Frame
+from zconsole.gaps import Gaps
 from zconsole.session import Session
 from zconsole.sources.base import Source
 from zconsole.units import clean
@@ -31,9 +32,9 @@ async def rounds(
             frames = session.advance(raws)
             complain(session.take_notes())
             yield list(signs.look(frames) if signs is not None else frames)
-            session.check()
             due = max(due + interval, loop.time()) if interval else loop.time()
             await asyncio.sleep(max(0.0, due - loop.time()))
+        session.end()
     finally:
         session.close()
         if signs is not None:
@@ -45,6 +46,11 @@ def complain(notes: Iterable[str]) -> None:
     """Tell on stderr what went wrong beside the work."""
     for note in notes:
         print(f"zconsole: {clean(note)}", file=sys.stderr, flush=True)
+
+
+def tell_gaps(gaps: Gaps) -> None:
+    """Tell on stderr what of a recording is missing."""
+    complain([gaps.words] if gaps.count else [])
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

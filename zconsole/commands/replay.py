@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC
 
 from zconsole.commands import common, printing
 from zconsole.commands.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
 from zconsole.feed import SessionFeed
+from zconsole.gaps import Gaps
 from zconsole.session import Session
 from zconsole.sources.replay import ReplaySource
-from zconsole.units import clean
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,16 +22,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace) -> int:
-    source, session = ReplaySource(args.file, speed=None), Session(zone=UTC)
+    """Samples go to stdout. What is missing is no sample: it is told once, at the end."""
+    gaps = Gaps()
+    source, session = ReplaySource(args.file, gaps=gaps, speed=None), Session(zone=UTC, gaps=gaps)
     async for frames in common.rounds(source, session, 0.0):
-        printing.show(frames, args.json, UTC)
-    if note := source.capabilities.details.get("note"):
-        print(f"zconsole: {clean(note)}", file=sys.stderr)
+        printing.show([frame for frame in frames if not frame.problem], args.json, UTC)
+    common.tell_gaps(gaps)
     return ExitCode.OK
 
 
 def _console(args: argparse.Namespace) -> int:
-    source = ReplaySource(args.file, speed=args.speed)
-    session = Session(zone=UTC, flags=source.capabilities.flags)
+    gaps = Gaps()
+    source = ReplaySource(args.file, gaps=gaps, speed=args.speed)
+    session = Session(zone=UTC, flags=source.capabilities.flags, gaps=gaps)
     # A recording does not say whose pool it was; it was hardly this machine's.
-    return open_console(args, SessionFeed(source, session, 0.0), UTC, host="")
+    code = open_console(args, SessionFeed(source, session, 0.0), UTC, host="")
+    common.tell_gaps(gaps)
+    return code

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json as stdlib_json
-import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
+from itertools import islice
 from pathlib import Path
 
 from zconsole.commands import common
-from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError
+from zconsole.errors import (
+    ExitCode,
+    NotFoundError,
+    NotUnderstoodError,
+    UsageError,
+    ZconsoleError,
+)
+from zconsole.gaps import Gaps
 from zconsole.report import json
 from zconsole.scanreport.figures import differences, set_apart
 from zconsole.scanreport.keeper import ReportKeeper
@@ -19,13 +25,14 @@ from zconsole.scanreport.store import ReportStore, read_report
 from zconsole.scanreport.svg import svg
 from zconsole.scanreport.words import compared, markdown
 from zconsole.session import Session
-from zconsole.sources.opened import opened
+from zconsole.sources.opened import lines, reading
 from zconsole.sources.replay import ReplaySource
+from zconsole.sources.samples import is_sample
 from zconsole.state import state_dirs
 from zconsole.units import clean, duration, size
 
-Recorded = tuple[Sequence[ScanReport], NotUnderstoodError | None]
-"""Reports, and where the recording they are of is damaged: they end there."""
+FARTHEST = 4096
+"""Lines in which a recording's first sample is looked for."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,51 +40,35 @@ def run(args: argparse.Namespace) -> int:
     zone = UTC if args.recording else None
     if args.compare:
         return _compare(args, zone)
-    reports, damage = _known(args)
-    if damage is not None and not reports:
-        raise damage
+    reports = _known(args)
     if args.list:
         _list(reports, args.json, zone)
     else:
         _print(_chosen(reports, args.scan, args.pool), args, zone)
-    if damage is not None:
-        raise damage
     return ExitCode.OK
 
 
-def _known(args: argparse.Namespace) -> Recorded:
+def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
     """Newest first: from a recording, or from the state directories."""
     if args.recording:
-        found, damage = common.run(salvaged(args.recording))
-        return [report for report in found if args.pool in (None, report.pool)], damage
-    return ReportStore(None, state_dirs()).reports(args.pool), None
+        found = common.run(recorded(args.recording))
+        return [report for report in found if args.pool in (None, report.pool)]
+    return ReportStore(None, state_dirs()).reports(args.pool)
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:
-    """The reports of every scan in a recording, newest first, those that still ran included."""
-    return _whole(await salvaged(path))
+    """The reports of every scan in a recording, newest first, those that still ran included.
 
-
-async def salvaged(path: str) -> Recorded:
-    """As ``recorded``, as far as the recording is whole."""
-    session, keeper = Session(zone=UTC), ReportKeeper()
+    What of it cannot be read is told on stderr. Raises NotUnderstoodError where nothing can.
+    """
+    gaps = Gaps()
+    session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
     done: list[ScanReport] = []
-    damage = None
-    try:
-        async for frames in common.rounds(ReplaySource(path, speed=None), session, 0.0):
-            for frame in frames:
-                done.extend(keeper.push(frame))
-    except NotUnderstoodError as error:
-        damage = error
-    return sorted((*done, *keeper.current()), key=lambda report: -report.start), damage
-
-
-def _whole(found: Recorded) -> Sequence[ScanReport]:
-    """The reports; raises what was found damaged."""
-    reports, damage = found
-    if damage is not None:
-        raise damage
-    return reports
+    async for frames in common.rounds(ReplaySource(path, None, gaps), session, 0.0):
+        for frame in frames:
+            done.extend(keeper.push(frame))
+    common.tell_gaps(gaps)
+    return sorted((*done, *keeper.current()), key=lambda report: -report.start)
 
 
 def _chosen(reports: Sequence[ScanReport], number: int, pool: str | None) -> ScanReport:
@@ -119,7 +110,7 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     if args.svg:
         raise UsageError("--compare prints text or JSON, no SVG")
     words: list[str] = args.compare
-    known = _whole(_known(args)) if any(map(_is_number, words)) else ()
+    known = _known(args) if any(map(_is_number, words)) else ()
     first, second = (_named(word, known, args.pool) for word in words)
     if not args.json:
         print(compared(first, second, zone), end="")
@@ -150,12 +141,11 @@ def _is_number(word: str) -> bool:
 
 
 def _is_recording(path: Path) -> bool:
-    """Whether a file's first line is a sample."""
+    """Whether a line near its beginning is a sample."""
     try:
-        with opened(path) as file:
-            first = stdlib_json.loads(file.readline(1 << 24))
-    except OSError as error:
-        raise NotFoundError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError, EOFError, zlib.error):
+        with reading(str(path)) as file:
+            return any(is_sample(line) for line in islice(lines(file), FARTHEST))
+    except NotUnderstoodError:
         return False
-    return isinstance(first, dict) and "t" in first
+    except ZconsoleError as error:
+        raise NotFoundError(str(error)) from None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from zconsole.commands import printing
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.frame import Frame
+from zconsole.gaps import Gaps
 from zconsole.raw import Raw
 from zconsole.session import Session
 from zconsole.sources.base import NO_READER
@@ -25,7 +26,7 @@ FINE = frozenset({"OK", "UNKNOWN"})
 Sentence = tuple[str, str | None]
 """What zpool says in place of a pool, and the pool's name where it is about one."""
 Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
-"""The pools, and what is not to be had: of other machines, of a damaged recording."""
+"""The pools, and what is not to be had of other machines."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,9 +57,11 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
 
 def _saved(args: argparse.Namespace) -> Found:
     zone = printing.local_zone()
-    raws = read_states(args.saved, zone)
-    session = Session(zone=zone)
-    shown = session.advance(raws)
+    gaps = Gaps()
+    raws = read_states(args.saved, zone, gaps)
+    session = Session(zone=zone, gaps=gaps)
+    shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
+    session.end()
     said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
     _check_names(args.pools, shown, said)
     frames = tuple(frame for frame in shown if not args.pools or frame.pool in args.pools)
@@ -70,15 +73,9 @@ def _saved(args: argparse.Namespace) -> Found:
             _say(text)
     if not shown and not said:
         _say(NONE)
-    return frames, _damage(session)
-
-
-def _damage(session: Session) -> tuple[ZconsoleError, ...]:
-    try:
-        session.check()
-    except ZconsoleError as error:
-        return (error,)
-    return ()
+    if gaps.count:
+        _say(gaps.words)
+    return frames, ()
 
 
 def _say(text: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from zconsole.decode.additions import enriched
 from zconsole.decode.blocks import Blocks
-from zconsole.decode.values import mapping, number, word, zone_of
+from zconsole.decode.tree import TOO_DEEP, check_size
+from zconsole.decode.values import is_time, mapping, number, word, zone_of
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Event, HostLoad, Pool, Sample, Trouble
 from zconsole.raw import Raw
@@ -21,7 +22,6 @@ _DAMAGE = (
     ArithmeticError,
     AttributeError,
     LookupError,
-    RecursionError,
     TypeError,
     ValueError,
 )
@@ -35,7 +35,11 @@ def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | Trouble, ...]:
     Raises NotUnderstoodError when no form is there or the form is no ZFS output.
     """
     try:
-        return _decode(raw, zone)
+        found = _decode(raw, zone)
+        check_size(sample.pool.root for sample in found if isinstance(sample, Sample))
+        return found
+    except RecursionError:
+        raise NotUnderstoodError(TOO_DEEP) from None
     except _DAMAGE as error:
         raise NotUnderstoodError(f"damaged ZFS output: {_one_line(error)}") from error
 
@@ -79,8 +83,7 @@ def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
 
 def _check_time(raw: Raw) -> None:
     """Raises NotUnderstoodError when the sample has no usable time."""
-    moment = raw.get("t")
-    if not isinstance(moment, (int, float)) or not -1 < moment < 1e11:
+    if not is_time(raw.get("t")):
         raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
 
 

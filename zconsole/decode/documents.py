@@ -25,11 +25,6 @@ def documents_of(text: str) -> list[Document]:
 
     Raises NotUnderstoodError, with the number of the line, where one is damaged.
     """
-    return [document for document, _ in numbered(text)]
-
-
-def numbered(text: str) -> list[tuple[Document, int]]:
-    """``documents_of``, each with the number of the line that it begins."""
     decoder, found, end = json.JSONDecoder(), [], 0
     number, counted = 1, 0
     while (match := _OBJECT.search(text, end)) is not None:
@@ -38,7 +33,7 @@ def numbered(text: str) -> list[tuple[Document, int]]:
             document, end = decoder.raw_decode(text, match.end() - 1)
         except (ValueError, RecursionError):
             raise NotUnderstoodError(f"line {number}: damaged JSON") from None
-        found.append((document, number))
+        found.append(document)
     return found
 
 

@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from zconsole.errors import NotUnderstoodError
 from zconsole.model import Vdev
+
+DEEPEST = 32
+"""Levels of vdevs, far more than ZFS nests: pool, top-level vdev, spare, replacing, disk. What
+works through a tree calls itself for each level, and Python has an end to that."""
+MOST_VDEVS = 10_000
+"""Vdevs of all pools together, five times what the largest have; each takes about 13 KB from its
+text to the frames that are shown."""
+TOO_DEEP = "damaged ZFS output: vdevs are nested too deep"
+
+
+def check_size(roots: Iterable[Vdev]) -> int:
+    """How many vdevs there are. Raises NotUnderstoodError where they are too many or too deep."""
+    count, level, depth = 0, list(roots), 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        if depth > DEEPEST:
+            raise NotUnderstoodError(TOO_DEEP)
+        if count > MOST_VDEVS:
+            raise NotUnderstoodError(f"damaged ZFS output: more than {MOST_VDEVS} vdevs")
+        level = [child for vdev in level for child in vdev.children]
+    return count
 
 
 def with_spares_left(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:

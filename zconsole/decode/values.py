@@ -38,6 +38,12 @@ _END_OF_TIME = 1e11
 """Epoch seconds of the year 5138: later ones are damage."""
 
 
+def is_time(value: object) -> bool:
+    """Whether a JSON leaf is a moment in epoch seconds, such as a sample has."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and -1 < value < _END_OF_TIME  # type: ignore[operator]
+
+
 def unspaced(text: str) -> str:
     """Text copied from a web page, whose tables are aligned with no-break spaces, in plain ones.
 

@@ -52,9 +52,11 @@ class PoolHistory:
         """When a replacing or spare vdev, or a waiting device, was last seen to come."""
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._last: Sample | None = None
+        self._in_gap = False
 
     def push(self, sample: Sample) -> None:
         """Take in a sample of the pool."""
+        self._in_gap = False
         tree = {p.key: p for p in placed(sample.pool.root)}
         if self._last is not None:
             self._notice(sample, tree)
@@ -75,6 +77,9 @@ class PoolHistory:
 
     def push_trouble(self, trouble: Trouble) -> None:
         """Take in that there is no sample; what diskstats still gives goes on."""
+        if trouble.gap and not self._in_gap:
+            self._events.append(Event(trouble.t, "gap", trouble.text, "info", None, "console"))
+        self._in_gap = trouble.gap
         tree = {key: _with_block(place, trouble) for key, place in self._tree.items()}
         for key, place in tree.items():
             lost = bool(trouble.block and self._tree[key].vdev.block and not place.vdev.block)

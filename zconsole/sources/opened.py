@@ -1,30 +1,104 @@
-"""Files as they are kept: plain, packed by gzip, or in the encoding a shell chose."""
+"""Files as they are kept: plain, packed by gzip, or in the encoding a shell chose.
+
+What they hold is taken in pieces of a limited size: of a file that is nothing of ours, or that
+was made to hurt, never more is in memory than one line may have.
+"""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import io
+import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, TextIO, cast
 
+from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
+
+STDIN = "-"
 GZIP = b"\x1f\x8b"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """What PowerShell makes of any output."""
+LONGEST_LINE = 16 * 2**20
+"""Characters of a line. A sample has 3,500 a device: one of 4,000 devices fits, twice what any
+pool has."""
+FARTHEST = 256 * 2**20
+"""Characters in which nothing is understood before the rest is given up: a second or two of
+reading. Two gigabytes of zeros are two megabytes of gzip, and a device file has no end."""
+
+
+def place_of(path: str) -> str:
+    """What messages call it."""
+    return "standard input" if path == STDIN else path
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[io.TextIOWrapper]:
-    """A file's text, line by line; a pipe is opened once. Raises OSError, and when it is read
-    EOFError or zlib.error where what is packed is damaged."""
-    with path.open("rb") as file:
-        head = file.peek(2)[:2]
-        if head in UTF_16:
-            yield io.TextIOWrapper(file, encoding="utf-16", errors="replace")
-        elif head == GZIP:
-            import gzip  # only here: few are packed
+def reading(path: str) -> Iterator[TextIO]:
+    """A file's text, or that of standard input (``-``), bytes that are no UTF-8 surrogate-escaped.
 
-            unpacked = gzip.GzipFile(fileobj=file)
-            yield io.TextIOWrapper(unpacked, encoding="utf-8-sig", errors="surrogateescape")
+    Whatever goes wrong in the block is raised as one line with the file's name: NotFoundError,
+    UnavailableError (permission), NotUnderstoodError (damaged), ZconsoleError.
+    """
+    try:
+        with _opened(path) as file:
+            yield file
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: no such file") from None
+    except PermissionError:
+        raise UnavailableError(f"{path}: permission denied") from None
+    except (EOFError, UnicodeError, zlib.error) as error:
+        raise NotUnderstoodError(f"{place_of(path)}: damaged: {error}") from None
+    except OSError as error:
+        if error.errno is None:  # the gzip module's own: a checksum, or what follows the end
+            raise NotUnderstoodError(f"{place_of(path)}: damaged: {error}") from None
+        raise ZconsoleError(f"{path}: {error.strerror}") from None
+
+
+def lines(file: TextIO) -> Iterator[str | None]:
+    """Each line; None for one that is longer than LONGEST_LINE.
+
+    Raises EOFError where such a line has no end within FARTHEST characters.
+    """
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) <= LONGEST_LINE:
+            yield line.replace("\0", "")  # what a crash leaves at the end of a log
         else:
-            yield io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape")
+            _pass_over(file, line)
+            yield None
+
+
+def _pass_over(file: TextIO, line: str) -> None:
+    passed = len(line)
+    while line and not line.endswith("\n"):
+        if passed > FARTHEST:
+            raise EOFError(f"a line is longer than {FARTHEST >> 20} MiB")
+        line = file.readline(2**20)
+        passed += len(line)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    if path != STDIN:
+        with Path(path).open("rb") as file:
+            yield _text(file)
+        return
+    file = io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer))
+    try:
+        yield _text(file)
+    finally:
+        with contextlib.suppress(ValueError):
+            file.detach()  # whoever opened standard input closes it
+
+
+def _text(file: BinaryIO) -> TextIO:
+    """What stands in it, its ends of lines as they are."""
+    head = cast("io.BufferedReader", file).peek(2)[:2]
+    if head in UTF_16:
+        return io.TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
+    if head == GZIP:
+        import gzip  # only here: few are packed
+
+        file = cast("BinaryIO", gzip.GzipFile(fileobj=file))
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")

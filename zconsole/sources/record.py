@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
+from zconsole.decode.values import is_time
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.raw import FORMS, Raw, numbers
 from zconsole.sources.host import is_root
+from zconsole.sources.opened import LONGEST_LINE
+from zconsole.sources.samples import MOST_MEMORY, memory_of
 
 KERNEL_LINKS = ("/dev/", "/proc/")
 """Links made by the kernel (``/dev/stdout``); root follows no others."""
@@ -99,7 +102,7 @@ class Recorder:
         if size == 0:
             return
         with os.fdopen(os.dup(file), "rb") as existing:
-            if not _is_sample(existing.readline()):
+            if not _is_sample(existing.readline(LONGEST_LINE + 1)):
                 os.close(file)
                 raise UsageError(f"{self._path} exists and is no recording")
             end = _end_of_last_line(existing.fileno(), size)
@@ -108,11 +111,15 @@ class Recorder:
 
 
 def _is_sample(line: bytes) -> bool:
-    try:
-        sample = json.loads(line)
-    except ValueError:
+    """Whether it is a whole line with a time, which is what all recorders write."""
+    text = line.decode("utf-8-sig", "surrogateescape")
+    if len(line) > LONGEST_LINE or memory_of(text) > MOST_MEMORY:
         return False
-    return isinstance(sample, dict) and isinstance(sample.get("t"), (int, float))
+    try:
+        sample = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(sample, dict) and is_time(sample.get("t"))
 
 
 def _end_of_last_line(file: int, size: int) -> int:

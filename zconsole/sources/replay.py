@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
-import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, cast
 
-from zconsole.decode.values import POOL_LINE
-from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
-from zconsole.raw import FORM_TYPES, FORMS, Raw
+from zconsole.errors import NotUnderstoodError
+from zconsole.gaps import Gaps
+from zconsole.raw import Raw
 from zconsole.sources.base import Capabilities
-from zconsole.sources.opened import opened
+from zconsole.sources.opened import FARTHEST, LONGEST_LINE, lines, reading
+from zconsole.sources.samples import (
+    MOST_MEMORY,
+    POOL_MEMORY,
+    NoSampleError,
+    memory_of,
+    pool_name,
+    sample_of,
+)
 
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""
 
-_OBJECTS = frozenset({"names", "message", "host", "devices"})
-"""Keys beyond the format's own whose values are objects."""
-
 
 class ReplaySource:
-    """The samples of a recording; ``speed`` 2 plays twice as fast, None as fast as it goes."""
+    """The samples of a recording; ``speed`` 2 plays twice as fast, None as fast as it goes.
 
-    def __init__(self, path: str, speed: float | None = 1.0) -> None:
+    A line that cannot be read is a sample with nothing but the reason (``gap``).
+    """
+
+    def __init__(self, path: str, speed: float | None = 1.0, gaps: Gaps | None = None) -> None:
+        """``gaps`` counts the end that is cut off, which is no sample."""
         self._path = path
+        self._gaps = Gaps() if gaps is None else gaps
         self._speed = speed
-        self._note = ""
         self._rounds: Iterator[tuple[Raw, ...]] | None = None
         self._last: float | None = None
         self._due = 0.0
+        self._t: float | None = None
+        """Of the newest sample."""
+        self._pools: dict[str, int] = {}
+        """Bytes of the largest sample of each pool."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities; ``details`` has a ``note`` about a recording cut short."""
+        """See Source.capabilities."""
         return Capabilities(
-            name="replay",
-            live=False,
-            denied="this is a recording",
-            flags=("REPLAY",),
-            details={"note": self._note} if self._note else {},
+            name="replay", live=False, denied="this is a recording", flags=("REPLAY",)
         )
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """See Source.sample. Raises NotUnderstoodError with the number of a damaged line."""
+        """See Source.sample. Raises NotUnderstoodError where there is no line that can be read."""
         if self._rounds is None:
             self._rounds = self._group()
         found = next(self._rounds, None)
@@ -70,99 +74,73 @@ class ReplaySource:
         self._last = t
 
     def _group(self) -> Iterator[tuple[Raw, ...]]:
-        """Rounds of one sample a pool: a pool seen again begins the next."""
+        """Rounds of one sample a pool: a pool seen again begins the next. What names no pool, as a
+        gap may, or the sample of an hour in which none was imported, is a round of its own."""
         group: dict[str, Raw] = {}
-        damage = None
-        try:
-            for raw in self._read():
-                pool = pool_name(raw)
-                if pool in group:
-                    yield tuple(group.values())
-                    group.clear()
+        memory = 0
+        for raw, size in self._read():
+            pool = "" if "gap" in raw else pool_name(raw)
+            if group and (not pool or pool in group or memory + size > MOST_MEMORY):
+                yield tuple(group.values())
+                group.clear()
+                memory = 0
+            if not pool:
+                yield (raw,)
+            else:
                 group[pool] = raw
-        except NotUnderstoodError as error:
-            damage = error
+                memory += size
         if group:
             yield tuple(group.values())
-        if damage is not None:
-            raise damage
 
-    def _read(self) -> Iterator[Raw]:
-        seen = False
-        for number, line in enumerate(self._lines(), 1):
-            if not line.strip():
-                continue
-            seen = True
-            try:
-                yield cast("Raw", {**_sample(line), "place": f"{self._path}: line {number}"})
-            except ValueError as error:
-                if number > 1 and not line.endswith("\n"):
-                    self._note = f"{self._path}: the last line is cut short and left out"
-                    return
-                raise NotUnderstoodError(f"{self._path}: line {number}: {error}") from None
-        if not seen:
-            raise NotUnderstoodError(f"{self._path}: no samples in it")
-
-    def _lines(self) -> Iterator[str]:
+    def _read(self) -> Iterator[tuple[Raw, int]]:
+        """Each sample or gap, and the bytes that it takes in memory."""
         try:
-            with opened(Path(self._path)) as file:
-                yield from file
-        except FileNotFoundError:
-            raise NotFoundError(f"{self._path}: no such file") from None
-        except PermissionError:
-            raise UnavailableError(f"{self._path}: permission denied") from None
-        except (EOFError, UnicodeError, zlib.error) as error:
-            raise NotUnderstoodError(f"{self._path}: damaged: {error}") from None
-        except OSError as error:
-            raise ZconsoleError(f"{self._path}: {error.strerror or error}") from None
+            yield from self._samples()
+        except NotUnderstoodError as error:
+            if self._t is None:
+                raise
+            self._gaps.add(str(error))
+        if self._t is None:
+            raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples in it")
 
+    def _samples(self) -> Iterator[tuple[Raw, int]]:
+        unread = 0
+        with reading(self._path) as file:
+            for number, line in enumerate(lines(file), 1):
+                if line is not None and not line.strip():
+                    continue
+                place = f"{self._path}: line {number}"
+                try:
+                    raw, size = self._sample(line)
+                except NoSampleError as error:
+                    unread += LONGEST_LINE if line is None else len(line)
+                    if unread > FARTHEST:
+                        raise EOFError(f"no sample in {FARTHEST >> 20} MiB") from None
+                    yield from self._gap(place, error, cut=line and not line.endswith("\n"))
+                else:
+                    self._t, unread = raw["t"], 0
+                    yield {**raw, "source": "replay", "place": place}, size
 
-def pool_name(raw: Raw) -> str:
-    """The pool a raw form is about; empty when it does not say or has several."""
-    if "pool" in raw:
-        return str(raw["pool"])
-    if "libzfs" in raw:
-        return str(raw["libzfs"].get("name", ""))
-    if "status" in raw:
-        pools = raw["status"].get("pools")
-        names = list(pools) if isinstance(pools, dict) else []
-    else:
-        names = POOL_LINE.findall(raw.get("text", ""))
-    return str(names[0]) if len(names) == 1 else ""
+    def _sample(self, line: str | None) -> tuple[Raw, int]:
+        if line is None:
+            raise NoSampleError(f"longer than {LONGEST_LINE >> 20} MiB")
+        raw, size = sample_of(line), len(line) + memory_of(line)
+        pool, kept = pool_name(raw), max(size, POOL_MEMORY)
+        if pool not in self._pools and sum(self._pools.values()) + kept > MOST_MEMORY:
+            raise NoSampleError("too many pools")
+        self._pools[pool] = max(kept, self._pools.get(pool, 0))
+        return raw, size
 
-
-def _is_ours(key: str, value: object) -> bool:
-    """Whether a key means what zconsole means by it.
-
-    Those it added to the format another recorder may use for something else: its host's name.
-    """
-    if value is None:
-        return False
-    if key == "events":
-        return isinstance(value, list) and all(map(_is_event, value))
-    if key == "tunables":
-        return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
-    return key not in _OBJECTS or isinstance(value, dict)
-
-
-def _is_event(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("t"), (int, float))
-
-
-def _sample(line: str) -> Raw:
-    """A line of a recording; raises ValueError with what is wrong with it."""
-    try:
-        found: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        raise ValueError("no JSON") from None
-    if not isinstance(found, dict):
-        raise ValueError("no JSON object")
-    found = {key: value for key, value in found.items() if _is_ours(key, value)}
-    t = found.get("t")
-    if not isinstance(t, (int, float)) or isinstance(t, bool) or not math.isfinite(t):
-        raise ValueError("no time t")
-    if not any(isinstance(found.get(form), kind) for form, kind in FORM_TYPES.items()):
-        raise ValueError("none of " + ", ".join(FORMS))
-    if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
-        raise ValueError("a form of another type")
-    return cast("Raw", {**found, "source": "replay"})
+    def _gap(
+        self, place: str, error: NoSampleError, cut: str | bool | None
+    ) -> Iterator[tuple[Raw, int]]:
+        """What a line that cannot be read leaves. Before the first sample there is nothing that
+        lacks it, and the end that a crash cut off is no moment at which anything was missing."""
+        t = self._t if error.t is None else error.t
+        if cut:
+            self._gaps.add(f"{place}: the last line is cut short")
+        elif t is None or self._t is None:
+            self._gaps.add(f"{place}: {error}")
+        else:
+            raw: Raw = {"t": t, "gap": str(error), "place": place}
+            yield ({**raw, "pool": error.pool} if error.pool else raw), 0

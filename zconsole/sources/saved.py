@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import io
 import re
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
+from itertools import chain
 from pathlib import Path
-from typing import cast
+from typing import TextIO
 
-from zconsole.decode.documents import Document, has_documents, numbered, together
+from zconsole.decode.documents import Document, documents_of, has_documents, together
 from zconsole.decode.values import POOL_LINE, moment, parse_date
-from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
-from zconsole.raw import FORM_TYPES, Raw
+from zconsole.errors import NotUnderstoodError
+from zconsole.gaps import Gaps
+from zconsole.raw import Raw
 from zconsole.sources.copied import STATUS, as_printed
-from zconsole.sources.opened import GZIP, UTF_16
+from zconsole.sources.opened import STDIN, lines, place_of, reading
+from zconsole.sources.samples import (
+    MOST_MEMORY,
+    POOL_MEMORY,
+    NoSampleError,
+    is_sample,
+    memory_of,
+    pool_name,
+    sample_of,
+)
 
-STDIN = "-"
-LARGEST = 256 * 1024 * 1024
-"""Bytes; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
+LARGEST = 32 * 2**20
+"""Characters; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
+MOST_LINES = 1_000_000
+"""Lines of ``zpool`` output; each is a string of its own while they are read."""
 
 _HEADING = re.compile(
     r"^(?:(?P<seconds>\d{10})|(?P<date>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [\w:+\- ]+))\r?$",
@@ -35,31 +45,18 @@ def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
 
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
-    data = sys.stdin.buffer.read(LARGEST + 1) if path == STDIN else _read_file(path)
-    if data.startswith(GZIP):
-        data = _unpacked(path, data)
-    if len(data) > LARGEST:
-        raise NotUnderstoodError(f"{path}: too long for output of zpool")
-    return as_printed(_text_of(data), begins)
+    with reading(path) as file:
+        return as_printed(_rest(path, "", file), begins)
 
 
-def _unpacked(path: str, data: bytes) -> bytes:
-    import gzip  # only here: the start of every report would pay for it
-    import zlib
-
-    try:
-        with gzip.open(io.BytesIO(data)) as file:
-            return file.read(LARGEST + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise NotUnderstoodError(f"{path}: damaged gzip: {error}") from None
-
-
-def _text_of(data: bytes) -> str:
-    """The text; a NUL is what a crash left of a log, or half a character of a wide encoding."""
-    if data.startswith(UTF_16):
-        return data.decode("utf-16", "replace").replace("\0", "")
-    text = data.replace(b"\0", b"").decode("utf-8", "surrogateescape")
-    return text.removeprefix("\ufeff")
+def _rest(path: str, begun: str, file: TextIO) -> str:
+    """All that stands in a file; ``begun`` was read of it. A NUL is what a crash left of a log."""
+    text = (begun + file.read(LARGEST + 1 - len(begun))).replace("\0", "")
+    if len(text) > LARGEST or text.count("\n") > MOST_LINES:
+        raise NotUnderstoodError(f"{place_of(path)}: too long for output of zpool")
+    if has_documents(text) and memory_of(text) > MOST_MEMORY:
+        raise NotUnderstoodError(f"{place_of(path)}: too many values for output of zpool")
+    return text
 
 
 def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
@@ -67,50 +64,73 @@ def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
     return read_states(path, zone)[-1]
 
 
-def read_states(path: str, zone: tzinfo = UTC) -> tuple[Raw, ...]:
+def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tuple[Raw, ...]:
     """Saved ``zpool status`` output, text or JSON, as a raw form; ``zone`` is that of its dates.
 
-    Of a recording, the newest sample of each pool, the newest of all last; of anything else, one
-    form. Its time is the one printed in it (``-T``), else the file's, else now; where none is
-    printed, a form whose averages rest on the time is undated. Raises as read_text.
+    Of a recording, the newest sample of each pool, the newest of all last, and in ``gaps`` the
+    lines that are none; of anything else, one form. Its time is the one printed in it (``-T``),
+    else the file's, else now; where none is printed, a form whose averages rest on the time is
+    undated. Raises as read_text.
     """
-    text = read_text(path)
+    with reading(path) as file:
+        begun = list(_begun(file))
+        if begun and is_sample(begun[-1]):
+            every = chain(begun, lines(file))
+            return _newest(place_of(path), every, Gaps() if gaps is None else gaps)
+        text = as_printed(_rest(path, "".join(begun), file), STATUS)
+    return (_saved(path, text, zone),)
+
+
+def _saved(path: str, text: str, zone: tzinfo) -> Raw:
     t = time.time() if path == STDIN else Path(path).stat().st_mtime
-    place = "standard input" if path == STDIN else path
+    place = place_of(path)
     if not text.strip():
         raise NotUnderstoodError(f"{place}: empty")
     if not _is_json(text):
-        return (Raw(t=_headed(text, zone) or t, place=place, source="text", text=text),)
-    found = _documents(place, text)
-    if _is_sample(found[-1][0]):
-        return _newest(place, found)
-    document = together([document for document, _ in found])
+        return Raw(t=_headed(text, zone) or t, place=place, source="text", text=text)
+    document = together(_documents(place, text))
     if "vdev_tree" in document:
-        return (Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document),)
+        return Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document)
     printed = moment(document.get("time"), zone)
     if printed is None:
-        return (Raw(t=t, undated=True, place=place, source="json", status=document),)
-    return (Raw(t=printed, place=place, source="json", status=document),)
+        return Raw(t=t, undated=True, place=place, source="json", status=document)
+    return Raw(t=printed, place=place, source="json", status=document)
 
 
-def _is_sample(document: Document) -> bool:
-    """Whether it is a line of a recording."""
-    forms = [isinstance(document[form], FORM_TYPES[form]) for form in FORM_TYPES & document.keys()]
-    return isinstance(document.get("t"), (int, float)) and bool(forms) and all(forms)
+def _begun(file: TextIO) -> Iterator[str]:
+    """The lines up to the first sample of a recording; all that may be read where none is."""
+    size = 0
+    while size <= LARGEST and (line := file.readline(LARGEST + 1 - size)):
+        size += len(line)
+        yield line
+        if is_sample(line):
+            return
 
 
-def _newest(place: str, found: Sequence[tuple[Document, int]]) -> tuple[Raw, ...]:
+def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, ...]:
     """The last line of a recording about each pool."""
-    from zconsole.sources.replay import pool_name  # only here: a report loads no event loop
+    newest: dict[str, tuple[Raw, int]] = {}
+    for number, line in enumerate(every, 1):
+        if line is not None and not line.strip():
+            continue
+        try:
+            name, raw, size = _recorded(line)
+        except NoSampleError as error:
+            gaps.add(f"{place}: line {number}: {error}")
+            continue
+        newest.pop(name, None)
+        newest[name] = {**raw, "place": f"{place}: line {number}"}, size
+        while sum(size for _, size in newest.values()) > MOST_MEMORY:
+            del newest[next(iter(newest))]
+            gaps.add(f"{place}: too many pools")
+    return tuple(raw for raw, _ in newest.values())
 
-    newest: dict[str, Raw] = {}
-    for document, line in found:
-        if _is_sample(document):
-            raw = cast("Raw", {**document, "place": f"{place}: line {line}"})
-            name = pool_name(raw)
-            newest.pop(name, None)
-            newest[name] = raw
-    return tuple(newest.values())
+
+def _recorded(line: str | None) -> tuple[str, Raw, int]:
+    if line is None:
+        raise NoSampleError("too long")
+    raw = sample_of(line)
+    return pool_name(raw), raw, max(POOL_MEMORY, len(line) + memory_of(line))
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:
@@ -127,22 +147,9 @@ def _headed(text: str, zone: tzinfo) -> float | None:
     return float(last["seconds"]) if last["seconds"] else parse_date(last["date"], zone)
 
 
-def _read_file(path: str) -> bytes:
+def _documents(place: str, text: str) -> Sequence[Document]:
     try:
-        with Path(path).open("rb") as file:
-            return file.read(LARGEST + 1)
-    except FileNotFoundError:
-        raise NotFoundError(f"{path}: no such file") from None
-    except PermissionError:
-        raise UnavailableError(f"{path}: permission denied") from None
-    except OSError as error:
-        raise ZconsoleError(f"{path}: {error.strerror}") from None
-
-
-def _documents(place: str, text: str) -> Sequence[tuple[Document, int]]:
-    """Every document, with the line on which it begins."""
-    try:
-        return numbered(text)
+        return documents_of(text)
     except NotUnderstoodError as error:
         raise NotUnderstoodError(f"{place}: {error}") from None
 

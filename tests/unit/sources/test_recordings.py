@@ -19,9 +19,11 @@ from zconsole.errors import (
     UsageError,
     ZconsoleError,
 )
-from zconsole.sources import record, replay
+from zconsole.gaps import Gaps
+from zconsole.sources import opened, record, replay
 from zconsole.sources.record import Recorder
-from zconsole.sources.replay import ReplaySource, pool_name
+from zconsole.sources.replay import ReplaySource
+from zconsole.sources.samples import pool_name
 
 
 async def played(path: str) -> list[tuple]:
@@ -190,21 +192,65 @@ class TestReplay:
     )
     async def test_a_bad_line_is_named_by_its_number(self, tmp_path, bad, why):
         path = write(tmp_path / "r", line(sample(1)), "\n", bad, line(sample(2)))
-        with pytest.raises(NotUnderstoodError, match=rf"line 3: .*{why}"):
-            await played(path)
+        first, (gap,), last = await played(path)
+        assert (first[0]["t"], last[0]["t"]) == (1, 2)
+        assert gap["place"] == f"{path}: line 3"
+        assert why in gap["gap"]
 
-    async def test_what_stands_before_a_bad_line_is_played(self, tmp_path):
-        path = write(tmp_path / "r", line(sample(1)), line(sample(2)), "junk\n")
-        source = ReplaySource(path, None)
-        assert [(await source.sample())[0]["t"] for _ in range(2)] == [1, 2]
-        with pytest.raises(NotUnderstoodError, match="line 3"):
-            await source.sample()
+    @pytest.mark.parametrize("t", ["1" + "0" * 400, "-1e308", "Infinity", "9" * 5000, "1e11"])
+    async def test_a_time_that_is_none_is_a_gap(self, tmp_path, t):
+        path = write(tmp_path / "r", line(sample(1)), f'{{"t": {t}, "text": "x"}}\n')
+        _, (gap,) = await played(path)
+        assert gap["gap"] in ("no time t", "no JSON")
 
-    async def test_a_last_line_cut_short_is_left_out_with_a_note(self, tmp_path):
-        source = ReplaySource(write(tmp_path / "r", line(sample(1)), line(sample(2))[:30]), None)
+    async def test_a_gap_has_the_time_and_pool_that_its_line_has(self, tmp_path):
+        lines = [line(sample(1)), '{"t": 7, "pool": "b"}\n', "junk\n"]
+        _, (known,), (unknown,) = await played(write(tmp_path / "r", *lines))
+        assert (known["t"], known["pool"], unknown["t"], "pool" in unknown) == (7, "b", 1, False)
+
+    async def test_a_bad_first_line_is_a_gap_before_anything_that_could_lack_it(self, tmp_path):
+        gaps = Gaps()
+        source = ReplaySource(write(tmp_path / "r", "junk\n", line(sample(5))), None, gaps)
+        assert (await source.sample())[0]["t"] == 5
+        assert await source.sample() is None
+        assert gaps.words == f"{tmp_path}/r: line 1: no JSON (1 gap in the recording)"
+
+    async def test_a_line_that_is_too_long_is_passed_over(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(opened, "LONGEST_LINE", 2000)
+        long = line({**sample(2), "more": "x" * 3_000_000})
+        path = write(tmp_path / "r", line(sample(1)), long, line(sample(3)))
+        assert [raw["t"] for (raw,) in await played(path) if "gap" not in raw] == [1, 3]
+
+    async def test_a_line_that_does_not_end_is_not_followed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(opened, "FARTHEST", 3_000_000)
+        monkeypatch.setattr(opened, "LONGEST_LINE", 2000)
+        gaps = Gaps()
+        path = write(tmp_path / "r", line(sample(1)), "x" * 9_000_000, "\n", line(sample(3)))
+        source = ReplaySource(path, None, gaps)
         assert (await source.sample())[0]["t"] == 1
         assert await source.sample() is None
-        assert "cut short" in source.capabilities.details["note"]
+        assert "damaged: a line is longer than 2 MiB" in gaps.words
+
+    async def test_a_file_without_any_sample_is_given_up(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(replay, "FARTHEST", 100)
+        with pytest.raises(NotUnderstoodError, match="no sample in"):
+            await played(write(tmp_path / "r", "junk\n" * 99, line(sample(1))))
+
+    async def test_pools_without_end_are_a_gap(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(replay, "MOST_MEMORY", 3 * replay.POOL_MEMORY)
+        lines = [line(sample(t, str(t))) for t in range(5)] + [line(sample(9, "0"))]
+        rounds = await played(write(tmp_path / "r", *lines))
+        assert [raw.get("gap") or raw["pool"] for found in rounds for raw in found] == [
+            *("0", "1", "2"), "too many pools", "too many pools", "0"
+        ]  # fmt: skip
+
+    async def test_a_last_line_cut_short_is_left_out_with_a_note(self, tmp_path):
+        gaps = Gaps()
+        path = write(tmp_path / "r", line(sample(1)), line(sample(2))[:30])
+        source = ReplaySource(path, None, gaps)
+        assert (await source.sample())[0]["t"] == 1
+        assert await source.sample() is None
+        assert "line 2: the last line is cut short (1 gap" in gaps.words
 
     @pytest.mark.parametrize("content", ["", "\n\n", '{"t": 1, "te'])
     async def test_nothing_whole_in_it_is_not_understood(self, tmp_path, content):
@@ -276,7 +322,27 @@ class TestKept:
         assert await self.times(path) == [1, 2]
         writer.join()
 
-    @pytest.mark.parametrize("damage", [slice(40), slice(3), slice(-4)])
+    @pytest.mark.parametrize("more", [slice(-4), slice(-9)], ids=["length", "checksum"])
+    async def test_a_packed_one_is_read_as_far_as_it_goes(self, tmp_path, more):
+        path, gaps = tmp_path / "r.gz", Gaps()
+        path.write_bytes(gzip.compress("".join(self.LINES).encode())[more])
+        source = ReplaySource(str(path), None, gaps)
+        times = []
+        while (found := await source.sample()) is not None:
+            times.append(found[0]["t"])
+        assert times == [1, 2]
+        assert "r.gz: damaged: " in gaps.words
+
+    async def test_what_follows_a_packed_one_is_no_reason_to_lose_it(self, tmp_path):
+        path, gaps = tmp_path / "r.gz", Gaps()
+        packed = [gzip.compress(each.encode()) for each in self.LINES]
+        path.write_bytes(b"".join((*packed, b"more")))
+        source = ReplaySource(str(path), None, gaps)
+        assert [(await source.sample())[0]["t"] for _ in range(2)] == [1, 2]
+        assert await source.sample() is None
+        assert "r.gz: damaged: " in gaps.words
+
+    @pytest.mark.parametrize("damage", [slice(40), slice(3)])
     async def test_a_packed_one_that_is_cut_is_one_clear_line(self, tmp_path, damage):
         path = tmp_path / "r.gz"
         path.write_bytes(gzip.compress("".join(self.LINES).encode())[damage])

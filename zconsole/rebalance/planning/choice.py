@@ -38,9 +38,10 @@ def choose(
     dataset: Dataset | None,
     version: tuple[int, ...],
     can_rewrite: bool | None,
-    exported: bool,
+    exported: str,
 ) -> Choice:
-    """The engine for one directory. ``can_rewrite``: the ioctl's answer, None if not asked."""
+    """The engine for one directory. ``can_rewrite``: the ioctl's answer, None if not asked;
+    ``exported``: why other machines may write there, empty when they do not."""
     if mount.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
@@ -58,7 +59,7 @@ def choose(
     return copy
 
 
-def _without_zfs(wish: Wish, mount: Mount, exported: bool) -> Choice:
+def _without_zfs(wish: Wish, mount: Mount, exported: str) -> Choice:
     if not wish.allow_non_zfs:
         return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
     if wish.engine == "rewrite":
@@ -66,7 +67,7 @@ def _without_zfs(wish: Wish, mount: Mount, exported: bool) -> Choice:
     if not wish.accept_races and mount.kind not in EXCHANGING:
         return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
     if not wish.accept_races and exported:
-        return Choice(None, "exported over NFS or SMB (--accept-races)")
+        return Choice(None, f"{exported} (--accept-races)")
     return Choice("copy", f"{mount.kind} has no rewrite")
 
 
@@ -89,17 +90,18 @@ def _rewrite(
     return Choice("rewrite", "in place, safe under writers")
 
 
-def _copy(wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: bool) -> Choice:
+def _copy(wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: str) -> Choice:
     if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
         return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
     if dataset.properties.get("xattr") == "off":
         return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
     if not wish.accept_races and version < EXCHANGE:
         return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
-    if not wish.accept_races and (
-        exported or dataset.is_on("sharenfs") or dataset.is_on("sharesmb")
-    ):
-        return Choice(None, "exported over NFS or SMB (--accept-races)")
+    shared = next((p for p in ("sharenfs", "sharesmb") if dataset.is_on(p)), None)
+    if shared is not None:
+        exported = f"exported over NFS or SMB ({shared} is on)"
+    if not wish.accept_races and exported:
+        return Choice(None, f"{exported} (--accept-races)")
     return Choice("copy", "verified copies with leases on both inodes")
 
 

@@ -1,78 +1,224 @@
-"""What other machines may write to: exported over NFS by the kernel, over SMB by Samba or ksmbd."""
+"""What other machines may write to: exported over NFS, over SMB, from here or from a container.
+
+Where that cannot be known, it counts as exported, and the words say why.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-ETAB = Path("/var/lib/nfs/etab")
-SHARES = (Path("/etc/samba/smb.conf"), Path("/etc/ksmbd/ksmbd.conf"))
-USERSHARES = Path("/var/lib/samba/usershares")
-_PRINTING = ("printers", "print$")
-_HOMES = "/home"
+from zconsole.rebalance.planning import nfsexports, smbshares
+from zconsole.rebalance.planning.facts import Run
+from zconsole.rebalance.planning.foreigntree import Tree, UnreadableError
+from zconsole.units import clean
 
-
-def is_exported(
-    point: str,
-    table: Path = ETAB,
-    shares: Sequence[Path] = SHARES,
-    usershares: Path = USERSHARES,
-) -> bool:
-    """Whether a directory on the mount at ``point``, or one above it, is exported."""
-    mount = Path(point)
-    return any(
-        _meets(Path(shared), mount) for shared in (*_by_nfs(table), *_by_smb(shares, usershares))
-    )
+MACHINE = Path("/")
+DEADLINE = 5.0
+"""Seconds for all containers; a filesystem of theirs may never answer."""
+USER_SPACE = frozenset({"ganesha.nfsd", "unfsd"})
+"""NFS servers that keep their exports to themselves."""
+SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
+"""Processes whose mount namespace has the tables of a server."""
+KERNEL_THREAD = "nfsd"
 
 
-def _meets(shared: Path, mount: Path) -> bool:
-    if shared == mount or shared in mount.parents:
+class Mounted(NamedTuple):
+    """A row of a mount table (proc_pid_mountinfo(5)): ``device`` is MAJOR:MINOR."""
+
+    device: str
+    point: str
+    kind: str
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path is below it."""
+        return Path(self.point) in path.parents
+
+
+class Process(NamedTuple):
+    """A process: its name, and its mount namespace, empty where that may not be seen."""
+
+    number: str
+    name: str
+    namespace: str
+
+
+class Found(NamedTuple):
+    """What one mount namespace shares."""
+
+    nfs: tuple[str, ...]
+    smb: tuple[str, ...]
+    unknown: tuple[str, ...]
+    table: tuple[Mounted, ...]
+
+
+def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
+    """Why what is on the mount at ``point`` counts as exported; empty when it is not.
+
+    ``run`` asks Samba's tools; ``machine`` is where this machine's files are.
+    """
+    processes = tuple(_processes(machine / "proc", _numbers(machine / "proc")))
+    server = next((p.name for p in processes if p.name in USER_SPACE), None)
+    if server is not None:
+        return f"exported over NFS: {server} is running, and may export anything"
+    own = _own(machine, run)
+    device = next((m.device for m in reversed(own.table) if m.point == point), None)
+    founds = (own, *_containers(machine, processes, own))
+    for found in founds:
+        for protocol, paths in (("NFS", found.nfs), ("SMB", found.smb)):
+            for path in paths:
+                if _meets(path, point, device, found.table, found is own):
+                    return f"exported over {protocol} ({clean(path)})"
+    unknown = next((text for found in founds for text in found.unknown), None)
+    return f"cannot tell whether {clean(point)} is exported: {clean(unknown)}" if unknown else ""
+
+
+def _own(machine: Path, run: Run) -> Found:
+    found = _found(Tree(machine), mount_table(machine / "proc/self/mountinfo"), run)
+    real = {os.path.realpath(path) for path in found.smb}  # Samba follows links, exportfs did
+    return found._replace(smb=tuple(dict.fromkeys((*found.smb, *sorted(real)))))
+
+
+def _found(tree: Tree, table: tuple[Mounted, ...], run: Run | None) -> Found:
+    unknown: list[str] = []
+    nfs: list[str] = []
+    for name in (nfsexports.ETAB, *nfsexports.KERNEL):
+        try:
+            nfs += nfsexports.exported_paths(tree, (name,))
+        except UnreadableError as error:
+            unknown.append(str(error))
+    shares = smbshares.shares_of(tree, run)
+    return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
+
+
+def _meets(path: str, point: str, device: str | None, table: Sequence[Mounted], own: bool) -> bool:
+    """Whether an exported path shows anything of the filesystem at ``point``.
+
+    It shows the filesystem it is on and all that is mounted below: bind mounts included.
+    """
+    shared, mount = Path(path), Path(point)
+    if own and (shared == mount or shared in mount.parents):
         return True
-    return mount in shared.parents and _is_on(shared, mount)
+    if device is None or not table:
+        return not own or mount in shared.parents
+    holders = [m for m in reversed(table) if shared == Path(m.point) or m.holds(shared)]
+    holder = max(holders, key=lambda m: len(Path(m.point).parts), default=None)
+    below = (m for m in table if shared in Path(m.point).parents)
+    return any(m.device == device for m in (holder, *below) if m is not None)
 
 
-def _is_on(shared: Path, mount: Path) -> bool:
-    """Whether what is exported below a mount is not of another filesystem in it."""
+def _containers(machine: Path, processes: Sequence[Process], own: Found) -> list[Found]:
+    """What servers in other mount namespaces share, as far as that can be seen."""
+    found: list[Found] = []
+    looking = partial(_look, machine, processes, found)
+    work = threading.Thread(target=looking, daemon=True, name="exports")
+    work.start()
+    work.join(DEADLINE)
+    if work.is_alive():
+        return [_unknown("the files of a container give no answer")]
+    if any(p.name == KERNEL_THREAD for p in processes):
+        found += _unseen_servers(machine, processes, own, found)
+    return found
+
+
+def _look(machine: Path, processes: Sequence[Process], found: list[Found]) -> None:
     try:
-        return shared.stat().st_dev == mount.stat().st_dev
-    except OSError:
+        found.extend(_others(machine, processes))
+    except OSError as error:
+        found.append(_unknown(f"a container cannot be looked at: {error}"))
+
+
+def _unseen_servers(
+    machine: Path, processes: Sequence[Process], own: Found, others: Sequence[Found]
+) -> list[Found]:
+    """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
+    if any(not process.namespace for process in processes):
+        return [_unknown("an NFS server runs, and other mount namespaces may not be looked at")]
+    table = machine / nfsexports.ETAB.lstrip("/")
+    ours = table.exists() and any(mounted.kind == KERNEL_THREAD for mounted in own.table)
+    if ours or any(found.table for found in others):
+        return []
+    return [_unknown("an NFS server runs in a container that cannot be found")]
+
+
+def _others(machine: Path, processes: Sequence[Process]) -> Iterator[Found]:
+    proc = machine / "proc"
+    here = next((p.namespace for p in _processes(proc, ("self",))), "")
+    spaces: dict[str, list[Process]] = {}
+    for process in processes:
+        if not process.namespace and process.name in SERVERS:
+            yield _unknown(f"process {process.number} ({process.name}) may not be looked at")
+        if process.namespace not in ("", here):
+            spaces.setdefault(process.namespace, []).append(process)
+    for members in spaces.values():
+        yield from _other(proc / members[0].number, {member.name for member in members})
+
+
+def _other(process: Path, names: set[str]) -> Iterator[Found]:
+    """What one other mount namespace shares, seen through one of its processes."""
+    table = mount_table(process / "mountinfo")
+    serves_nfs = "rpc.mountd" in names or any(m.kind == KERNEL_THREAD for m in table)
+    if not serves_nfs and not names & SERVERS:
+        return
+    tree = Tree(process / "root", follow=False)
+    found = _found(tree, table, None)
+    if serves_nfs and not found.unknown and _lacks(tree, nfsexports.ETAB):
+        why = (
+            f"the NFS server in the container of process {process.name} shows no {nfsexports.ETAB}"
+        )
+        found = found._replace(unknown=(why,))
+    yield found
+
+
+def _lacks(tree: Tree, path: str) -> bool:
+    try:
+        return tree.text(path) is None
+    except UnreadableError:
         return True
 
 
-def _by_nfs(table: Path) -> Iterator[str]:
-    """The paths of exportfs(8)'s table."""
-    for line in _lines(table):
-        yield line.split("\t")[0].split(" ")[0]
+def _unknown(why: str) -> Found:
+    return Found((), (), (why,), ())
 
 
-def _by_smb(files: Sequence[Path], usershares: Path) -> Iterator[str]:
-    """The paths of shares (smb.conf(5), net(8) usershare), up to the first that varies by user."""
+def mount_table(path: Path) -> tuple[Mounted, ...]:
+    """The rows of a mount table; none where it may not be read."""
     try:
-        named = sorted(usershares.iterdir())
+        lines = path.read_text(errors="surrogateescape").splitlines()
     except OSError:
-        named = []
-    for file in (*files, *named):
-        for path in _paths(file):
-            fixed = path.strip('"').partition("%")[0]
-            if fixed.startswith("/"):
-                yield fixed
+        return ()
+    rows = []
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(" "), right.partition(" ")[0]
+        if len(fields) > 4:
+            rows.append(Mounted(fields[2], nfsexports.unescaped(fields[4]), kind))
+    return tuple(rows)
 
 
-def _paths(file: Path) -> Iterator[str]:
-    section = ""
-    for line in map(str.strip, _lines(file)):
-        if line.startswith("["):
-            section = line.strip("[] ").lower()
-            if section == "homes":
-                yield _HOMES
-        name, equals, value = line.partition("=")
-        word = "".join(name.lower().split())
-        if equals and word in ("path", "directory") and section not in _PRINTING:
-            yield value.strip()
-
-
-def _lines(file: Path) -> list[str]:
+def _numbers(proc: Path) -> list[str]:
     try:
-        return file.read_text(errors="surrogateescape").splitlines()
+        return [entry.name for entry in proc.iterdir() if entry.name.isdecimal()]
     except OSError:
         return []
+
+
+def _processes(proc: Path, numbers: Sequence[str]) -> Iterator[Process]:
+    for number in numbers:
+        try:
+            name = (proc / number / "comm").read_text(errors="replace").rstrip("\n")
+            yield Process(number, name, _namespace(proc / number))
+        except OSError:
+            continue  # it has ended
+
+
+def _namespace(process: Path) -> str:
+    """Names its mount namespace (namespaces(7)). Raises OSError for a process that has ended."""
+    try:
+        return os.readlink(process / "ns/mnt")  # noqa: PTH115 - no path: mnt:[4026531841]
+    except PermissionError:
+        return ""

@@ -133,7 +133,7 @@ def _directory_plan(
     sys: Sys, reader: Reader, place: Place, pool: Pool | None, wish: Wish, found: Survey
 ) -> DirectoryPlan:
     able = can_rewrite(sys, place.root) if place.dataset else False
-    exported = exports.is_exported(place.mount.point)
+    exported = exports.why_exported(place.mount.point, reader.run)
     chosen = choice.choose(wish, place.mount, place.dataset, reader.version(), able, exported)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     if chosen.engine == "copy":

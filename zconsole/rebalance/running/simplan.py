@@ -99,7 +99,7 @@ def propose(pool: PoolState, settings: Settings) -> Proposal:
 def _choice(pool: PoolState, settings: Settings) -> Choice:
     version = tuple(int(part) for part in pool.version.split("."))
     mount = Mount("zfs", pool.name, f"/{pool.name}")
-    return choose(settings.wish, mount, Dataset(pool.name, {}), version, None, exported=False)
+    return choose(settings.wish, mount, Dataset(pool.name, {}), version, None, exported="")
 
 
 def _part(pool: PoolState, root: str, choice: Choice) -> Part:

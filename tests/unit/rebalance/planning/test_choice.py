@@ -18,7 +18,7 @@ def engine(
     version: tuple[int, ...] = (2, 3, 9),
     able: bool | None = True,
     mount: Mount = ZFS,
-    exported: bool = False,
+    exported: str = "",
 ) -> tuple[str | None, str]:
     choice = choose(wish, mount, dataset, version, able, exported)
     return choice.engine, choice.why

@@ -1,12 +1,18 @@
-"""What other machines may write to while it is copied."""
+"""What other machines may write to while it is copied, on made-up machines."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from zconsole.rebalance.planning.exports import is_exported
+from zconsole.rebalance.planning import exports, foreigntree
+from zconsole.rebalance.planning.exports import why_exported
+from zconsole.rebalance.planning.facts import Run
+from zconsole.sources.blocking import Completed, DeadlineError
 
 SMB = """\
 # path = /tank/comment
@@ -15,55 +21,309 @@ SMB = """\
 [media]
    Path = "/tank/media"
 ; path = /tank/off
+[wrapped]
+   path = /tank/\\
+wrapped
 [users]
    path=/tank/users/%U
+[named]
+   path = /tank/by/u%U
 [printers]
    path = /var/spool/samba
    printable = yes
 [homes]
    browseable = no
 """
+TABLE = (
+    "21 1 8:1 / / rw - ext4 /dev/sda1 rw",
+    "30 21 0:50 / /tank rw - zfs tank rw",
+    "31 21 0:51 / /other rw - zfs other rw",
+    "32 30 0:52 / /tank/below rw - zfs tank/below rw",
+)
+NFSD = "40 21 0:60 / /proc/fs/nfsd rw - nfsd nfsd rw"
 
 
-def test_exports_of_the_kernel_server(tmp_path: Path) -> None:
-    table = tmp_path / "etab"
-    table.write_text("/tank/a/share\thost(rw)\n")
-    assert is_exported("/tank/a", table)
-    assert not is_exported("/tank/b", table)
-    assert not is_exported("/tank/a", tmp_path / "none")
+def nothing(argv: Sequence[str], deadline: float) -> Completed:
+    raise FileNotFoundError(argv[0])
+
+
+def printing(answers: Mapping[str, str]) -> Run:
+    """Commands that print; others are not installed."""
+
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        if argv[0] not in answers:
+            raise FileNotFoundError(argv[0])
+        return Completed(tuple(argv), 0, answers[argv[0]], "")
+
+    return run
+
+
+class Machine:
+    """A made-up machine below a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.process("self", "python", "mnt:[1]", TABLE)
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def process(self, number: str, name: str, namespace: str, table: Sequence[str] = TABLE) -> None:
+        self.write(f"proc/{number}/comm", f"{name}\n")
+        self.write(f"proc/{number}/mountinfo", "\n".join(table))
+        (self.root / f"proc/{number}/ns").mkdir()
+        (self.root / f"proc/{number}/ns/mnt").symlink_to(namespace)
+
+    def why(self, point: str, run: Run = nothing) -> str:
+        return why_exported(point, run, self.root)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_machine_that_exports_nothing_says_nothing(machine: Machine) -> None:
+    assert machine.why("/tank") == ""
 
 
 @pytest.mark.parametrize(
-    ("point", "shared"),
+    "table", ["/var/lib/nfs/etab", "/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content"]
+)
+def test_every_table_of_the_kernel_server(machine: Machine, table: str) -> None:
+    machine.write(table, "#path domain(flags)\n/tank/a/share\thost(rw)\n# /other\tgone(rw)\n")
+    assert machine.why("/tank") == "exported over NFS (/tank/a/share)"
+    assert machine.why("/other") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [("/tank/a\\040b", "/tank/a b"), ("/tank/\\303\\251", "/tank/é"), ("/tank/\\134", "/tank/\\")],
+)
+def test_escaped_characters_of_the_tables(machine: Machine, written: str, path: str) -> None:
+    row = f"33 30 0:53 / {written} rw - zfs tank/odd rw"
+    machine.write("proc/self/mountinfo", "\n".join((*TABLE, row)))
+    machine.write("/var/lib/nfs/etab", f"{written}\thost(rw)\n")
+    assert path in machine.why(path)
+    assert machine.why("/tank") == ""
+
+
+def test_a_directory_that_only_leads_to_exports_shows_nothing(machine: Machine) -> None:
+    machine.write("/proc/fs/nfsd/exports", "/\t*(ro,fsid=0,v4root)\n/other\t*(rw)\n")
+    assert (machine.why("/tank"), "NFS" in machine.why("/other")) == ("", True)
+
+
+def test_an_export_shows_what_is_mounted_below_and_nothing_beside(machine: Machine) -> None:
+    machine.write("/var/lib/nfs/etab", "/tank/below/x\thost(rw)\n")
+    assert machine.why("/tank/below") == "exported over NFS (/tank/below/x)"
+    assert machine.why("/tank") == ""
+    machine.write("/var/lib/nfs/etab", "/tank\thost(rw)\n")
+    assert machine.why("/tank/below") == "exported over NFS (/tank)"
+
+
+def test_a_bind_mount_is_exported_under_another_name(machine: Machine) -> None:
+    row = "34 21 0:50 /data /export/data rw - zfs tank rw"
+    machine.write("proc/self/mountinfo", "\n".join((*TABLE, row)))
+    machine.write("/var/lib/nfs/etab", "/export\thost(rw)\n")
+    assert machine.why("/tank") == "exported over NFS (/export)"
+    assert machine.why("/other") == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "shared"),
     [
         ("/tank/media", True),
         ("/tank/media/below", True),
-        ("/tank", True),
+        ("/tank/wrapped", True),
         ("/tank/users", True),
+        ("/tank/by/una", True),
         ("/home/ann", True),
+        ("/people/eve", True),
         ("/tank/comment", False),
         ("/tank/off", False),
         ("/var/spool", False),
         ("/tank/mediathek", False),
     ],
 )
-def test_shares_of_samba(tmp_path: Path, point: str, shared: bool) -> None:
-    none, file = tmp_path / "none", tmp_path / "smb.conf"
-    file.write_text(SMB)
-    assert is_exported(point, none, [none, file], none) == shared
+@pytest.mark.parametrize("file", ["/etc/samba/smb.conf", "/etc/ksmbd/ksmbd.conf"])
+def test_shares_of_samba_and_ksmbd(machine: Machine, file: str, path: str, shared: bool) -> None:
+    machine.write(
+        "/etc/passwd", "root:x:0:0::/root:/bin/sh\neve:x:1001:1001::/people/eve:/bin/sh\n"
+    )
+    row = f"33 30 0:53 / {path} rw - zfs tank/it rw"
+    machine.write("proc/self/mountinfo", "\n".join((*TABLE, row)))
+    machine.write(file, SMB)
+    assert machine.why(path).startswith("exported over SMB") == shared
 
 
-def test_shares_that_users_made(tmp_path: Path) -> None:
-    none = tmp_path / "none"
-    (tmp_path / "usershares").mkdir()
-    (tmp_path / "usershares/mine").write_text("#VERSION 2\npath=/tank/mine\ncomment=\n")
-    assert is_exported("/tank/mine", none, [none], tmp_path / "usershares")
-    assert not is_exported("/tank/other", none, [none], tmp_path / "usershares")
+def test_shares_that_users_made(machine: Machine) -> None:
+    machine.write("/var/lib/samba/usershares/mine", "#VERSION 2\npath=/tank/mine\ncomment=\n")
+    assert machine.why("/tank") == "exported over SMB (/tank/mine)"
+    assert machine.why("/other") == ""
 
 
-def test_what_is_exported_of_another_filesystem_below_is_not_of_this_one(tmp_path: Path) -> None:
-    table = tmp_path / "etab"
-    table.write_text("/proc\thost(ro)\n")
-    assert not is_exported("/", table)
-    table.write_text(f"{tmp_path}\thost(ro)\n")
-    assert is_exported(str(tmp_path.parent), table)
+def test_usershares_elsewhere(machine: Machine) -> None:
+    machine.write("/etc/samba/smb.conf", "[global]\nusershare path = /srv/shares\n")
+    machine.write("/srv/shares/mine", "path=/tank/mine\n")
+    assert machine.why("/tank") == "exported over SMB (/tank/mine)"
+
+
+@pytest.mark.parametrize("name", ["include", "config file", "Include"])
+def test_included_files(machine: Machine, name: str) -> None:
+    machine.write("/etc/samba/smb.conf", f"[global]\n{name} = /etc/samba/more.conf\n")
+    machine.write("/etc/samba/more.conf", "include = /etc/samba/most.conf\n")
+    machine.write("/etc/samba/most.conf", "[a]\npath = /tank/a\n")
+    assert machine.why("/tank") == "exported over SMB (/tank/a)"
+    assert machine.why("/other") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("include = /etc/samba/%m.conf", "includes /etc/samba/%m.conf, which varies"),
+        ("include = /etc/samba/absent.conf", "absent.conf, which is included, is not there"),
+        ("include = /etc/samba/smb.conf", "included too deep"),
+        ("include = /etc/samba/directory", "directory: not a file"),
+        ("include = more.conf", "no full path"),
+        ("include = registry", "net conf list fails"),
+        ("config backend = registry", "net conf list fails"),
+        ("registry shares = yes", "net conf list fails"),
+        ("[odd]\npath = %H/shared", "the path of [odd] varies"),
+    ],
+)
+def test_what_cannot_be_known_counts_as_exported(machine: Machine, line: str, why: str) -> None:
+    (machine.root / "etc/samba/directory").mkdir(parents=True)
+    machine.write("/etc/samba/smb.conf", f"[global]\n{line}\n")
+    found = machine.why("/tank")
+    assert found.startswith("cannot tell whether /tank is exported: /etc/samba/")
+    assert why in found
+
+
+def test_shares_in_the_registry(machine: Machine) -> None:
+    machine.write("/etc/samba/smb.conf", "[global]\ninclude = registry\n")
+    run = printing({"net": "[global]\n[a]\n\tpath = /tank/a\n"})
+    assert machine.why("/tank", run) == "exported over SMB (/tank/a)"
+    assert machine.why("/other", run) == ""
+
+
+def test_what_samba_itself_reads(machine: Machine) -> None:
+    run = printing({"testparm": "[global]\n[a]\n\tpath = /tank/a\n"})
+    assert machine.why("/tank", run) == "exported over SMB (/tank/a)"
+    assert machine.why("/other", run) == ""
+
+
+def test_samba_that_gives_no_answer_hides_no_registry(machine: Machine) -> None:
+    asked = []
+
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        asked.append((*argv, deadline < 60))
+        raise DeadlineError("no answer")
+
+    machine.write("/etc/samba/smb.conf", "[global]\ninclude = registry\n")
+    assert "net conf list fails" in machine.why("/tank", run)
+    assert asked == [("testparm", "-s", True), ("net", "conf", "list", True)]
+
+
+def test_a_file_that_is_too_large_is_not_taken_for_a_short_one(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreigntree, "LARGEST", 100)
+    machine.write("/etc/samba/smb.conf", "#" * 101)
+    assert "larger than 100 bytes" in machine.why("/tank")
+
+
+def test_a_pipe_in_the_place_of_a_table_is_not_waited_for(machine: Machine) -> None:
+    (machine.root / "var/lib/nfs").mkdir(parents=True)
+    os.mkfifo(machine.root / "var/lib/nfs/etab")
+    assert "/var/lib/nfs/etab: not a file" in machine.why("/tank")
+
+
+@pytest.mark.parametrize("name", ["ganesha.nfsd", "unfsd"])
+def test_a_server_that_keeps_its_exports_to_itself_may_export_anything(
+    machine: Machine, name: str
+) -> None:
+    machine.process("70", name, "mnt:[2]")
+    assert machine.why("/tank") == f"exported over NFS: {name} is running, and may export anything"
+
+
+CONTAINER = (
+    "81 80 0:90 / / rw - overlay overlay rw",
+    "82 81 0:50 /data /exports rw - zfs tank rw",
+)
+
+
+class TestContainers:
+    def test_a_kernel_server_exports_under_its_own_names(self, machine: Machine) -> None:
+        machine.process("70", "sh", "mnt:[2]", (*CONTAINER, NFSD))
+        machine.write("proc/70/root/var/lib/nfs/etab", "/exports\t*(rw)\n")
+        assert machine.why("/tank") == "exported over NFS (/exports)"
+        assert machine.why("/other") == ""
+
+    def test_a_path_of_a_container_is_not_one_of_this_machine(self, machine: Machine) -> None:
+        machine.process("70", "rpc.mountd", "mnt:[2]", CONTAINER)
+        machine.write("proc/70/root/var/lib/nfs/etab", "/other\t*(rw)\n")
+        assert machine.why("/other") == ""
+
+    def test_samba_shares_too(self, machine: Machine) -> None:
+        machine.process("70", "smbd", "mnt:[2]", CONTAINER)
+        machine.write("proc/70/root/etc/samba/smb.conf", "[a]\npath = /exports/a\n")
+        assert machine.why("/tank") == "exported over SMB (/exports/a)"
+
+    def test_a_registry_of_a_container_is_not_this_machines(self, machine: Machine) -> None:
+        machine.process("70", "smbd", "mnt:[2]", CONTAINER)
+        machine.write("proc/70/root/etc/samba/smb.conf", "[global]\ninclude = registry\n")
+        assert "refers to Samba's registry" in machine.why("/tank", printing({"net": ""}))
+
+    def test_one_without_a_server_is_not_read(self, machine: Machine) -> None:
+        machine.process("70", "sh", "mnt:[2]", CONTAINER)
+        machine.write("proc/70/root/etc/samba/smb.conf", "[a]\npath = /exports/a\n")
+        assert machine.why("/tank") == ""
+
+    def test_a_server_that_shows_no_table_counts_as_exporting(self, machine: Machine) -> None:
+        machine.process("70", "sh", "mnt:[2]", (*CONTAINER, NFSD))
+        (machine.root / "proc/70/root").mkdir()
+        assert "process 70 shows no /var/lib/nfs/etab" in machine.why("/other")
+
+    @pytest.mark.parametrize("link", ["etc", "etc/samba", "etc/samba/smb.conf"])
+    def test_a_link_does_not_lead_out_of_the_container(self, machine: Machine, link: str) -> None:
+        machine.process("70", "smbd", "mnt:[2]", CONTAINER)
+        machine.write("/safe", "")
+        place = machine.root / "proc/70/root" / link
+        place.parent.mkdir(parents=True)
+        place.symlink_to("/safe")
+        assert "cannot tell whether /tank is exported: /etc/samba/smb.conf" in machine.why("/tank")
+
+    def test_a_container_that_gives_no_answer_is_not_waited_for(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        machine.process("70", "smbd", "mnt:[2]", CONTAINER)
+        (machine.root / "proc/70/root").mkdir()
+        monkeypatch.setattr(exports, "DEADLINE", 0.05)
+        monkeypatch.setattr(exports, "_others", lambda *args: iter([time.sleep(0.5)][1:]))
+        assert "give no answer" in machine.why("/tank")
+
+    def test_kernel_threads_without_any_table_serve_somebody(self, machine: Machine) -> None:
+        machine.process("9", "nfsd", "mnt:[1]")
+        assert "an NFS server runs in a container that cannot be found" in machine.why("/tank")
+
+    def test_kernel_threads_of_this_machine_serve_what_its_table_has(
+        self, machine: Machine
+    ) -> None:
+        machine.write("proc/self/mountinfo", "\n".join((*TABLE, NFSD)))
+        machine.process("9", "nfsd", "mnt:[1]")
+        machine.write("/var/lib/nfs/etab", "/other\thost(rw)\n")
+        assert (machine.why("/tank"), "NFS" in machine.why("/other")) == ("", True)
+
+    def test_kernel_threads_where_processes_may_not_be_looked_at(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        machine.process("9", "nfsd", "mnt:[1]")
+
+        def refuse(process: Path) -> str:
+            return ""
+
+        monkeypatch.setattr(exports, "_namespace", refuse)
+        assert "may not be looked at" in machine.why("/tank")
