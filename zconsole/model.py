@@ -316,6 +316,8 @@ class Sample(NamedTuple):
     """Module parameters of scans, where the source could read them."""
     dated: bool = True
     """Whether it was taken at ``t``: of saved output that says no time, nobody knows when."""
+    began: float | None = None
+    """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
 class Trouble(NamedTuple):
@@ -333,3 +335,5 @@ class Trouble(NamedTuple):
     host: HostLoad | None = None
     absent: bool = False
     """Whether the kernel's list of pools has it no longer: it was exported, or destroyed."""
+    began: float | None = None
+    """Seconds of the steady clock when the look that gave nothing began; None if unknown."""

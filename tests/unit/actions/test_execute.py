@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,6 @@ from tests.unit.actions.pools import (
     running,
     top,
 )
-from zconsole.actions.audit import Audit, Who
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.execute import Executor
@@ -28,9 +28,12 @@ from zconsole.actions.plan import Situation, Step
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.upkeep import plan_clear, plan_locate
+from zconsole.audit.log import NAME, Audit, Who
+from zconsole.audit.places import Threaded, append_line
 from zconsole.errors import UnavailableError
 from zconsole.model import ErrorCounters
 from zconsole.sources.blocking import Completed, DeadlineError
+from zconsole.sources.host import steady_clock
 
 NO_DISKS = replace(MODERN, devices=())
 
@@ -51,22 +54,39 @@ class Canned:
 
 
 class Looks:
-    """Gives situations one after another, the last one for good."""
+    """Gives situations one after another, the last one for good; each as seen just now."""
 
     def __init__(self, *situations: Situation) -> None:
         self.left = list(situations)
 
-    async def __call__(self, name: str) -> Situation:
-        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+    async def __call__(self, name: str, since: float) -> Situation:
+        now = self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        return replace(now, looked=steady_clock())
+
+    async def guid(self, name: str) -> str | None:
+        return self.left[0].pool.guid
+
+
+def audit_in(directory: Path, **places) -> Audit:
+    """A log of alice's that writes to a file only, unless other places are given."""
+    file = Threaded(lambda line: append_line(directory / NAME, line))
+    return Audit(Who(0, "root", "alice"), {"file": file, **places}, patience=2.0)
 
 
 @pytest.fixture
 def audit(tmp_path):
-    return Audit(tmp_path, Who(0, "root", "alice"))
+    return audit_in(tmp_path)
 
 
-def records(audit) -> list[dict]:
-    return [json.loads(line) for line in audit.path.read_text().splitlines()]
+@pytest.fixture
+def records(tmp_path, audit):
+    """What the log has, once its notes are written."""
+
+    def read() -> list[dict]:
+        assert audit.settle()
+        return [json.loads(line) for line in (tmp_path / NAME).read_text().splitlines()]
+
+    return read
 
 
 def mirror(*scans, **fields) -> Situation:
