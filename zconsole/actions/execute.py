@@ -12,7 +12,7 @@ from typing import Any
 from zconsole.actions.conditions import answering
 from zconsole.actions.look import Look
 from zconsole.actions.plan import Outcome, Plan, Situation, Step, failing, same_pool
-from zconsole.actions.recorded import RunRecord
+from zconsole.actions.recorded import DONE, RunRecord
 from zconsole.actions.refusals import explain
 from zconsole.audit.log import Log
 from zconsole.beside import beside
@@ -79,7 +79,7 @@ class Executor:
                 if event.kind in ("failed", "refused"):
                     await record.over("failed" if begun else event.text)
                     return
-        if why := await record.over("done"):
+        if why := await record.over(DONE):
             yield Event("warning", why)
         yield Event("done", plan.title)
 
@@ -231,7 +231,7 @@ def _output(completed: Completed) -> dict[str, Any]:
 
 
 def _result(completed: Completed) -> str:
-    return "done" if completed.returncode == 0 else "failed"
+    return DONE if completed.returncode == 0 else "failed"
 
 
 def _unanswered(error: Exception) -> str | None:

@@ -12,6 +12,9 @@ from zconsole.audit.log import Log
 from zconsole.beside import beside
 from zconsole.errors import ZconsoleError
 
+DONE = "done"
+"""The result of a command that did what it was to do."""
+
 
 class RunRecord:
     """Writes each command before and after it runs, and the whole plan once it is over."""
@@ -36,7 +39,8 @@ class RunRecord:
     async def ended(self, step: Step, result: str, **fields: Any) -> str | None:
         """Write down what became of a command; why it could not be, None once it is."""
         self._steps.append({"argv": list(step.argv), **fields})
-        return await self._write("ended", {**self._of(step), **fields, "result": result})
+        line = {**self._of(step), **fields, "ok": result == DONE, "result": result}
+        return await self._write("ended", line)
 
     async def over(self, result: str) -> str | None:
         """Write down the whole plan; why it could not be, None once it is."""
@@ -45,13 +49,14 @@ class RunRecord:
     def left_running(self, step: Step, result: str) -> None:
         """The same two lines for a console that is being quit: nothing is waited for."""
         self._steps.append({"argv": list(step.argv)})
-        self._log.note(self._clock(), "ended", **self._of(step), result=result)
+        self._log.note(self._clock(), "ended", **self._of(step), ok=False, result=result)
         self._log.note(self._clock(), "action", **self._summary(result))
 
     def _of(self, step: Step) -> dict[str, Any]:
         return {
             "kind": "command",
             "action": self._plan.action,
+            "title": self._plan.title,
             "pool": self._plan.pool,
             "guid": self._plan.guid,
             "argv": list(step.argv),

@@ -55,7 +55,8 @@ class Record:
     ) -> None:
         if self._begun:
             result = "done" if error is None else f"failed: {error}"
-            self.log.note(self.t, "ended", **self._fields(self.done), result=result)
+            fields = {**self._fields(self.done), "ok": error is None, "result": result}
+            self.log.note(self.t, "ended", **fields)
 
     def _fields(self, changes: Iterable[Written]) -> dict[str, Any]:
         values = [{"name": c.name, "old": c.old, "new": c.new} for c in changes]

@@ -75,4 +75,4 @@ class AuditedJobs:
             result = f"failed: {error}"
             raise
         finally:
-            self.log.note(self.clock(), "ended", **what, result=result)
+            self.log.note(self.clock(), "ended", **what, ok=result == "done", result=result)
