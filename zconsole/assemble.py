@@ -47,6 +47,7 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
         ceiling=history.limits.ceiling,
         tunables=sample.tunables,
         troubles=history.troubles(sample.t),
+        looked=sample.began,
     )
 
 
@@ -65,6 +66,7 @@ def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
         rows=tuple(_aged(row, history) for row in last.rows),
         events=history.events,
         host=trouble.host or last.host,
+        looked=trouble.began,
     )
 
 
@@ -97,6 +99,7 @@ def blank_frame(trouble: Trouble, series: Series) -> Frame:
         balance=Balance(None, None, None),
         series=series,
         host=trouble.host,
+        looked=trouble.began,
     )
 
 

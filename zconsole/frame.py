@@ -171,6 +171,9 @@ class Frame(NamedTuple):
     """Where zpool says that more is told of its message."""
     absent: bool = False
     """Whether it was exported or destroyed since: the kernel's list of pools has it no longer."""
+    looked: float | None = None
+    """Seconds of the steady clock when the newest look at the pool began, also one that ended in
+    ``problem``: without a problem, the frame shows nothing older. None if unknown."""
 
     @property
     def scan(self) -> ScanView | None:

@@ -316,6 +316,8 @@ class Sample(NamedTuple):
     """Module parameters of scans, where the source could read them."""
     dated: bool = True
     """Whether it was taken at ``t``: of saved output that says no time, nobody knows when."""
+    began: float | None = None
+    """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
 class Trouble(NamedTuple):
@@ -335,3 +337,5 @@ class Trouble(NamedTuple):
     """Whether the kernel's list of pools has it no longer: it was exported, or destroyed."""
     gap: bool = False
     """Whether a recording has a sample here that could not be read."""
+    began: float | None = None
+    """Seconds of the steady clock when the look that gave nothing began; None if unknown."""

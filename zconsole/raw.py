@@ -27,6 +27,8 @@ class Raw(TypedDict, total=False):
     it."""
     clock: float
     """Seconds of CLOCK_BOOTTIME on the sampled machine, for differences."""
+    began: float
+    """Seconds of ``clock`` when the reading began: the form shows nothing older."""
     boot: str
     """The boot id that ``clock`` belongs to."""
     source: str

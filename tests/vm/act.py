@@ -13,18 +13,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from zconsole.actions.audit import Audit, whoami
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.execute import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.look import SourceLook, machine_facts
+from zconsole.actions.look import MachineFacts, SourceLook
 from zconsole.actions.machine import Machine
 from zconsole.actions.plan import Plan, Situation
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
+from zconsole.audit.log import audit_log
+from zconsole.sources.host import steady_clock
 from zconsole.sources.live import LiveSource
 from zconsole.sources.runner import ProcessRunner
 from zconsole.topology import placed
@@ -79,15 +80,11 @@ async def main(args: argparse.Namespace) -> int:
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    looker = SourceLook(source, machine_facts(runner, Machine()))
-
-    async def look(name: str) -> Situation:
-        return await looker(name, paths)
-
+    look = SourceLook(source, MachineFacts(runner, Machine()), paths)
     if args.wait:
-        say(kind="seen", text=str((await look(args.pool)).pool.state))
+        say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()
-    plan = ACTIONS[args.action](await look(args.pool), args.words)
+    plan = ACTIONS[args.action](await look(args.pool, steady_clock()), args.words)
     say(
         kind="plan",
         title=plan.title,
@@ -95,10 +92,11 @@ async def main(args: argparse.Namespace) -> int:
         typed=plan.needs_typed,
         commands=[step.command for step in plan.steps],
         said=[*plan.consequences, *plan.not_undone, *plan.warnings, *plan.alternatives],
+        preconditions=plan.checks,
     )
     kind = "plan"
     if not args.plan:
-        executor = Executor(runner, look, Audit(STATE, whoami()))
+        executor = Executor(runner, look, audit_log(lambda: STATE))
         async for event in executor.run(plan, args.typed):
             kind = event.kind
             say(kind=kind, text=event.text, meaning=event.meaning)

@@ -103,7 +103,12 @@ def test_replace_an_online_device(act, pool, vm):
     assert "leave it plugged in" in run.said
     assert "LABDISK4" in members(vm)
     log = vm.run("cat /root/state/audit.jsonl").stdout.splitlines()
-    assert [json.loads(line)["event"] for line in log] == ["action", "ended"]
+    assert [json.loads(line)["event"] for line in log] == [
+        "begun",
+        "ended",
+        "action",
+        "ended",
+    ]
 
 
 @pytest.mark.slow

@@ -20,6 +20,8 @@ class Device:
     size: int | None = None
     model: str = ""
     serial: str = ""
+    wwn: str = ""
+    """World Wide Name, as sysfs or udev writes it: ``naa.5000…``, ``eui.…``, ``0x5000…``."""
     logical: int | None = None
     """Logical sector size in bytes."""
     physical: int | None = None

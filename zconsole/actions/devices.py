@@ -57,6 +57,7 @@ def plan_online(s: Situation, key: str) -> Plan:
             must.nothing_runs("rebuild"),
             _not_online(target),
         ),
+        urgent=lambda now: True,
         follow=leaf_is(key, lambda t: is_complete(t.vdev), f"{target.name} is online and complete"),
     )
     return decide(plan, s)

@@ -11,7 +11,7 @@ from typing import Any
 
 from zconsole.actions.device import Device
 from zconsole.actions.machine import Machine, disks, file_device
-from zconsole.actions.plan import Facts, version_of
+from zconsole.actions.plan import Facts, version_of, zpool
 from zconsole.actions.target import key_of
 from zconsole.beside import beside
 from zconsole.model import Pool
@@ -56,6 +56,12 @@ async def gather(
         devices=(*devices, *files),
         labels=await _labels(runner, pool) if suspended else {},
     )
+
+
+async def guid_of(runner: Runner, pool: str) -> str | None:
+    """The GUID of the pool that has this name now; None when zpool doesn't tell in time."""
+    text = await _ask(runner, zpool("get", "-Hp", "-o", "value", operands=("guid", pool)))
+    return text.strip() or None
 
 
 async def with_temperatures(runner: Runner, devices: tuple[Device, ...]) -> tuple[Device, ...]:

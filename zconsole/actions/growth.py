@@ -9,6 +9,7 @@ from zconsole.actions.candidates import LABELS, judge
 from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import when
+from zconsole.actions.identity import same_device
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, disk_path, find, find_path, members
 from zconsole.model import Vdev
@@ -97,6 +98,7 @@ def plan_attach(s: Situation, key: str, new: str) -> Plan:
             must.no_activity("removal", "device removal"),
             must.nothing_runs("rebuild"),
             _attachable(target),
+            same_device(s, new),
             _fits(target, new),
             *(_raidz_needs() if raidz else ()),
         ),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
-from zconsole.actions.audit import Audit, whoami
-from zconsole.actions.execute import Log
-from zconsole.actions.look import Asker, machine_facts
+from zconsole.actions.look import Asker, MachineFacts
 from zconsole.actions.machine import Machine
+from zconsole.audit.log import Log, audit_log
+from zconsole.sources.host import steady_clock
 from zconsole.sources.runner import LastingRunner, ProcessRunner, Runner
-from zconsole.state import StateError, state_dir
+from zconsole.state import state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.memory import Memory, process_mark
@@ -52,19 +53,10 @@ class Kit:
     denied: str = ""
     """Why nothing may be changed here, whatever the source says; empty when it may."""
     clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = steady_clock
+    """The clock by which samples say when they began."""
     desk: Callable[[], Desk] = live_desk
     """Makes the console's side of rebalance; loaded once it is wanted."""
-
-
-@dataclass(slots=True)
-class MemoryLog:
-    """An audit log that is forgotten: for simulated pools."""
-
-    records: list[dict[str, Any]] = field(default_factory=list)
-
-    def write(self, t: float, event: str, **fields: Any) -> None:
-        """See execute.Log."""
-        self.records.append({"t": t, "event": event, **fields})
 
 
 def live_kit(read_only: bool) -> Kit:
@@ -72,12 +64,10 @@ def live_kit(read_only: bool) -> Kit:
     runner = ProcessRunner()
     parameters = SysfsParameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"
+    # Made and checked whenever something is written there: a directory that is unusable or hangs
+    # must not keep anybody from clearing a pool.
     directory = state_dir(create=False)
-    if not denied:
-        try:
-            directory = state_dir(create=True)
-        except StateError as error:
-            denied = str(error)
+    log = audit_log()
     mark = process_mark(os.getpid())
 
     async def freeze(name: str, value: int) -> None:
@@ -86,10 +76,10 @@ def live_kit(read_only: bool) -> Kit:
     return Kit(
         runner,
         LastingRunner(),
-        machine_facts(runner, Machine()),
-        Audit(directory, whoami()),
+        MachineFacts(runner, Machine()),
+        log,
         parameters,
-        Control(parameters, Memory(directory), mark),
+        Control(parameters, Memory(directory, partial(state_dir, create=True)), log, mark),
         freeze,
         denied,
     )

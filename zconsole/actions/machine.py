@@ -87,7 +87,8 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
         aliases=tuple(aliases),
         size=_number(entry / "size", 512),
         model=_text(entry / "device/model") or props.get("ID_MODEL", ""),
-        serial=props.get("ID_SERIAL_SHORT") or _text(entry / "serial"),
+        serial=_first(entry, "serial", "device/serial") or props.get("ID_SERIAL_SHORT", ""),
+        wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
         logical=_number(entry / "queue/logical_block_size"),
         physical=_number(entry / "queue/physical_block_size"),
         rotational=_text(entry / "queue/rotational") == "1",
@@ -193,6 +194,11 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8", "surrogateescape").strip()
     except OSError:
         return ""
+
+
+def _first(entry: Path, *names: str) -> str:
+    """The first of these attributes that there is: the kernel's own word, never an old record."""
+    return next(filter(None, (_text(entry / name) for name in names)), "")
 
 
 def _number(path: Path, unit: int = 1) -> int | None:

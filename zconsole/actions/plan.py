@@ -56,6 +56,15 @@ class Situation:
     """Epoch seconds of the sample."""
     suspended: bool = False
     """Whether the pool waits for a device; its sample is then the last one that could be had."""
+    looked: float | None = None
+    """Seconds of the steady clock when the newest look at the pool began; None if unknown."""
+    problem: str | None = None
+    """Why that look gave nothing new: all else here is older then."""
+
+    @property
+    def guids(self) -> frozenset[str]:
+        """The pool's GUID, as the sample and as ``zpool get`` told it; they may differ."""
+        return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
 
     @property
     def running(self) -> tuple[Scan, ...]:
@@ -111,6 +120,11 @@ Follow = Callable[[Situation], Outcome | None]
 """The outcome once a situation shows the action's end, None while it is under way."""
 
 
+def never(situation: Situation) -> bool:
+    """For plans that can wait."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything an operator must know before saying yes."""
@@ -134,6 +148,17 @@ class Plan:
     follow: Follow | None = None
     saves_evidence: bool = False
     """Whether counters and the error list go to the audit log first."""
+    guid: str | None = None
+    """Of the pool; ``decide`` sets it. None: no source tells it."""
+    urgent: Callable[[Situation], bool] = never
+    """Whether it runs, in this situation, even where no log can be written or the newest look at
+    the pool gave nothing: what brings a pool back must never be refused for that."""
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """What must hold, in words: of the plan and of each step, everything once."""
+        steps = (need.text for step in self.steps for need in step.requires)
+        return tuple(dict.fromkeys((*(need.text for need in self.preconditions), *steps)))
 
     @property
     def reversible(self) -> bool:
@@ -150,15 +175,53 @@ def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> st
 
 
 def decide(plan: Plan, situation: Situation) -> Plan:
-    """The plan, refused with the first precondition that fails in this situation.
+    """The plan for this very pool, refused with the first precondition that fails now.
 
     A step's own requirements count for the first step only: what later steps need is made by
     the steps before them.
     """
     if plan.refused is not None:
         return plan
+    guid = situation.pool.guid or situation.facts.properties.get("guid")
+    same = same_pool(plan.pool, guid)
+    needs = (same, *plan.preconditions)
     first = plan.steps[0].requires if plan.steps else ()
-    return dataclasses.replace(plan, refused=failing(plan.preconditions + first, situation))
+    return dataclasses.replace(
+        plan,
+        guid=guid,
+        preconditions=needs,
+        refused=failing(needs + first, situation),
+        follow=None if plan.follow is None else _following(plan.follow, same),
+    )
+
+
+def same_pool(name: str, guid: str | None) -> Precondition:
+    """The pool of this name still has this GUID: another one may be imported under the name."""
+    if guid is None:
+        return Precondition(f"{name}: its GUID is unknown, only the name is compared", _holds)
+
+    def _check(now: Situation) -> str | None:
+        other = now.guids - {guid}
+        if not other:
+            return None
+        found = ", ".join(sorted(other))
+        return f"another pool is named {name} now: GUID {found}, not {guid}; plan again"
+
+    return Precondition(f"{name} is the same pool: GUID {guid}", _check)
+
+
+def _holds(now: Situation) -> None:
+    """For what cannot be compared."""
+
+
+def _following(follow: Follow, same: Precondition) -> Follow:
+    """The same, and the end of it once another pool has the name."""
+
+    def ended(now: Situation) -> Outcome | None:
+        why = same.check(now)
+        return follow(now) if why is None else Outcome(False, why)
+
+    return ended
 
 
 def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> Plan:

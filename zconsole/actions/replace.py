@@ -11,6 +11,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.candidates import ashift_of, judge, spares, unfit_spare
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
+from zconsole.actions.identity import same_device
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find
 from zconsole.redundancy import is_complete, redundancy
@@ -63,7 +64,12 @@ def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> St
         *_ashift_option(s, target),
         operands=(s.pool.name, target.argument, new),
     )
-    requires = [must.present(target), _replaceable(target), _takes(target, new)]
+    requires = [
+        must.present(target),
+        _replaceable(target),
+        same_device(s, new),
+        _takes(target, new),
+    ]
     if sequential:
         requires.append(sequential_possible(target))
     return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))

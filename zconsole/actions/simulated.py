@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zconsole.actions.device import Device
-from zconsole.actions.kit import Kit, MemoryLog
+from zconsole.actions.kit import Kit
 from zconsole.actions.plan import Facts, version_of
+from zconsole.audit.log import MemoryLog
 from zconsole.errors import ZconsoleError
 from zconsole.model import Pool
 from zconsole.sim.disk import Leaf
 from zconsole.sim.pool import PoolState
 from zconsole.sim.runner import SimulatedRunner
-from zconsole.sim.source import World
+from zconsole.sim.source import World, clock
 from zconsole.tunables.control import Control
 from zconsole.tunables.memory import Volatile
 from zconsole.tunables.tunable import Version
@@ -70,17 +71,24 @@ class SimulatedFacts:
         return Facts(
             version=version_of(state.version),
             features=dict.fromkeys(FEATURES, enabled),
-            properties={"autoexpand": "on" if state.autoexpand else "off"},
+            properties={
+                "autoexpand": "on" if state.autoexpand else "off",
+                "guid": str(state.guid),
+            },
             parameters=self._world.tunables(),
             devices=_devices(state),
             labels=_labels(state) if suspended else {},
         )
 
+    async def guid(self, pool: str) -> str | None:
+        """See look.Asker.guid."""
+        return next((str(p.guid) for p in self._world.pools if p.name == pool), None)
+
 
 def simulated_kit(world: World, denied: str = "") -> Kit:
     """A kit whose commands, tunables and log reach no further than this process."""
-    parameters = SimulatedParameters(world)
-    control = Control(parameters, Volatile())
+    parameters, log = SimulatedParameters(world), MemoryLog()
+    control = Control(parameters, Volatile(), log)
 
     async def freeze(name: str, value: int) -> None:
         control.set({name: value}, world.pools[0].now, guard=True)
@@ -90,12 +98,13 @@ def simulated_kit(world: World, denied: str = "") -> Kit:
         runner,
         runner,
         SimulatedFacts(world),
-        MemoryLog(),
+        log,
         parameters,
         control,
         freeze,
         denied,
         lambda: world.pools[0].now,
+        lambda: clock(world.pools[0]),
         lambda: _desk(world),
     )
 

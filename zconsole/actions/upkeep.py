@@ -68,13 +68,17 @@ def plan_locate(s: Situation, key: str, on: bool) -> Plan:
         )
     value = "1" if on else "0"
     step = Step(("tee", device.locate), f"write {value} to it", write=(device.locate, value))
-    return Plan(
+    plan = Plan(
         "locate",
         f"{title}: {target.name}",
         s.pool.name,
         (step,),
         consequences=(f"the light of the bay {'goes on' if on else 'goes off'}; nothing else",),
+        preconditions=(_same_bay(target, device.locate),),
+        # A suspended pool is when somebody looks for the bay.
+        urgent=lambda now: True,
     )
+    return decide(plan, s)
 
 
 def plan_clear(s: Situation, key: str | None = None) -> Plan:
@@ -99,8 +103,18 @@ def plan_clear(s: Situation, key: str | None = None) -> Plan:
         alternatives=_back_first(s),
         follow=when(_cleared(target), f"{whose} is clear"),
         saves_evidence=True,
+        urgent=lambda now: now.suspended,
     )
     return decide(plan, s)
+
+
+def _same_bay(target: Target, led: str) -> Precondition:
+    def _check(s: Situation) -> str | None:
+        device = s.facts.device(target.vdev.path or "")
+        moved = device is not None and device.locate != led
+        return f"{target.name} is in another bay now; plan again" if moved else None
+
+    return Precondition(f"{target.name} is in the same bay", _check)
 
 
 def _plan_work(s: Situation, key: str, change: str, work: _Work) -> Plan:

@@ -7,8 +7,10 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
+from zconsole.audit.log import MemoryLog, audit_log
 from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.report import json
 from zconsole.sources.runner import ProcessRunner
@@ -33,7 +35,8 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     _check(args)
     if not parameters.era:
         raise UnavailableError("the zfs module is not loaded on this machine")
-    control = Control(parameters, Memory(state_dir(create=True)))
+    memory = Memory(state_dir(create=False), partial(state_dir, create=True))
+    control = Control(parameters, memory, audit_log())
     if args.action == "set":
         return _set(args, control, values, module)
     if args.action == "preset":
@@ -69,7 +72,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
 def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     if args.words:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
-    control = Control(parameters, Memory(_remembered()))
+    control = Control(parameters, Memory(_remembered()), MemoryLog())
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK
@@ -107,7 +110,7 @@ def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParamet
     chosen = preset(args.words[0], parameters, args.limit)
     for warning in chosen.warnings:
         _say(warning)
-    _show(args, control.set(chosen.values, time.time()))
+    _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
     return ExitCode.OK
 
 

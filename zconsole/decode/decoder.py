@@ -97,9 +97,14 @@ def _dated(raw: Raw) -> bool:
 
 
 def _clock(raw: Raw) -> float:
-    clock = raw.get("clock")
-    usable = isinstance(clock, (int, float)) and math.isfinite(clock)
-    return float(clock if usable and clock is not None else raw["t"])
+    clock = _seconds(raw.get("clock"))
+    return float(raw["t"]) if clock is None else clock
+
+
+def _seconds(value: object) -> float | None:
+    """A finite number of seconds; None for anything else."""
+    usable = isinstance(value, (int, float)) and math.isfinite(value)
+    return float(value) if usable else None  # type: ignore[arg-type]
 
 
 def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble, ...]:
@@ -124,6 +129,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
         events=_events(raw),
         tunables=_tunables(raw),
         dated=_dated(raw),
+        began=_seconds(raw.get("began")),
     )
 
 
@@ -138,6 +144,7 @@ def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
         gone=blocks.gone(),
         host=_host(raw),
         absent=raw.get("absent") is True,
+        began=_seconds(raw.get("began")),
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Settings
     from zconsole.rebalance.planning.survey import Ages, Sink
     from zconsole.rebalance.planning.walk import Portion
+    from zconsole.rebalance.running.audited import AuditedJobs
     from zconsole.rebalance.running.jobs import Status, Unread
     from zconsole.rebalance.running.locks import TreeLocks
     from zconsole.rebalance.running.store import Record
@@ -200,7 +201,6 @@ def _counter(clock: Callable[[], float]) -> Sink:
 
 def _run(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.item import StopJobError
-    from zconsole.rebalance.running import jobs
 
     try:
         if args.journal is not None and args.journal.exists():
@@ -211,7 +211,7 @@ def _run(args: argparse.Namespace) -> int:
         say("stopped while counting files: nothing was moved")
         return ExitCode.OK
     if args.detach:
-        jobs.start(record)
+        _audited().start(record)
         return ExitCode.OK
     return _execute(record, args.json, locks)
 
@@ -269,7 +269,8 @@ def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> i
     """Run a job in this process."""
     from zconsole.rebalance.running import execute
 
-    failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
+    with _audited().run(record):
+        failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK
@@ -289,6 +290,14 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
             print("\n".join(summary_lines(summary)), flush=True)
         elif record["outcome"] != "moved":
             print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
+
+
+def _audited() -> AuditedJobs:
+    """Orders to jobs, each with its lines in the audit log."""
+    from zconsole.audit.log import audit_log
+    from zconsole.rebalance.running.audited import AuditedJobs
+
+    return AuditedJobs(audit_log())
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -333,7 +342,7 @@ def _steer(args: argparse.Namespace, order: str) -> int:
     from zconsole.rebalance.running import jobs, store
 
     record = store.find(args.job)
-    jobs.steer(record, order)
+    _audited().steer(record, order)
     say(f"{order}: job {record.job}")
     if args.json:
         _print_json(jobs.status(record).as_json())
@@ -346,11 +355,12 @@ def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
         raise UsageError("resume JOB, or resume --all")
     unread: list[Unread] = []
+    audited = _audited()
     records = [s.record for s in jobs.resumable(unread)] if args.all else [store.find(args.job)]
     code = _tell_unread(unread)
     for record in records:
         try:
-            jobs.resume(record, _limits(args))
+            audited.resume(record, _limits(args))
         except ZconsoleError as error:
             code = error.code
             say(f"zconsole: job {record.job}: {clean(str(error))}")

@@ -92,7 +92,8 @@ def raw(pool: PoolState) -> Raw:
     leaves = list(pool.leaves())
     found: Raw = {
         "t": pool.now,
-        "clock": pool.t + 86400.0,
+        "clock": clock(pool),
+        "began": clock(pool),
         "boot": f"demo-{pool.guid:x}",
         "source": "demo",
         "pool": pool.name,
@@ -112,6 +113,11 @@ def raw(pool: PoolState) -> Raw:
     found["names"] = {leaf.path: leaf.name for leaf in leaves}
     found["message"] = message.message(pool)
     return found
+
+
+def clock(pool: PoolState) -> float:
+    """Seconds of the simulated machine's steady clock; it was booted a day before the story."""
+    return pool.t + 86400.0
 
 
 def _host(pool: PoolState) -> dict[str, float]:

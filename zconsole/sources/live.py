@@ -84,6 +84,8 @@ class LiveSource:
         self._unlisted: Sequence[str] = ()
         self._version: str | None = None
         self._boot: str | None = None
+        self._began = 0.0
+        """When the present sample began, on the steady clock."""
         self._chain: ReaderChain | None = None
         self._events: EventFollower | None = None
 
@@ -101,6 +103,7 @@ class LiveSource:
 
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample."""
+        self._began = self._system.clocks.steady()
         first = self._chain is None
         chain = self._chain or await self._open()
         names = await self._list(first)
@@ -282,6 +285,7 @@ class LiveSource:
         known = {key: value for key, value in found.items() if value}
         known["t"] = reading.t if reading else clocks.wall()
         known["clock"] = reading.clock if reading else clocks.steady()
+        known["began"] = reading.began if reading else self._began
         return cast("Raw", {**known, "pool": watch.name})
 
     def _state_of(self, watch: PoolWatch, reading: Reading | None) -> dict[str, Any]:

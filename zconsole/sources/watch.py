@@ -29,12 +29,14 @@ GONE = "not imported any more"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one read gave: the reader's name, when it was complete, and the raw keys."""
+    """What one read gave: the reader's name, when it was complete, the raw keys, when it began."""
 
     source: str
     t: float
     clock: float
     form: Mapping[str, Any]
+    began: float
+    """Seconds of the steady clock."""
 
 
 class PoolWatch:
@@ -167,7 +169,8 @@ class PoolWatch:
             first = asyncio.create_task(self._message.first(MESSAGE_PATIENCE))
         try:
             form = await reader.read(self.name, deadline)
-            reading = Reading(reader.name, self._clocks.wall(), self._clocks.steady(), form)
+            wall, steady = self._clocks.wall(), self._clocks.steady()
+            reading = Reading(reader.name, wall, steady, form, self._began)
             if first is not None:
                 await first
             return reading

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from zconsole.audit.log import Log
 from zconsole.errors import UnavailableError, UsageError
+from zconsole.state import StateError
 from zconsole.tunables.historical import explain
 from zconsole.tunables.memory import Book, Change, Keeper, Remembered, alive
 from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.recorded import Record, Written
 from zconsole.tunables.registry import BY_NAME, TUNABLES
 from zconsole.tunables.tunable import Tunable
 
@@ -43,9 +46,13 @@ class Restored:
 class Control:
     """The tunables of one machine, or one simulated kernel."""
 
-    def __init__(self, parameters: Parameters, memory: Keeper, owner: str | None = None) -> None:
+    def __init__(
+        self, parameters: Parameters, memory: Keeper, log: Log, owner: str | None = None
+    ) -> None:
+        """``log`` has a line before and after all that is written to the kernel."""
         self._parameters = parameters
         self._memory = memory
+        self._log = log
         self._owner = owner
 
     def list(self) -> tuple[Setting, ...]:
@@ -65,26 +72,45 @@ class Control:
         return tunable.problem(value) or self._pair_problem({name: value}, name)
 
     def set(
-        self, values: Mapping[str, int], t: float, until: str | None = None, guard: bool = False
+        self,
+        values: Mapping[str, int],
+        t: float,
+        until: str | None = None,
+        guard: bool = False,
+        action: str = "set",
     ) -> tuple[Setting, ...]:
         """Write these values, all checked before the first is written.
 
         ``until``: GUID of the pool at whose scan's end they go back. ``guard``: whether the caller
-        is the guard process. Raises UsageError for a value or name that is refused,
-        UnavailableError where the kernel lacks it or permission is missing.
+        is the guard process. ``action`` is what the audit log calls it. Raises UsageError for a
+        value or name that is refused, UnavailableError where the kernel lacks it or permission is
+        missing, AuditError where no log can be written; the last may take some seconds.
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
-        with self._memory.open(self._parameters.era) as book:
-            for name, value in values.items():
-                self._write(book, name, value, t, until)
+        with Record(self._log, t, action) as record:
+            record.begin(Written(n, self._parameters.read(n), v) for n, v in values.items())
+            with self._memory.open(self._parameters.era) as book:
+                for name, value in values.items():
+                    self._write(book, record, name, value, until)
         return tuple(self.setting(name) for name in values)
 
     def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
-        """Put back what we set, where the live value is still ours; all of it by default."""
-        with self._memory.open(self._parameters.era) as book:
-            chosen = list(book.values) if names is None else [n for n in names if n in book.values]
-            return tuple(self._put_back(book, name, t) for name in chosen)
+        """Put back what we set, where the live value is still ours; all of it by default.
+
+        Never waits for the audit log, and needs no disk that can be written: what can't be
+        forgotten is found changed by somebody else the next time.
+        """
+        done: tuple[Restored, ...] | None = None
+        with Record(self._log, t, "restore") as record:
+            try:
+                with self._memory.open(self._parameters.era) as book:
+                    done = self._put_all_back(book, record, names)
+            except StateError:
+                if done is None:
+                    book = self._memory.peek(self._parameters.era)
+                    done = self._put_all_back(book, record, names)
+        return done
 
     def orphans(self, is_alive: Callable[[str], bool] = alive) -> dict[str, Remembered]:
         """What a console that is no longer there had set, still in place: offer to put it back."""
@@ -160,7 +186,7 @@ class Control:
                 return f"{low}={least} would exceed {high}={most}"
         return None
 
-    def _write(self, book: Book, name: str, value: int, t: float, until: str | None) -> None:
+    def _write(self, book: Book, record: Record, name: str, value: int, until: str | None) -> None:
         """Remember first, then write: a crash between leaves a memory that no live value meets."""
         before = self._parameters.read(name)
         if before is None or before == value:
@@ -172,15 +198,28 @@ class Control:
             if value == original:
                 book.values.pop(name, None)
             else:
-                book.values[name] = Remembered(original, value, t, self._owner, until)
+                book.values[name] = Remembered(original, value, record.t, self._owner, until)
                 book.save()
             self._parameters.write(name, value)
         except BaseException:
             book.values = previous
             raise
-        book.changes.append(Change(t, name, before, value))
+        record.done.append(Written(name, before, value))
+        book.changes.append(Change(record.t, name, before, value))
 
-    def _put_back(self, book: Book, name: str, t: float) -> Restored:
+    def _put_all_back(
+        self, book: Book, record: Record, names: Iterable[str] | None
+    ) -> tuple[Restored, ...]:
+        chosen = list(book.values) if names is None else [n for n in names if n in book.values]
+        ours = {n: book.values[n] for n in chosen}
+        record.begin_restore(
+            Written(name, entry.value, entry.original)
+            for name, entry in ours.items()
+            if self._parameters.read(name) == entry.value
+        )
+        return tuple(self._put_back(book, record, name) for name in chosen)
+
+    def _put_back(self, book: Book, record: Record, name: str) -> Restored:
         entry = book.values[name]
         live = self._parameters.read(name)
         if live != entry.value:
@@ -190,7 +229,8 @@ class Control:
             )
         self._parameters.write(name, entry.original)
         del book.values[name]
-        book.changes.append(Change(t, name, entry.value, entry.original))
+        record.done.append(Written(name, entry.value, entry.original))
+        book.changes.append(Change(record.t, name, entry.value, entry.original))
         return Restored(name, True, f"put back to {entry.original}")
 
 

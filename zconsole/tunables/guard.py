@@ -17,12 +17,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from zconsole.audit.log import audit_log
 from zconsole.errors import ZconsoleError
 from zconsole.sources.blocking import PACKAGE_ROOT
 from zconsole.sources.runner import ProcessRunner
+from zconsole.state import state_dir
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.memory import Memory, alive, process_mark
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
+from zconsole.tunables.recorded import Record, Written
 
 LOOK = 0.25
 """Seconds between looks at the console and the value."""
@@ -85,19 +88,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def hold(
-    parameters: Parameters, held: Setting, over: Callable[[], bool], wait: Callable[[], bool]
+    parameters: Parameters,
+    held: Setting,
+    over: Callable[[], bool],
+    wait: Callable[[], bool],
+    record: Callable[[], Record],
 ) -> None:
     """Hold a tunable until it is over, then put its original back if the value is still ours.
 
     ``wait`` pauses between looks and says whether to stop at once. The file of originals is not
-    asked, so that losing it cannot leave the value behind.
+    asked, so that losing it cannot leave the value behind. ``record`` is made when it is put back.
     """
     name = held.tunable.name
     while not over() and parameters.read(name) == held.set_by_us:
         if wait():
             break
     if parameters.read(name) == held.set_by_us and held.original is not None:
-        parameters.write(name, held.original)
+        change = Written(name, held.set_by_us, held.original)
+        with record() as told:
+            told.begin_restore([change])
+            parameters.write(name, held.original)
+            told.done.append(change)
 
 
 def _guard(args: argparse.Namespace, verdict: int) -> int:
@@ -107,11 +118,13 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parameters = SysfsParameters(args.module, args.boot_id)
-    control = Control(parameters, Memory(args.state), process_mark(os.getpid()))
+    log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
+    control = Control(parameters, Memory(args.state), log, process_mark(os.getpid()))
     name, _, text = args.setting.partition("=")
     try:
         held = control.set({name: int(text)}, time.time(), guard=True)[0]
     except (ZconsoleError, OSError, ValueError) as error:
+        log.settle()
         os.write(verdict, str(error).encode())
         return 1
     os.write(verdict, WRITTEN.encode())
@@ -121,9 +134,13 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     def over() -> bool:
         return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
 
-    hold(parameters, held, over, lambda: signal.sigtimedwait(signals, LOOK) is not None)
+    def record() -> Record:
+        return Record(log, time.time(), "restore")
+
+    hold(parameters, held, over, lambda: signal.sigtimedwait(signals, LOOK) is not None, record)
     with contextlib.suppress(OSError):
         control.restore(time.time(), [name])
+    log.settle()
     return 0
 
 

@@ -92,7 +92,10 @@ class Volatile:
 class Memory:
     """The file in the state directory, locked while it is read and changed."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
+        """``check`` is called before each change; it raises StateError for a directory that may
+        not be used."""
+        self._check = check
         self._path = directory / NAME
         self._lock = directory / f"{NAME}.lock"
 
@@ -103,6 +106,7 @@ class Memory:
         A book of another era is as good as empty. Raises StateError when the directory is not
         there or not ours to write.
         """
+        self._check()
         handle = open_private(self._lock, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -109,10 +109,10 @@ async def test_the_whole_story_of_a_failed_disk():
         assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 2 * before
         for _ in range(30):
             await a.pass_time(3600, 600)
-            if any(r["event"] == "ended" for r in a.log):
+            if any(r.get("kind") == "action" for r in a.log):
                 break
         await a.pass_time(60)
-        (end,) = [r for r in a.log if r["event"] == "ended"]
+        (end,) = [r for r in a.log if r.get("kind") == "action"]
         assert end["ok"]
         assert a.kit.control.setting("zfs_resilver_min_time_ms").value == before
         assert "replacing" not in a.screen
@@ -179,7 +179,7 @@ async def test_detach_backs_a_replace_out_once_its_name_is_typed():
         assert commands(a)[-1][0] == "detach"
         await a.press("escape")
         await a.pass_time(120)
-        assert "backed out" in next(r for r in a.log if r["event"] == "ended")["text"]
+        assert "backed out" in next(r for r in a.log if r.get("kind") == "action")["text"]
 
 
 async def test_a_batch_is_put_together_and_run_as_one():
@@ -284,7 +284,7 @@ async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
         assert [command[:2] for command in commands(a)] == [["online", "-e"]] * 6
         await a.press("escape")
         await a.pass_time(60, 10)
-        assert [r["ok"] for r in a.log if r["event"] == "ended"] == [True]
+        assert [r["ok"] for r in a.log if r.get("kind") == "action"] == [True]
 
 
 @pytest.mark.parametrize("row", ["the pool", "its vdev"])
@@ -391,7 +391,7 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
         assert "expansion of raidz2-0" in await a.pass_time(600)
         for _ in range(60):
             await a.pass_time(3600, 900)
-            if ends := [r for r in a.log if r["event"] == "ended"]:
+            if ends := [r for r in a.log if r.get("kind") == "action"]:
                 break
         assert [r["ok"] for r in ends] == [True]
         assert "scrub" in a.screen

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from zconsole.audit.log import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.memory import Memory
 from zconsole.tunables.parameters import SysfsParameters
@@ -31,6 +32,7 @@ class Kernel:
         self.boot_id = root / "boot_id"
         self.state = root / "state"
         self.state.mkdir()
+        self.log = MemoryLog()
         self.boot("boot-1")
 
     def boot(self, boot_id: str, module: str = "zfs") -> None:
@@ -54,7 +56,7 @@ class Kernel:
 
     def console(self, owner: str | None = None) -> Control:
         """Another console on the same machine."""
-        return Control(self.parameters, Memory(self.state), owner)
+        return Control(self.parameters, Memory(self.state), self.log, owner)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from zconsole.audit.log import Log, audit_log
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.rebalance.running.desk import (
     Counted,
@@ -90,6 +91,7 @@ class LiveDesk:
     spawner: Spawner = field(default_factory=ProcessRunner)
     command: str = field(default_factory=lambda: own_command(python.argv[0]))
     mounts: Path = MOUNTS
+    log: Log = field(default_factory=audit_log)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reading: FileThread = field(default_factory=FileThread)
     _writing: FileThread = field(default_factory=FileThread)
@@ -165,16 +167,20 @@ class LiveDesk:
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
         """See Desk.order."""
-        from zconsole.rebalance.running import jobs, store
+        from zconsole.rebalance.running import store
+        from zconsole.rebalance.running.audited import AuditedJobs
 
-        work = _worded(lambda: jobs.steer(store.find(job), order, limits))
+        audited = AuditedJobs(self.log)
+        work = _worded(lambda: audited.steer(store.find(job), order, limits))
         await self._beside(self._writing, work)
 
     async def resume(self, job: str) -> None:
         """See Desk.resume."""
-        from zconsole.rebalance.running import jobs, store
+        from zconsole.rebalance.running import store
+        from zconsole.rebalance.running.audited import AuditedJobs
 
-        await self._beside(self._writing, _worded(lambda: jobs.resume(store.find(job))))
+        audited = AuditedJobs(self.log)
+        await self._beside(self._writing, _worded(lambda: audited.resume(store.find(job))))
 
     def last_words(self, job: str) -> str:
         """See Desk.last_words."""

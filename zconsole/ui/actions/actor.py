@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from zconsole.actions.execute import Event, Executor
 from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.kit import Kit
-from zconsole.actions.look import frame_look, situation_of
+from zconsole.actions.look import FrameLook, situation_of
 from zconsole.actions.plan import Facts, Outcome, Plan, Situation
 from zconsole.actions.target import key_of
 from zconsole.beside import beside
@@ -166,10 +166,16 @@ class Actor:
             ConfirmScreen(deeds, self.console.showing.look, self.colors)
         )
 
+    def _look(self, paths: tuple[str, ...] = ()) -> FrameLook:
+        return FrameLook(self.watch.fresh, self.kit.ask, paths)
+
+    def _executor(self, denied: str = "", paths: tuple[str, ...] = ()) -> Executor:
+        kit = self.kit
+        return Executor(kit.hands, self._look(paths), kit.log, denied, kit.clock, kit.steady)
+
     def _deed(self, plan: Plan, facts: Facts, paths: tuple[str, ...]) -> Deed:
         denied = self.console.denied
-        look = frame_look(self.watch.fresh, self.kit.ask, paths)
-        executor = Executor(self.kit.hands, look, self.kit.log, denied, self.kit.clock)
+        executor = self._executor(denied, paths)
         return Deed(
             plan.title,
             lambda width: plan_lines(plan, denied, self.console.showing.look, width),
@@ -229,16 +235,7 @@ class Actor:
             await replace_flow(self, key, give_back=entry.flow == "give_back")
 
     def _report(self, plan: Plan, outcome: Outcome) -> None:
-        executor = Executor(
-            self.kit.hands,
-            frame_look(self.watch.fresh, self.kit.ask),
-            self.kit.log,
-            clock=self.kit.clock,
-        )
-        try:
-            executor.ended(plan, outcome)
-        except (OSError, ZconsoleError) as error:
-            self.console.notify(f"audit log: {error}", severity="warning", markup=False)
+        self._executor().ended(plan, outcome)
         self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
         if outcome.ok and plan.action in ("replace", "spare"):
             offer = partial(self._offer_growth, plan.pool)
@@ -254,7 +251,7 @@ class Actor:
 
     async def _offer_growth(self, pool: str) -> None:
         """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
-        situation = await frame_look(self.watch.fresh, self.kit.ask)(pool)
+        situation = await self._look()(pool, self.kit.steady())
         for top in data_vdevs(situation.pool.root):
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None

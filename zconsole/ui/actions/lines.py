@@ -26,9 +26,8 @@ def plan_lines(plan: Plan, denied: str, look: Look, width: int) -> tuple[Line, .
     lines += _block("What will happen", plan.consequences, "", look, width)
     lines += _block("What cannot be undone", plan.not_undone, "warning", look, width)
     lines += _block("Look twice", plan.warnings, "warning", look, width)
-    checked = tuple(p.text for p in plan.preconditions)
     if plan.refused is None:
-        lines += _block("Checked now, and again before it runs", checked, "dim", look, width)
+        lines += _block("Checked now, and again before it runs", plan.checks, "dim", look, width)
     if denied:
         lines += _block("Not from here", (denied,), "error", look, width)
     return tuple(lines)

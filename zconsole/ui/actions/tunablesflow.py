@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zconsole.beside import beside
 from zconsole.errors import ZconsoleError
 from zconsole.tunables.control import Setting
 from zconsole.tunables.limit import hopeless, likely_limit
@@ -97,11 +98,12 @@ async def _preset(actor: Actor, name: str) -> None:
     aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
-    await _confirm_values(actor, f"Preset {name}", chosen.values, *remarks)
+    action = f"preset {name}"
+    await _confirm_values(actor, action.capitalize(), chosen.values, *remarks, action=action)
 
 
 async def _confirm_values(
-    actor: Actor, title: str, values: Mapping[str, int], *remarks: str
+    actor: Actor, title: str, values: Mapping[str, int], *remarks: str, action: str = "set"
 ) -> None:
     control = actor.kit.control
     said = [
@@ -115,7 +117,9 @@ async def _confirm_values(
     async def run(typed: str | None) -> AsyncIterator[Said]:
         held = {n: v for n, v in values.items() if control.setting(n).tunable.guarded and v}
         try:
-            control.set({n: v for n, v in values.items() if n not in held}, actor.kit.clock())
+            plain = {n: v for n, v in values.items() if n not in held}
+            now = actor.kit.clock()
+            await beside(partial(control.set, plain, now, action=action))
             for name, value in held.items():
                 await actor.kit.freeze(name, value)
         except ZconsoleError as error:

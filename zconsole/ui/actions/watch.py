@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from zconsole.actions.look import situation_of
+from zconsole.actions.look import PATIENCE, SUSPENDED, is_answer, situation_of
 from zconsole.actions.plan import Facts, Outcome, Plan
 from zconsole.errors import UnavailableError
 from zconsole.frame import Frame, Mark
@@ -56,7 +56,7 @@ class Watch:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._rounds = 0
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: list[asyncio.Future[None]] = []
         self._frames: dict[str, Frame] = {}
         self._following: list[Followed] = []
         self._points: dict[str, deque[Point]] = {}
@@ -67,34 +67,53 @@ class Watch:
     def take(self, update: Update) -> None:
         """A round has come: wake whoever waits for a fresh frame, keep its rates."""
         self._rounds += 1
+        self._frames = {frame.pool: frame for frame in update.frames}
         for frame in update.frames:
-            self._frames[frame.pool] = frame
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             points.append(Point(frame.t, _issue_rate(frame), _latency(frame)))
-        for wanted, future in self._waiting:
-            if self._rounds >= wanted and not future.done():
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
                 future.set_result(None)
-        self._waiting = [waiter for waiter in self._waiting if not waiter[1].done()]
 
-    async def fresh(self, pool: str) -> Frame:
-        """A frame of a pool that was sampled after this was asked.
+    async def fresh(self, pool: str, since: float) -> Frame:
+        """The first frame of a pool by a look that began after ``since`` (steady clock).
 
-        The round under way may be older than the question, so the second one counts. Raises
-        UnavailableError when the pool is not in it.
+        When it was delivered doesn't count: the read of a slow pool goes on over several rounds.
+        Where no good one comes in time, it is the newest there is; ``looked`` and ``problem``
+        tell. Raises UnavailableError when the pool is not imported any more.
         """
         before = self._feed.interval
         if before > HURRY:
             self._feed.set_interval(HURRY)
-        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._rounds + 2, came))
+        asked = self._rounds
         try:
-            await came
+            async with asyncio.timeout(PATIENCE):
+                while not self._is_answered(pool, since, asked):
+                    await self._round()
+        except TimeoutError:
+            pass  # what there is says how old it is
         finally:
             if before > HURRY:
                 self._feed.set_interval(before)
-        if pool not in self._frames:
-            raise UnavailableError(f"{pool} is no longer there")
-        return self._frames[pool]
+        frame = self._frames.get(pool)
+        if frame is None or frame.absent:
+            raise UnavailableError(f"{pool} is no longer imported")
+        return frame
+
+    def _is_answered(self, pool: str, since: float, asked: int) -> bool:
+        frame = self._frames.get(pool)
+        if frame is None:  # a round that was under way may be older than the question
+            return self._rounds >= asked + 2
+        suspended = SUSPENDED in (frame.state, frame.kstat)
+        problem = None if frame.absent else frame.problem
+        return is_answer(frame.looked, problem, suspended, since)
+
+    async def _round(self) -> None:
+        """Wait for the next round of frames."""
+        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(came)
+        await came
 
     def follow(self, plan: Plan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""

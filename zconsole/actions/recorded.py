@@ -1,0 +1,83 @@
+"""The lines that one run of a plan leaves in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from zconsole.actions.evidence import evidence
+from zconsole.actions.plan import Plan, Situation, Step
+from zconsole.audit.log import Log
+from zconsole.beside import beside
+from zconsole.errors import ZconsoleError
+
+DONE = "done"
+"""The result of a command that did what it was to do."""
+
+
+class RunRecord:
+    """Writes each command before and after it runs, and the whole plan once it is over."""
+
+    def __init__(self, log: Log, clock: Callable[[], float], plan: Plan) -> None:
+        self._log = log
+        self._clock = clock
+        self._plan = plan
+        self.urgent = False
+        """Whether nothing may wait for a line, or be refused for the want of one."""
+        self._steps: list[dict[str, Any]] = []
+
+    async def evidence(self, situation: Situation) -> str | None:
+        """Save what clearing would erase; why it could not be saved, None once it is."""
+        fields = {"action": self._plan.action, **evidence(situation.pool)}
+        return await self._write("evidence", fields)
+
+    async def begun(self, step: Step) -> str | None:
+        """Write down a command that is about to run; why it could not be, None once it is."""
+        return await self._write("begun", self._of(step))
+
+    async def ended(self, step: Step, result: str, **fields: Any) -> str | None:
+        """Write down what became of a command; why it could not be, None once it is."""
+        self._steps.append({"argv": list(step.argv), **fields})
+        line = {**self._of(step), **fields, "ok": result == DONE, "result": result}
+        return await self._write("ended", line)
+
+    async def over(self, result: str) -> str | None:
+        """Write down the whole plan; why it could not be, None once it is."""
+        return await self._write("action", self._summary(result))
+
+    def left_running(self, step: Step, result: str) -> None:
+        """The same two lines for a console that is being quit: nothing is waited for."""
+        self._steps.append({"argv": list(step.argv)})
+        self._log.note(self._clock(), "ended", **self._of(step), ok=False, result=result)
+        self._log.note(self._clock(), "action", **self._summary(result))
+
+    def _of(self, step: Step) -> dict[str, Any]:
+        return {
+            "kind": "command",
+            "action": self._plan.action,
+            "title": self._plan.title,
+            "pool": self._plan.pool,
+            "guid": self._plan.guid,
+            "argv": list(step.argv),
+        }
+
+    def _summary(self, result: str) -> dict[str, Any]:
+        return {
+            "action": self._plan.action,
+            "title": self._plan.title,
+            "pool": self._plan.pool,
+            "guid": self._plan.guid,
+            "steps": self._steps,
+            "result": result,
+        }
+
+    async def _write(self, event: str, fields: Mapping[str, Any]) -> str | None:
+        if self.urgent:
+            self._log.note(self._clock(), event, **fields)
+            return None
+        try:
+            await beside(partial(self._log.write, self._clock(), event, **fields))
+        except (OSError, ZconsoleError) as error:
+            return str(error)
+        return None
