@@ -34,7 +34,7 @@ def moved(area: Path, system: Sys | None = None) -> Found:
 
 
 def append(path: Path | str) -> None:
-    with open(path, "ab", buffering=0) as file:
+    with Path(path).open("ab", buffering=0) as file:
         file.write(b"after\n")
 
 
@@ -106,7 +106,7 @@ def test_a_mount_point_in_another_namespace_is_in_use(area: Path) -> None:
     (area / "resolv.conf").write_bytes(b"of the host\n")
     steps = (
         lambda: mount(area / "resolv.conf", root / "held"),
-        lambda: (root / "held").read_bytes(),
+        (root / "held").read_bytes,
     )
     with beside(*steps, own_mounts=True) as other:
         create(root, area / "job.db")
@@ -126,7 +126,7 @@ def test_a_mount_point_in_a_root_that_is_bound_elsewhere_is_in_use(area: Path) -
         mount(root, elsewhere)
         mount(area / "hosts", elsewhere / "held")
 
-    with beside(begin, lambda: (elsewhere / "held").read_bytes(), own_mounts=True) as other:
+    with beside(begin, (elsewhere / "held").read_bytes, own_mounts=True) as other:
         create(root, area / "job.db")
         found = moved(area)
         assert other.go() == b"of the host\n"
@@ -263,7 +263,7 @@ def test_recovery_keeps_what_is_in_use(area: Path, both: bool) -> None:
         held.extend(os.open(path, os.O_PATH) for path in paths)
 
     create(root, area / "job.db")
-    dying = at_call("exchange", 1, lambda: dying.die())
+    dying = at_call("exchange", 1, lambda: dying.die())  # noqa: PLW0108 (not there yet)
     with beside(lambda: None, hold, lambda: opened_again(held[0])) as other:
         with descriptors_closed(), pytest.raises(Killed):
             run(area / "job.db", dying, ALONE)

@@ -103,6 +103,11 @@ class Companion:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
+    @property
+    def number(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def leave(self) -> None:
         """Let go of it; it is killed where it does not end by itself."""
         try:

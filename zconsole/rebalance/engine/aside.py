@@ -70,6 +70,12 @@ class Aside:
         return self.start is not None and not self.failed
 
     @property
+    def processes(self) -> frozenset[str]:
+        """The number of the process, which has files open for this one."""
+        number = getattr(self._process, "number", None)
+        return frozenset() if number is None else frozenset({str(number)})
+
+    @property
     def running(self) -> bool:
         """Whether it was started, and has not been let go of."""
         return self._channel is not None

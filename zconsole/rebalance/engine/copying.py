@@ -26,7 +26,7 @@ from zconsole.rebalance.engine.content import ChangedError
 from zconsole.rebalance.engine.copyphase import CopyPhase
 from zconsole.rebalance.engine.descriptors import batch_files
 from zconsole.rebalance.engine.directories import Directories, MovedError
-from zconsole.rebalance.engine.inuse import Alarm
+from zconsole.rebalance.engine.inuse import Alarm, Look, Users
 from zconsole.rebalance.engine.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.lookahead import Lookahead
@@ -83,9 +83,11 @@ class Engine:
     _copyist: Copyist = field(init=False)
     _digest_size: int = field(init=False)
     _verifier: Verifier = field(init=False)
+    _users: Users = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
+        self._users = Users(lambda: self.aside.processes)
         self._closer = Closer(self.sys, self.threads)
         self._copyist = Copyist(self.sys, self.make)
         self._digest_size = self.make(b"").digest_size
@@ -117,6 +119,7 @@ class Engine:
                 self.service()
                 self._attempt_open(row)
             self.ahead.drop()  # what was foreseen and is not of this batch
+            self._spare_users(self._users.recent(self.clock()))
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
@@ -291,6 +294,7 @@ class Engine:
         for item in self._live():
             if (item.status.st_dev, item.old) in locked:
                 self._retreat(item, "locked")
+        self._spare_users(self._users.look(self.clock(), self.service))
         items, told = self._live(), self.results[: self._settled]
         directories = intents.directories(items, self.now())
         self.journal.record(told, intents.swapping(items), directories)
@@ -308,10 +312,11 @@ class Engine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
+        replaced = max((item.replaced for item in self._live() if item.leased), default=0.0)
+        self.sleep(max(0.0, replaced + GRACE - self.clock()))
+        self.service()
+        self._spare_users(self._users.look(self.clock(), self.service))
         for item in self.ahead.meanwhile(self._live()):
-            left = item.replaced + GRACE - self.clock()
-            if item.leased and left > 0:
-                self.sleep(left)
             self.service()
             self._guarded(item, self._finish)
 
@@ -351,6 +356,18 @@ class Engine:
             outcome, reason = outcome_of(error)
             self._retreat(item, reason, outcome)
 
+    def _spare_users(self, look: Look) -> None:
+        """Leave alone what others use, and both versions where they use both."""
+        for item in self._live():
+            device = item.status.st_dev
+            reason = look.user(device, item.old)
+            for place in item.places if look.layers else ():
+                reason = reason or look.inside_overlay(place.directory.fd)
+            if reason and item.in_place and look.user(device, item.new):
+                self._keep_both(item, "both in use")
+            elif reason:
+                self._retreat(item, reason)
+
     def _retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
         """Leave the original as it was, and forget the copy."""
         if item.done:
@@ -372,12 +389,12 @@ class Engine:
         item.close(self.sys)
         self._report(names, outcome, reason)
 
-    def _keep_both(self, item: Item) -> None:
-        """Two processes write to two versions: neither is removed, and the operator is told."""
+    def _keep_both(self, item: Item, why: str = "written to during the move") -> None:
+        """Two processes use two versions: neither is removed, and the operator is told."""
         item.close(self.sys)
         for place in item.places:
             kept = place.kept or place.temp
-            reason = f"written to during the move; the other version is {os.fsdecode(kept)}"
+            reason = f"{why}; the other version is {os.fsdecode(kept)}"
             self.results.append(Result(place.row.number, State.FAILED, reason, kept))
             self.outcomes.append(Outcome(place.row, "failed", 0, reason))
 
