@@ -36,7 +36,7 @@ class Held(NamedTuple):
     mount: int
     """Number of the mount it was opened through."""
     link: str
-    """Where it is told of."""
+    """Where it is, below /proc."""
     inode: int | None
     """None: this kernel does not say."""
 
@@ -55,34 +55,38 @@ class Holders:
     ) -> Holders:
         """Look at all processes now, ``but`` those; ``listen`` is called now and then."""
         found = cls()
-        for process in processes(proc):
-            listen()
-            if process in but:
-                continue
-            try:
-                found._read(proc / process, process, listen)
-            except PermissionError:
-                found.hidden += 1
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended
+        with opened(os.fspath(proc)) as table:
+            for process in processes(table):
+                listen()
+                if process in but:
+                    continue
+                try:
+                    found._read(table, process, process, listen)
+                except PermissionError:
+                    found.hidden += 1
+                except (FileNotFoundError, ProcessLookupError):
+                    continue  # it ended
         return found
 
-    def _read(self, place: Path, process: str, listen: Callable[[], None]) -> None:
-        for task in alive(place):
-            with opened(f"{task}/fd") as links, opened(f"{task}/fdinfo") as infos:
-                for at, number in enumerate(names(links)):
-                    if at % LISTEN == LISTEN - 1:
-                        listen()
-                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                        if is_file(os.readlink(number, dir_fd=links)):
-                            held = _held(infos, number, f"{task}/fd/{number}", process)
-                            self.by_inode[held.inode].append(held)
+    def _read(self, table: int, place: str, process: str, listen: Callable[[], None]) -> None:
+        with opened(f"{place}/fd", table) as links:
+            numbers = names(links)
+            for at, number in enumerate(numbers):
+                if at % LISTEN == LISTEN - 1:
+                    listen()
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    if _is_file(os.readlink(number, dir_fd=links)):
+                        held = _held(table, place, number, process)
+                        self.by_inode[held.inode].append(held)
+        if not numbers and place == process:
+            for thread in threads(table, process):
+                self._read(table, thread, process, listen)
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[int]:
+def opened(path: str, directory: int | None = None) -> Iterator[int]:
     """A directory, open meanwhile. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
     try:
         yield fd
     finally:
@@ -95,29 +99,18 @@ def names(directory: int) -> list[str]:
         return [entry.name for entry in entries]
 
 
-def alive(place: Path) -> list[Path]:
-    """Where /proc tells of a process; of its other threads where the first one has ended.
+def processes(table: int) -> list[str]:
+    """The numbers of all processes that can be seen in /proc, which is open. Raises OSError."""
+    return [name for name in names(table) if name.isdecimal()]
 
-    That one has no namespaces any more, and no descriptors. Raises OSError.
+
+def threads(table: int, process: str) -> list[str]:
+    """The threads of a process but the first, below /proc, which is open. Raises OSError.
+
+    A first thread that has ended, as others may go on without it, has nothing any more.
     """
-    with opened(os.fspath(place)) as process:
-        try:
-            os.readlink("ns/mnt", dir_fd=process)
-        except FileNotFoundError:
-            return [task for task in (place / "task").iterdir() if task.name != place.name]
-    return [place]
-
-
-def processes(proc: Path = PROC) -> Iterator[str]:
-    """The numbers of all processes that can be seen."""
-    with opened(os.fspath(proc)) as directory:
-        found = names(directory)
-    return (name for name in found if name.isdecimal())
-
-
-def is_file(link: str) -> bool:
-    """Whether a descriptor's link names something in a filesystem: no pipe, no socket."""
-    return link.startswith("/") and not link.startswith(_NO_FILES)
+    with opened(f"{process}/task", table) as tasks:
+        return [f"{process}/task/{name}" for name in names(tasks) if name != process]
 
 
 def name_of(process: str, proc: Path = PROC) -> str:
@@ -130,14 +123,20 @@ def name_of(process: str, proc: Path = PROC) -> str:
     return f"{shown or 'a process'} (pid {process})"
 
 
-def _held(infos: int, number: str, link: str, process: str) -> Held:
-    fd = os.open(number, os.O_RDONLY | os.O_CLOEXEC, dir_fd=infos)
+def _is_file(link: str) -> bool:
+    """Whether a descriptor is on something in a filesystem: no pipe, no socket."""
+    return link.startswith("/") and not link.startswith(_NO_FILES)
+
+
+def _held(table: int, place: str, number: str, process: str) -> Held:
+    flags = os.O_RDONLY | os.O_CLOEXEC
+    fd = os.open(f"{place}/fdinfo/{number}", flags, dir_fd=table)
     try:
         text = os.read(fd, 256)
     finally:
         os.close(fd)
     mount, inode = _value(text, b"mnt_id:"), _value(text, b"\nino:")
-    return Held(process, -1 if mount is None else mount, link, inode)
+    return Held(process, -1 if mount is None else mount, f"{place}/fd/{number}", inode)
 
 
 def _value(text: bytes, name: bytes) -> int | None:

@@ -61,6 +61,10 @@ class Table:
     """What is mounted there or lies under a mount point: files among them are in use."""
 
 
+Tables = Mapping[tuple[str, str], Table]
+"""By namespace and root directory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """Who uses what, at one moment."""
@@ -143,7 +147,7 @@ class Users:
         tables = list(self._tables.values())
         own, views = tables[0].view, tuple(table.view for table in tables)
         found = Holders.look(self.but() | {this}, listen, self.proc)
-        _resolve(found, views)
+        _resolve(found, views, self.proc)
         mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
         self.last = Look(now, own, views, found, mounted, layers, self._unseen(own))
         return self.last
@@ -151,25 +155,24 @@ class Users:
     def _read_tables(self, this: str) -> None:
         """All different mount tables; other processes may end meanwhile."""
         before, self._tables = self._tables, {}
-        self._read_table("", self.proc / this, before)
-        for process in holders.processes(self.proc):
-            with contextlib.suppress(OSError):
-                for place in holders.alive(self.proc / process):
-                    self._read_table(process, place, before)
+        with holders.opened(os.fspath(self.proc)) as table:
+            self._read_table(table, this, "", before)
+            for process in holders.processes(table):
+                with contextlib.suppress(OSError):
+                    self._read_table(table, process, process, before)
 
-    def _read_table(
-        self, process: str, place: Path, before: Mapping[tuple[str, str], Table]
-    ) -> None:
-        key = ((place / "ns/mnt").readlink().name, os.fspath((place / "root").readlink()))
-        if key in self._tables:
+    def _read_table(self, table: int, place: str, process: str, before: Tables) -> None:
+        try:
+            namespace = os.readlink(f"{place}/ns/mnt", dir_fd=table)
+        except FileNotFoundError:
+            if place != process:
+                raise
+            for thread in holders.threads(table, process):
+                self._read_table(table, thread, process, before)
             return
-        text, known = mounts.table_of(place), before.get(key)
-        if known is not None and known.text == text:
-            view, spots = known.view.seen_by(place), known.spots
-        else:
-            view = View(place, mounts.parse(text))
-            spots = frozenset(view.spots())
-        self._tables[key] = Table(text, process, view, spots)
+        key = (namespace, os.readlink(f"{place}/root", dir_fd=table))
+        if key not in self._tables:
+            self._tables[key] = _table(self.proc / place, process, before.get(key))
 
     def _mounted(self, own: View) -> Iterator[tuple[tuple[int, int], str]]:
         """Files that are mounted, or mounted on. This process's own come last, and count."""
@@ -202,17 +205,26 @@ class Users:
         return sum(root.startswith(b"mnt:") for root in kept - seen)
 
 
+def _table(place: Path, process: str, known: Table | None) -> Table:
+    """The mounts that a process sees, and where they are known already, nothing worked out anew."""
+    text = mounts.table_of(place)
+    if known is not None and known.text == text:
+        return Table(text, process, known.view.seen_by(place), known.spots)
+    view = View(place, mounts.parse(text))
+    return Table(text, process, view, frozenset(view.spots()))
+
+
 def _mount_of(held: Held, views: Iterable[View]) -> Mount | None:
     return next((v.mounts[held.mount] for v in views if held.mount in v.mounts), None)
 
 
-def _resolve(found: Holders, views: Iterable[View]) -> None:
+def _resolve(found: Holders, views: Iterable[View], proc: Path) -> None:
     """Find the inodes that kernels before 5.14 do not print, where no server has to be asked."""
     for held in found.by_inode.pop(None, ()):
         mount = _mount_of(held, views)
         if mount is not None and mount.kind in mounts.LOCAL:
             with contextlib.suppress(OSError):
-                found.by_inode[Path(held.link).stat().st_ino].append(held)
+                found.by_inode[(proc / held.link).stat().st_ino].append(held)
 
 
 def _by(what: str, process: str) -> str:

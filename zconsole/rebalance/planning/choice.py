@@ -12,6 +12,11 @@ EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
 """Filesystems that exchange names and give leases (renameat2(2), fcntl(2)); ZFS from 2.2 too."""
 REWRITE = (2, 3, 4)
 EXCHANGE = (2, 2, 0)
+COPIES = (
+    "copying changes inode numbers and ctimes: inotify watches end, backups that compare inode or"
+    " ctime read the files again, a reader that is not seen (tail -f) keeps the old file"
+)
+_STOP = ": stop its containers, or leave these directories out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +44,38 @@ def choose(
     version: tuple[int, ...],
     can_rewrite: bool | None,
     exported: bool,
+    in_use: str | None = None,
 ) -> Choice:
-    """The engine for one directory. ``can_rewrite``: the ioctl's answer, None if not asked."""
+    """The engine for one directory. ``can_rewrite``: the ioctl's answer, None if not asked.
+
+    ``in_use``: what is made of the directory as it is, so that it cannot be copied.
+    """
     if mount.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
-        return _without_zfs(wish, mount, exported)
+        return _without_zfs(wish, mount, exported, in_use)
     if dataset.is_on("dedup") and wish.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
     rewrite = _rewrite(wish, dataset, version, can_rewrite)
-    copy = _copy(wish, dataset, version, exported)
+    copy = _copy(wish, dataset, version, exported, in_use)
     if wish.engine == "rewrite" or (wish.engine == "auto" and rewrite.engine):
         return rewrite
     if wish.engine == "auto" and copy.engine:
         return Choice("copy", f"{rewrite.why}; {copy.why}")
     if wish.engine == "auto":
         return Choice(None, f"rewrite: {rewrite.why}; copy: {copy.why}")
+    if copy.engine and rewrite.engine:
+        return Choice("copy", f"{copy.why}; rewrite would keep every inode (--engine=rewrite)")
     return copy
 
 
-def _without_zfs(wish: Wish, mount: Mount, exported: bool) -> Choice:
+def _without_zfs(wish: Wish, mount: Mount, exported: bool, in_use: str | None) -> Choice:
     if not wish.allow_non_zfs:
         return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
     if wish.engine == "rewrite":
         return Choice(None, f"{mount.kind} has no rewrite")
+    if in_use:
+        return Choice(None, f"{in_use}{_STOP}")
     if not wish.accept_races and mount.kind not in EXCHANGING:
         return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
     if not wish.accept_races and exported:
@@ -86,21 +99,30 @@ def _rewrite(
             f"checksum={checksum} with compression={compression} drops writes of unchanged content"
             " (nop-write): rewrite would move nothing",
         )
-    return Choice("rewrite", "in place, safe under writers")
+    return Choice("rewrite", "in place: every file keeps its inode, whoever uses it is unaffected")
 
 
-def _copy(wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: bool) -> Choice:
+def _copy(
+    wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: bool, in_use: str | None
+) -> Choice:
+    if in_use:
+        return Choice(None, f"{in_use}{_STOP}")
     if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
         return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
     if dataset.properties.get("xattr") == "off":
         return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
     if not wish.accept_races and version < EXCHANGE:
         return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
-    if not wish.accept_races and (
-        exported or dataset.is_on("sharenfs") or dataset.is_on("sharesmb")
-    ):
+    if not wish.accept_races and is_shared(dataset, exported):
         return Choice(None, "exported over NFS or SMB (--accept-races)")
     return Choice("copy", "verified copies with leases on both inodes")
+
+
+def is_shared(dataset: Dataset | None, exported: bool) -> bool:
+    """Whether other hosts may have files open."""
+    return exported or (
+        dataset is not None and (dataset.is_on("sharenfs") or dataset.is_on("sharesmb"))
+    )
 
 
 def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
