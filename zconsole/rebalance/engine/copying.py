@@ -22,7 +22,7 @@ from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.closing import Closer
 from zconsole.rebalance.engine.content import ChangedError
 from zconsole.rebalance.engine.directories import Directories, MovedError
-from zconsole.rebalance.engine.inuse import Alarm
+from zconsole.rebalance.engine.inuse import Alarm, Look, Users
 from zconsole.rebalance.engine.item import Item, Outcome, Place, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.making import Copyist, Original
@@ -74,6 +74,7 @@ class Engine:
     _items: list[Item] = field(default_factory=list)
     _copyist: Copyist = field(init=False)
     _verifier: Verifier = field(init=False)
+    _users: Users = field(default_factory=Users)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
@@ -96,6 +97,7 @@ class Engine:
             for row in rows:
                 self.service()
                 self._attempt_open(row)
+            self._spare_users(self._users.recent(self.clock()))
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
@@ -249,6 +251,7 @@ class Engine:
         for item in self._live():
             if (item.status.st_dev, item.old) in locked:
                 self._retreat(item, "locked")
+        self._spare_users(self._users.look(self.clock(), self.service))
         items, told = self._live(), self.results[: self._settled]
         directories = intents.directories(items, self.now())
         self.journal.record(told, intents.swapping(items), directories)
@@ -266,10 +269,11 @@ class Engine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
+        replaced = max((item.replaced for item in self._live() if item.leased), default=0.0)
+        self.sleep(max(0.0, replaced + GRACE - self.clock()))
+        self.service()
+        self._spare_users(self._users.look(self.clock(), self.service))
         for item in self._live():
-            left = item.replaced + GRACE - self.clock()
-            if item.leased and left > 0:
-                self.sleep(left)
             self.service()
             self._guarded(item, self._finish)
 
@@ -309,6 +313,18 @@ class Engine:
             outcome, reason = outcome_of(error)
             self._retreat(item, reason, outcome)
 
+    def _spare_users(self, look: Look) -> None:
+        """Leave alone what others use, and both versions where they use both."""
+        for item in self._live():
+            device = item.status.st_dev
+            reason = look.user(device, item.old)
+            for place in item.places if look.layers else ():
+                reason = reason or look.inside_overlay(place.directory.fd)
+            if reason and item.in_place and look.user(device, item.new):
+                self._keep_both(item, "both in use")
+            elif reason:
+                self._retreat(item, reason)
+
     def _retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
         """Leave the original as it was, and forget the copy."""
         if item.done:
@@ -330,12 +346,12 @@ class Engine:
         item.close(self.sys)
         self._report(names, outcome, reason)
 
-    def _keep_both(self, item: Item) -> None:
-        """Two processes write to two versions: neither is removed, and the operator is told."""
+    def _keep_both(self, item: Item, why: str = "written to during the move") -> None:
+        """Two processes use two versions: neither is removed, and the operator is told."""
         item.close(self.sys)
         for place in item.places:
             kept = place.kept or place.temp
-            reason = f"written to during the move; the other version is {os.fsdecode(kept)}"
+            reason = f"{why}; the other version is {os.fsdecode(kept)}"
             self.results.append(Result(place.row.number, State.FAILED, reason, kept))
             self.outcomes.append(Outcome(place.row, "failed", 0, reason))
 

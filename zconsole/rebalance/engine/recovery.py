@@ -2,7 +2,7 @@
 
 For every file whose intent was committed, look at what its names hold now. A name that holds the
 original keeps it; a name that holds the copy keeps that, unless the original was written to
-since. Nothing is removed that is neither our copy nor proven to equal what stays.
+since, or is in use. Nothing is removed that is neither our copy nor proven to equal what stays.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import content, metadata, swapping
 from zconsole.rebalance.engine.directories import Directories, MovedError
+from zconsole.rebalance.engine.inuse import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
@@ -24,6 +25,9 @@ from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 FOREIGN = 30.0
 """A directory changed this many seconds after our intent was changed by somebody else."""
+
+RECENT = 1.0
+"""Seconds between two looks at who uses what."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class Recovery:
     the journal has forgotten."""
     kept: list[tuple[FileRow, str]] = field(default_factory=list)
     """Files of which two versions remain, and under which name the other is."""
+    users: Users = field(default_factory=Users)
     _results: list[Result] = field(default_factory=list)
     _names: Mapping[tuple[int, int | None], Sequence[FileRow]] = field(default_factory=dict)
     """The unfinished names of every inode, by device and number."""
@@ -145,14 +150,24 @@ class Recovery:
         with self._version(fd, original, make) as old, self._version(fd, row.name, make) as new:
             if self.sys.fstat(new.fd).st_ino != row.new:
                 return State.FAILED, _other(original)
-            halfway = self._has_other_names(old, row)
+            halfway = self._has_other_names(old, row) or self._in_use(old, directory=fd)
             if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
                 self.sys.unlink(fd, original)
                 return State.MOVED, None
             unwanted = _replaceable(new, old, row.digest) and self._quiet(new)
+            unwanted = unwanted and not self._in_use(new)
             if unwanted and swapping.put_back(self.sys, fd, original, row.name, row.new):
                 return self._again(row)
         return State.FAILED, _other(original)
+
+    def _in_use(self, version: Version, directory: int | None = None) -> bool:
+        """Whether others hold a version or have it mounted, or see its directory in an overlay."""
+        look = self.users.recent(self.now(), RECENT)
+        status = self.sys.fstat(version.fd)
+        used = look.user(status.st_dev, status.st_ino)
+        if used is None and directory is not None:
+            used = look.inside_overlay(directory)
+        return used is not None
 
     @contextlib.contextmanager
     def _version(self, fd: int, name: bytes, make: content.Maker) -> Iterator[Version]:

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
+from zconsole.rebalance.engine.directories import open_path
+from zconsole.rebalance.engine.inuse import Look, Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import (
     aims,
     choice,
+    company,
     exports,
     facts,
     forecast,
@@ -93,8 +96,9 @@ def make(
         split = survey.survey(sys, surveys, sink)
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
+    look = Users().look(now=0.0)
     plans = [
-        _directory_plan(sys, reader, place, pool, wish, measured)
+        _directory_plan(sys, reader, place, pool, wish, measured, look)
         for place, measured in zip(found, surveys, strict=True)
     ]
     _leave_out_split(plans, split)
@@ -106,7 +110,7 @@ def make(
             each.sizes = newsizes.foretell(sys, each, pool, files)
     plan = _predicted(plans, pool, goal, told)
     plan.notes += [*_notes(plan, goal), *quotas.notes(reader.run, plans)]
-    plan.notes += sharing.notes(pool, plans)
+    plan.notes += [*sharing.notes(pool, plans), *company.notes(look, plans)]
     plan.refused = _refusal(plan, pools, wish, goal)
     if pool is not None and plan.refused is None:
         plan.refused, notes = aims.in_vain(wish.aim, plans, pool, told)
@@ -130,12 +134,14 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
 
 
 def _directory_plan(
-    sys: Sys, reader: Reader, place: Place, pool: Pool | None, wish: Wish, found: Survey
+    sys: Sys, reader: Reader, place: Place, pool: Pool | None, wish: Wish, found: Survey, look: Look
 ) -> DirectoryPlan:
     able = can_rewrite(sys, place.root) if place.dataset else False
     exported = exports.why_exported(place.mount.point, reader.run)
-    chosen = choice.choose(wish, place.mount, place.dataset, reader.version(), able, exported)
+    version, in_use = reader.version(), _overlay(sys, look, place.root)
+    chosen = choice.choose(wish, place.mount, place.dataset, version, able, exported, in_use)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
+    plan.shared = bool(choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
@@ -143,6 +149,18 @@ def _directory_plan(
     if chosen.engine == "copy":
         plan.in_flight = max(plan.in_flight, found.largest)
     return plan
+
+
+def _overlay(sys: Sys, look: Look, root: bytes) -> str | None:
+    """Who has an overlay mounted that a directory has part in; None where nobody does."""
+    try:
+        fd = open_path(sys, root)
+    except OSError:
+        return None  # it has moved, and the job finds no file in it
+    try:
+        return look.overlay(fd)
+    finally:
+        sys.close(fd)
 
 
 def _leave_out_too_large(plan: DirectoryPlan) -> None:

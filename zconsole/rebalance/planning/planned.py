@@ -71,6 +71,8 @@ class DirectoryPlan:
     pinned: dict[str, int | None] = field(default_factory=dict)
     sizes: Sizes | None = None
     """What its blocks take afterwards; None off ZFS."""
+    shared: bool = False
+    """Whether other hosts may have its files open."""
     in_flight: int = 0
     """Bytes that are there twice while the job runs, at most."""
 

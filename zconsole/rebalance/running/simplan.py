@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zconsole.rebalance.planning import predict
-from zconsole.rebalance.planning.choice import Choice, choose
+from zconsole.rebalance.planning.choice import COPIES, Choice, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount
 from zconsole.rebalance.planning.planned import FLOOR, TARGET
 from zconsole.rebalance.planning.predict import Space
@@ -91,7 +91,7 @@ def propose(pool: PoolState, settings: Settings) -> Proposal:
         max((top.frag for top in pool.normal_tops()), default=None),
         factor,
         "all data alike",
-        _notes(pool),
+        _notes(pool, choice),
     )
     return replace(made, refused=_refusal(made, choice, round(pinned * whole)))
 
@@ -137,8 +137,8 @@ def _pinned(pool: PoolState, settings: Settings) -> float:
     return sum(d.size * d.pinned for d in held) / size if size else 0.0
 
 
-def _notes(pool: PoolState) -> tuple[str, ...]:
-    notes = []
+def _notes(pool: PoolState, choice: Choice) -> tuple[str, ...]:
+    notes = [COPIES] if choice.engine == "copy" else []
     if len(pool.normal_tops()) == 1:
         notes.append("one vdev: there is nothing to balance")
     if running := scanning(pool):

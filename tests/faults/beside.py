@@ -1,0 +1,126 @@
+"""Another process beside a job, in the same mount namespace or in one of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import pickle
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLONE_NEWNS = 0x0002_0000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x4_0000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Step = Callable[[], Any]
+
+
+def mount(source: Path | str, target: Path | str, kind: str = "", options: str = "") -> None:
+    """Bind a file or directory, or mount a filesystem of this kind (mount(2)). Raises OSError."""
+    flags = 0 if kind else MS_BIND
+    data = os.fsencode(options) if options else None
+    names = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
+    _checked(_libc.mount(*names, ctypes.c_ulong(flags), data))
+
+
+def umount(target: Path) -> None:
+    """Unmount. Raises OSError."""
+    _checked(_libc.umount2(os.fsencode(target), 0))
+
+
+def leave_namespace() -> None:
+    """Give this process mounts of its own. Raises PermissionError where that is not permitted."""
+    _checked(_libc.unshare(CLONE_NEWNS))
+    _checked(_libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None))
+
+
+def apart(act: Step) -> Any:
+    """What ``act`` returns in a process with mounts of its own; skips where none are permitted."""
+    with beside(act, own_mounts=True) as other:
+        return other.answer
+
+
+class Other:
+    """The other process: ``answer`` is what its first step returned, ``go`` takes the next."""
+
+    def __init__(self, orders: int, answers: int, process: int) -> None:
+        self.orders, self.answers = orders, os.fdopen(answers, "rb")
+        self.process = process
+        self.answer = self.heard()
+
+    def go(self) -> Any:
+        """Take the next step, and return what it did."""
+        os.write(self.orders, b"!")
+        return self.heard()
+
+    def heard(self) -> Any:
+        kind, value = pickle.load(self.answers)
+        if kind == "skip":
+            pytest.skip(value)
+        assert kind == "done", value
+        return value
+
+
+@contextmanager
+def beside(*steps: Step, own_mounts: bool = False) -> Iterator[Other]:
+    """A process that takes the first step now, and others when told; it ends with the block."""
+    theirs, orders = os.pipe()
+    answers, ours = os.pipe()
+    process = os.fork()
+    if not process:
+        os.close(orders)
+        os.close(answers)
+        _serve(theirs, ours, steps, own_mounts)
+    os.close(theirs)
+    os.close(ours)
+    try:
+        other = Other(orders, answers, process)
+        yield other
+        other.answers.close()
+    finally:
+        os.close(orders)
+        os.waitpid(process, 0)
+
+
+def _serve(orders: int, answers: int, steps: tuple[Step, ...], own_mounts: bool) -> None:
+    try:
+        with os.fdopen(answers, "wb", buffering=0) as out:
+            _own_mounts(out.write) if own_mounts else None
+            for step in steps:
+                out.write(pickle.dumps(_answer(step)))
+                if not os.read(orders, 1):
+                    break
+            os.read(orders, 1)
+    finally:
+        os._exit(0)
+
+
+def _own_mounts(write: Callable[[bytes], object]) -> None:
+    try:
+        leave_namespace()
+    except PermissionError:
+        write(pickle.dumps(("skip", "mount namespaces are not permitted here")))
+        os._exit(0)
+
+
+def _answer(step: Step) -> tuple[str, Any]:
+    try:
+        return "done", step()
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.ENODEV):
+            return "skip", f"not permitted here: {error.strerror}"
+        return "failed", traceback.format_exc()
+    except BaseException:
+        return "failed", traceback.format_exc()
+
+
+def _checked(result: int) -> None:
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

@@ -1,0 +1,144 @@
+"""Which processes have which inodes open, by any descriptor: /proc/PID/fd and /proc/PID/fdinfo.
+
+Nothing here can hang on a dead server. ``readlink`` of a descriptor prints a path out of the
+kernel's memory, and fdinfo the numbers of the mount and of the inode; neither asks the filesystem.
+To stat a descriptor would: that revalidates the file, even with AT_STATX_DONT_SYNC (complete_walk
+calls d_weak_revalidate, fs/namei.c; NFS asks its server). It is done on kernels before 5.14 only,
+which print no inode number, and there only on the filesystems that the job works on.
+
+What a process has mapped is not looked at: a shared mapping that can be written to keeps its file
+open for writing, which refuses the lease; one that cannot never becomes writable (VM_MAYWRITE,
+mm/mmap.c). Neither are running programs: nobody writes to those (ETXTBSY). A thread that has left
+the descriptors or mounts of its process is not looked at, unless the process's first thread ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+LISTEN = 256
+"""Descriptors between two moments for others: a process may have a million."""
+_NO_FILES = ("/memfd:", "/dmabuf:", "/SYSV")
+"""Beginnings of paths that are none: what has no name in any filesystem (d_dname)."""
+
+
+class Held(NamedTuple):
+    """A descriptor on something that has a path."""
+
+    process: str
+    mount: int
+    """Number of the mount it was opened through."""
+    link: str
+    """Where it is, below /proc."""
+    inode: int | None
+    """None: this kernel does not say."""
+
+
+@dataclass(slots=True)
+class Holders:
+    """Every descriptor on a file of all processes but some, at one moment."""
+
+    by_inode: defaultdict[int | None, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    hidden: int = 0
+    """Processes that may not be looked at."""
+
+    @classmethod
+    def look(
+        cls, but: Container[str], listen: Callable[[], None] = lambda: None, proc: Path = PROC
+    ) -> Holders:
+        """Look at all processes now, ``but`` those; ``listen`` is called now and then."""
+        found = cls()
+        with opened(os.fspath(proc)) as table:
+            for process in processes(table):
+                listen()
+                if process in but:
+                    continue
+                try:
+                    found._read(table, process, process, listen)
+                except PermissionError:
+                    found.hidden += 1
+                except (FileNotFoundError, ProcessLookupError):
+                    continue  # it ended
+        return found
+
+    def _read(self, table: int, place: str, process: str, listen: Callable[[], None]) -> None:
+        with opened(f"{place}/fd", table) as links:
+            numbers = names(links)
+            for at, number in enumerate(numbers):
+                if at % LISTEN == LISTEN - 1:
+                    listen()
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    if _is_file(os.readlink(number, dir_fd=links)):
+                        held = _held(table, place, number, process)
+                        self.by_inode[held.inode].append(held)
+        if not numbers and place == process:
+            for thread in threads(table, process):
+                self._read(table, thread, process, listen)
+
+
+@contextlib.contextmanager
+def opened(path: str, directory: int | None = None) -> Iterator[int]:
+    """A directory, open meanwhile. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def names(directory: int) -> list[str]:
+    """What is in an open directory. Raises OSError."""
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in entries]
+
+
+def processes(table: int) -> list[str]:
+    """The numbers of all processes that can be seen in /proc, which is open. Raises OSError."""
+    return [name for name in names(table) if name.isdecimal()]
+
+
+def threads(table: int, process: str) -> list[str]:
+    """The threads of a process but the first, below /proc, which is open. Raises OSError.
+
+    A first thread that has ended, as others may go on without it, has nothing any more.
+    """
+    with opened(f"{process}/task", table) as tasks:
+        return [f"{process}/task/{name}" for name in names(tasks) if name != process]
+
+
+def name_of(process: str, proc: Path = PROC) -> str:
+    """``name (pid 1)``, without characters that a terminal obeys; the name is of its choice."""
+    try:
+        name = (proc / process / "comm").read_bytes().rstrip(b"\n").decode(errors="replace")
+    except OSError:
+        name = ""
+    shown = "".join(char if char.isprintable() else "?" for char in name)
+    return f"{shown or 'a process'} (pid {process})"
+
+
+def _is_file(link: str) -> bool:
+    """Whether a descriptor is on something in a filesystem: no pipe, no socket."""
+    return link.startswith("/") and not link.startswith(_NO_FILES)
+
+
+def _held(table: int, place: str, number: str, process: str) -> Held:
+    flags = os.O_RDONLY | os.O_CLOEXEC
+    fd = os.open(f"{place}/fdinfo/{number}", flags, dir_fd=table)
+    try:
+        text = os.read(fd, 256)
+    finally:
+        os.close(fd)
+    mount, inode = _value(text, b"mnt_id:"), _value(text, b"\nino:")
+    return Held(process, -1 if mount is None else mount, f"{place}/fd/{number}", inode)
+
+
+def _value(text: bytes, name: bytes) -> int | None:
+    at = text.find(name)
+    return int(text[at + len(name) :].split(maxsplit=1)[0]) if at >= 0 else None

@@ -1,0 +1,214 @@
+"""What is mounted where, as every process sees it: proc_pid_mountinfo(5).
+
+Reading a mount table asks no filesystem anything, so a dead server cannot hold it up. Places are
+compared by the device of the filesystem and the path within it: the kernel makes both from its own
+directory entries, whatever a namespace calls the place.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+LOCAL = frozenset(
+    b"zfs ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs nilfs2 tmpfs ramfs devtmpfs rootfs overlay"
+    b" squashfs erofs iso9660 udf vfat exfat ntfs3".split()
+)
+"""Filesystems that may be asked about a name: no server, no other process answers for them."""
+LINKS = 40
+"""Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+
+
+class Spot(NamedTuple):
+    """A file or directory: device of its filesystem (``8:1``) and absolute path within that."""
+
+    device: bytes
+    path: bytes
+
+    def holds(self, other: Spot) -> bool:
+        """Whether the other is this, or inside it."""
+        return self.device == other.device and is_inside(other.path, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of a mount table."""
+
+    number: int
+    parent: int
+    device: bytes
+    root: bytes
+    """The path within the filesystem that is mounted."""
+    point: bytes
+    """Where, as the process sees it."""
+    kind: bytes
+    options: bytes
+    """Those of the filesystem, escaped."""
+
+    def spot(self, path: bytes) -> Spot:
+        """What the filesystem has at a path in this mount."""
+        return Spot(self.device, _joined(self.root, path[len(self.point.rstrip(b"/")) :]))
+
+
+@dataclass(slots=True)
+class View:
+    """The mounts of a process; ``process`` is its directory below /proc."""
+
+    process: Path
+    mounts: dict[int, Mount]
+    _at: dict[tuple[int, bytes], Mount] = field(default_factory=dict)
+    """By the mount and the path they are mounted on; the last covers others."""
+    _root: Mount | None = None
+    _by_device: dict[bytes, list[Mount]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for each in self.mounts.values():
+            self._at[each.parent, each.point] = each
+            self._by_device.setdefault(each.device, []).append(each)
+            if each.point == b"/" and each.parent not in self.mounts:
+                self._root = each
+
+    def seen_by(self, process: Path) -> View:
+        """The same, as another process sees it."""
+        return View(process, self.mounts)
+
+    def top(self, path: bytes) -> Mount | None:
+        """The mount that holds a path without links; None outside what the process sees."""
+        return self._way(path)[-1]
+
+    def path_to(self, spot: Spot) -> bytes | None:
+        """A path to a file of a filesystem, through filesystems that are LOCAL; None without."""
+        for mount in self._by_device.get(spot.device, ()):
+            if is_inside(spot.path, mount.root):
+                path = _joined(mount.point, spot.path[len(mount.root.rstrip(b"/")) :])
+                way = self._way(path)
+                if way[-1] is mount and all(each and each.kind in LOCAL for each in way):
+                    return path
+        return None
+
+    def spots(self) -> Iterator[Spot]:
+        """What is mounted, but for whole filesystems, and what lies under mount points."""
+        for mount in self.mounts.values():
+            if mount.root != b"/":
+                yield Spot(mount.device, mount.root)
+            if below := self.below(mount):
+                yield below
+
+    def _way(self, path: bytes) -> list[Mount | None]:
+        """The mounts that lead to a path without links."""
+        way, at = [self._start[1]], b""
+        for name in path.split(b"/"):
+            if name:
+                at += b"/" + name
+                way.append(self._crossed(way[-1], at))
+        return way
+
+    def below(self, mount: Mount) -> Spot | None:
+        """What lies under a mount point; None where the process does not see that."""
+        parent = self.mounts.get(mount.parent)
+        if parent is None or not is_inside(mount.point, parent.point):
+            return None
+        return parent.spot(mount.point)
+
+    def follow(self, path: bytes, sure: bool = False) -> Spot | None:
+        """Where an absolute path leads, links followed; None where there is nothing.
+
+        No name is looked at on or beyond a filesystem that is not LOCAL: names there are taken to
+        be no links, or with ``sure``, to be nothing.
+        """
+        todo, links = path.split(b"/")[::-1], 0
+        at, mount, asks = self._start
+        while todo and mount is not None and links <= LINKS:
+            name = todo.pop()
+            here = at.rpartition(b"/")[0] if name == b".." else at + b"/" + name
+            if name in (b"", b".") or here == at:
+                continue
+            asks = asks and mount.kind in LOCAL
+            inner = self.top(here) if name == b".." else self._crossed(mount, here)
+            target = b"" if inner is not mount else self._link(here, asks, sure)
+            if target is None:
+                return None
+            if target:
+                links, todo = links + 1, [*todo, *target.split(b"/")[::-1]]
+                at, mount, asks = self._start if target.startswith(b"/") else (at, mount, asks)
+            else:
+                at, mount = here, inner
+        return mount.spot(at) if mount and not todo else None
+
+    @property
+    def _start(self) -> tuple[bytes, Mount | None, bool]:
+        return b"", self._crossed(self._root, b""), True
+
+    def _crossed(self, mount: Mount | None, path: bytes) -> Mount | None:
+        """The mount on top of a path of a mount; that itself without another."""
+        while mount is not None:
+            covering = self._at.get((mount.number, path or b"/"))
+            if covering is None or covering is mount:
+                break
+            mount = covering
+        return mount
+
+    def _link(self, path: bytes, asks: bool, sure: bool) -> bytes | None:
+        """Where a link points, empty for something else; None where there is nothing."""
+        if not asks:
+            return None if sure else b""
+        whole = Path(os.fsdecode(os.fsencode(self.process / "root") + path))
+        try:
+            return os.fsencode(whole.readlink())
+        except OSError as error:
+            return b"" if error.errno == errno.EINVAL else None
+
+
+def parse(table: bytes) -> dict[int, Mount]:
+    """The mounts of a table, by number."""
+    found = (_mount(line) for line in table.splitlines())
+    return {each.number: each for each in found if each is not None}
+
+
+def table_of(process: Path) -> bytes:
+    """The mount table of a process. Raises OSError."""
+    return (process / "mountinfo").read_bytes()
+
+
+def mount_number(fd: int) -> int:
+    """The number of the mount that a file of this process was opened through. Raises OSError."""
+    text = Path(f"/proc/self/fdinfo/{fd}").read_bytes()
+    return int(text.partition(b"mnt_id:")[2].split(maxsplit=1)[0])
+
+
+def plain(text: bytes) -> bytes:
+    r"""Without the escapes of mount tables, ``\040``."""
+    return (
+        _OCTAL.sub(lambda match: bytes([int(match[1], 8) & 0xFF]), text) if b"\\" in text else text
+    )
+
+
+def is_inside(path: bytes, directory: bytes) -> bool:
+    """Whether an absolute path is a directory, or something in it."""
+    return path == directory or path.startswith(directory.rstrip(b"/") + b"/")
+
+
+def ancestors(path: bytes) -> Iterator[bytes]:
+    """The directories above a path, the root (empty) last."""
+    while path:
+        path = path.rpartition(b"/")[0]
+        yield path
+
+
+def _mount(line: bytes) -> Mount | None:
+    left, _, right = line.partition(b" - ")
+    fields, rest = left.split(b" "), right.split(b" ")
+    if len(fields) < 6 or len(rest) < 3:
+        return None
+    number, parent, device, root, point = fields[:5]
+    return Mount(int(number), int(parent), device, plain(root), plain(point), rest[0], rest[2])
+
+
+def _joined(root: bytes, rest: bytes) -> bytes:
+    return (root.rstrip(b"/") + b"/" + rest.strip(b"/")).rstrip(b"/") or b"/"

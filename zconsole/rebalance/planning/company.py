@@ -1,0 +1,60 @@
+"""What a plan says of others that use the files: whom a copy touches, and who cannot be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from zconsole.rebalance.engine import holders
+from zconsole.rebalance.engine.holders import PROC
+from zconsole.rebalance.engine.inuse import Look
+from zconsole.rebalance.planning.choice import COPIES
+from zconsole.rebalance.planning.planned import DirectoryPlan
+
+INITIAL = 0xEFFFFFFC
+"""Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
+_GUESTS = ("virtiofsd", "virtfs-proxy-he")
+"""Programs that share a directory with a virtual machine, cut to the 15 characters of comm."""
+_VIRTUAL = ("qemu", "kvm")
+_SHARING = (b"-virtfs", b"-fsdev")
+
+
+def notes(look: Look, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
+    """What to know before files are copied; nothing for files that are rewritten in place."""
+    copied = [plan for plan in plans if plan.choice.engine == "copy"]
+    if not copied:
+        return
+    yield COPIES
+    if look.holders.hidden or not (proc / "1").exists():
+        yield "no permission to see what other users' processes hold open: those files are moved"
+    if _in_container(proc):
+        yield "in a container: files that processes outside it hold open are not seen"
+    if look.unseen:
+        yield f"{look.unseen} mount namespaces have no process: files mounted in them are not seen"
+    if any(plan.shared for plan in copied):
+        yield "exported over NFS or SMB: files that other hosts hold open are not seen"
+    if _shares_with_guests(proc):
+        yield "a directory is shared with a virtual machine: files it has cached are not seen"
+
+
+def _in_container(proc: Path) -> bool:
+    """Whether /proc is that of a namespace in which only some processes are."""
+    try:
+        return (proc / "1/ns/pid").stat().st_ino != INITIAL
+    except OSError:
+        return (proc / "self/ns/pid").stat().st_ino != INITIAL
+
+
+def _shares_with_guests(proc: Path) -> bool:
+    with holders.opened(str(proc)) as table:
+        return any(_is_sharing(proc / process) for process in holders.processes(table))
+
+
+def _is_sharing(process: Path) -> bool:
+    try:
+        name = (process / "comm").read_text(errors="replace").strip()
+        if name.startswith(_VIRTUAL):
+            return any(word in _SHARING for word in (process / "cmdline").read_bytes().split(b"\0"))
+    except OSError:
+        return False  # it ended
+    return name in _GUESTS
