@@ -160,16 +160,21 @@ def _place(handle: int) -> Path:
     return Path(f"/proc/self/fd/{handle}").readlink()
 
 
+def _named(handle: int, path: Path) -> str:
+    """What a message calls a directory on the way to ``path``."""
+    place = _place(handle)
+    return "it" if place == path else str(place)
+
+
 def _check_directory(handle: int, path: Path, private: bool) -> None:
     status = os.fstat(handle)
     if not _is_trusted(status):
-        _check_owner(status, path, f"the directory {_place(handle)}")
+        _check_owner(status, path, _named(handle, path))
     sticky = bool(status.st_mode & stat.S_ISVTX) and not private
     if _others_may_write(status) and not sticky:
-        place = _place(handle)
         raise StateError(
-            f"{path} refused: others may write to {place}."
-            f" Choose a directory only you can write to, or run: chmod go-w {place}"
+            f"{path} refused: others may write to {_named(handle, path)}."
+            f" Choose a directory only you can write to, or run: chmod go-w {_place(handle)}"
         )
 
 

@@ -162,10 +162,10 @@ def _draft(place: int, path: Path, data: bytes) -> str:
 
 
 def _write_durably(handle: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(handle, left) :]
-    os.fsync(handle)
+    with os.fdopen(handle, "wb", closefd=False) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(handle)
 
 
 @contextlib.contextmanager

@@ -240,10 +240,10 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     from zconsole.rebalance.running import jobs, resuming
 
     record = jobs.adopt(journal)
-    say(f"job {record.job}")
     given = {name: getattr(args, name) for name in resuming.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()
     resuming.refuse_difference(journal, jobs.status(record).settings, dirs, given)
+    say(f"job {record.job}")
     jobs.take_up(record, _limits(args))
     if not args.detach and not jobs.is_counted(record):
         _show_plan(jobs.recount(record, Reader()).plan.as_json())

@@ -317,12 +317,13 @@ def left_out(record: Record) -> dict[str, Any]:
 
 
 def take_up(record: Record, limits: Mapping[str, Any]) -> None:
-    """Let a job that does not run go on, whatever order it was given last; limits given now count.
+    """Let a job that ended run again, whatever order it was given last; limits given now count.
 
     Raises NotFoundError, NotUnderstoodError.
     """
-    if not store.is_alive(record):
-        _write_control(record, "run", limits)
+    ended = status(record).state in ("dead", "stopped", "finished")
+    if ended or (limits and not store.is_alive(record)):
+        _write_control(record, "run" if ended else None, limits)
 
 
 def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:

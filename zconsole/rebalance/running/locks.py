@@ -20,9 +20,9 @@ from pathlib import Path
 
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.running import store
 from zconsole.rebalance.running.claims import Claim, claim
-from zconsole.state import lock_within, read_private, remove, try_lock
+from zconsole.safeway import make_directory
+from zconsole.state import lock_within, read_private, remove, state_dir, try_lock
 
 TURN = "trees.lock"
 """Held while claims are compared and a new one is written."""
@@ -43,7 +43,8 @@ class TreeLocks:
         self.roots = tuple(roots)
         claims = [claim(sys, root) for root in roots]
         _refuse_own(claims)
-        where = store.directory()
+        where = state_dir(create=True) / "locks"
+        make_directory(where)
         with _turn(where / TURN):
             for other in _others(where):
                 _refuse_overlap(claims, other)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from zconsole import state
 from zconsole.errors import NotFoundError, ZconsoleError
+from zconsole.safeway import directory as safe_directory
 from zconsole.safeway import make_directory, sync_directory
 
 LOCK_SECONDS = 1.0
@@ -99,13 +100,22 @@ def records() -> Iterator[Record]:
 
 
 def files() -> list[Path]:
-    """The files of all records; ``$ZCONSOLE_STATE`` overrides: then there are no others."""
+    """The files of all records; ``$ZCONSOLE_STATE`` overrides: then there are no others.
+
+    Raises StateError where somebody else could have put them there.
+    """
     if "ZCONSOLE_STATE" in os.environ:
         where: tuple[Path, ...] = (state.state_dir(create=False),)
     else:
         where = state.state_dirs()
-    found = (file for path in where for file in (path / "rebalance").glob("*.json"))
+    found = [file for path in where for file in _listed(path / "rebalance")]
     return [file for file in found if NAME.fullmatch(file.stem)]
+
+
+def _listed(where: Path) -> list[Path]:
+    with contextlib.suppress(FileNotFoundError), safe_directory(where):
+        return list(where.glob("*.json"))
+    return []
 
 
 def _journal_of(file: Path) -> Path:
