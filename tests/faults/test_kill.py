@@ -23,6 +23,7 @@ from tests.faults.harness import (
     kill_after,
     run,
 )
+from zconsole.rebalance.engine.item import temporary
 from zconsole.rebalance.engine.journal import Intent, Journal, State
 
 
@@ -124,7 +125,10 @@ def test_what_a_death_left_in_many_directories_is_settled_under_a_low_limit(area
     create(area / "tree", area / "job.db")
     journal = Journal.open(area / "job.db")
     rows = [row for _, row in journal.todo((-1, -1, -1), 300)]
-    intents = [Intent(row.number, State.CREATING, b".zc-1", row.ino, 0, b"") for row in rows]
+    intents = [
+        Intent(row.number, State.CREATING, temporary("0" * 16, row.number), row.ino, 0, b"")
+        for row in rows
+    ]
     journal.record((), intents)
     journal.close()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

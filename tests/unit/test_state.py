@@ -125,7 +125,19 @@ def test_a_write_that_fails_leaves_the_old_contents(tmp_path, monkeypatch):
 
 def test_a_lock_is_held_by_one(tmp_path):
     path = tmp_path / "lock"
-    with state.locked(path) as first, state.locked(path) as second:
-        assert (first, second) == (True, False)
-    with state.locked(path) as again:
-        assert again
+    first = state.try_lock(path)
+    assert first is not None
+    assert state.try_lock(path) is None
+    os.close(first)
+    again = state.lock_within(path, 1.0)
+    assert again is not None
+    os.close(again)
+
+
+def test_a_lock_that_stays_held_is_waited_for_only_so_long(tmp_path):
+    slept: list[float] = []
+    held = state.try_lock(tmp_path / "lock")
+    assert held is not None
+    assert state.lock_within(tmp_path / "lock", 1.0, slept.append) is None
+    os.close(held)
+    assert sum(slept) == pytest.approx(1.0)

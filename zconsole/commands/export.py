@@ -16,6 +16,7 @@ from zconsole.errors import ExitCode, UsageError
 from zconsole.export.metrics import families
 from zconsole.export.prometheus import Page, address_of, registry_of, serve, write
 from zconsole.frame import Frame
+from zconsole.state import StateError
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
@@ -74,4 +75,6 @@ async def feed(
 def _jobs() -> Sequence[Mapping[str, Any]]:
     from zconsole.rebalance.running import jobs
 
-    return [status.as_json() for status in jobs.listed()]
+    with contextlib.suppress(StateError):  # no reason to end what tells of pools
+        return [status.as_json() for status in jobs.listed()]
+    return []

@@ -13,11 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.argumenttypes import check, positive, share, size_above_0
-from zconsole.errors import ExitCode, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.errors import (
+    ExitCode,
+    NotFoundError,
+    NotUnderstoodError,
+    UsageError,
+    ZconsoleError,
+)
 from zconsole.rebalance.planning.lines import plan_lines, summary_lines
 from zconsole.rebalance.running import unitfile
 from zconsole.rebalance.running.statuslines import job_line, job_lines
 from zconsole.rebalance.running.telling import Show, lasting, say
+from zconsole.safeway import resolved
 from zconsole.units import clean
 
 if TYPE_CHECKING:
@@ -203,10 +210,11 @@ def _run(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.item import StopJobError
 
     try:
-        if args.journal is not None and args.journal.exists():
-            record, locks = _again(args.journal, args.detach), None
+        journal = _journal(args)
+        if journal is not None and os.path.lexists(journal):
+            record, locks = _again(args, journal), None
         else:
-            record, locks = _create(args)
+            record, locks = _create(args, journal)
     except StopJobError:
         say("stopped while counting files: nothing was moved")
         return ExitCode.OK
@@ -216,20 +224,33 @@ def _run(args: argparse.Namespace) -> int:
     return _execute(record, args.json, locks)
 
 
-def _again(journal: Path, detach: bool) -> Record:
+def _journal(args: argparse.Namespace) -> Path | None:
+    """The journal that was named; a link of somebody else is not followed to it."""
+    if args.journal is None:
+        return None
+    try:
+        return resolved(args.journal)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{args.journal}: no such directory") from error
+
+
+def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
     from zconsole.rebalance.planning.facts import Reader
-    from zconsole.rebalance.running import jobs
+    from zconsole.rebalance.running import jobs, resuming
 
     record = jobs.adopt(journal)
+    given = {name: getattr(args, name) for name in resuming.OPTIONS}
+    dirs = _settings(args).dirs if args.dirs else ()
+    resuming.refuse_difference(journal, jobs.status(record).settings, dirs, given)
     say(f"job {record.job}")
-    jobs.forget_order(record)
-    if not detach and not jobs.is_counted(record):
+    jobs.take_up(record, _limits(args))
+    if not args.detach and not jobs.is_counted(record):
         _show_plan(jobs.recount(record, Reader()).plan.as_json())
     return record
 
 
-def _create(args: argparse.Namespace) -> tuple[Record, TreeLocks | None]:
+def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, TreeLocks | None]:
     """Plan a new job, show the plan, and ask; nobody else can run the job before the answer.
 
     Unless another process is to run it, its trees stay locked, so that no job comes between.
@@ -250,7 +271,7 @@ def _create(args: argparse.Namespace) -> tuple[Record, TreeLocks | None]:
 
     settings = _settings(args)
     hold = not args.detach
-    made = jobs.create(settings, Reader(), args.journal, args.yes, begun, ask=ask, hold=hold)
+    made = jobs.create(settings, Reader(), journal, args.yes, begun, ask=ask, hold=hold)
     return made.record, made.locks
 
 

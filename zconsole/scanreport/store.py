@@ -14,7 +14,7 @@ from zconsole.state import StateError
 MOST_BYTES = 4 * 2**20
 KEPT = 50
 """Reports of one pool that are kept, the newest."""
-_NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json")
+_NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json", re.ASCII)
 
 
 class ReportStore(Shelf):
@@ -54,7 +54,7 @@ class ReportStore(Shelf):
             return
         paths = sorted(_files(self.directory, guid), key=_start, reverse=True)
         for path in paths[KEPT:]:
-            path.unlink(missing_ok=True)
+            state.remove(path)
 
 
 def read_report(path: Path) -> ScanReport:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from zconsole.state import open_private
+
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 """Where ``python -m`` finds this very zconsole, whatever directory a process runs in."""
 
@@ -98,9 +100,10 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
 def start_detached(argv: Sequence[str], log: Path) -> int:
     """Start a program in a session of its own, its output to ``log``; returns its process id.
 
-    It outlives this process and the terminal. Raises OSError if absent.
+    It outlives this process and the terminal. Raises OSError if absent, StateError for a log that
+    is a link or that others may write to.
     """
-    with log.open("ab") as stream:
+    with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,

@@ -7,7 +7,6 @@ again and what was remembered means nothing.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -16,13 +15,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from zconsole.state import StateError, open_private, read_private, write_private
+from zconsole.state import StateError, lock_within, read_private, write_private
 
 NAME = "tunables.json"
 KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
 MOST_BYTES = 1 << 20
+PATIENCE = 10.0
+"""Seconds to wait while another console changes a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,15 @@ class Memory:
         """The book of this era, exclusively; written back whole if it was changed.
 
         A book of another era is as good as empty. Raises StateError when the directory is not
-        there or not ours to write.
+        there or not ours to write, or when another process keeps the lock.
         """
-        self._check()
-        handle = open_private(self._lock, os.O_RDWR | os.O_CREAT)
+        handle = lock_within(self._lock, PATIENCE)
+        if handle is None:
+            raise StateError(
+                f"{self._lock} is locked by another zconsole for over {PATIENCE:g} s."
+                " End that one (see /proc/locks) and try again"
+            )
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
             book = self.peek(era)
             saved = _dump(book)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.directories import Directories
-from zconsole.rebalance.engine.item import TEMP_PREFIX, Item, Place, SkipError, UnsupportedError
+from zconsole.rebalance.engine.item import Item, Place, SkipError, UnsupportedError, temporary
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
@@ -64,7 +64,8 @@ class Admission:
         Raises SkipError, MovedError, UnsupportedError, OSError.
         """
         places = [
-            Place(row, self.directories.get(row.directory), self._temporary(row)) for row in names
+            Place(row, self.directories.get(row.directory), temporary(self.secret, row.number))
+            for row in names
         ]
         try:
             source = self._open_source(places[0].directory.fd, names[0].name)
@@ -82,10 +83,6 @@ class Admission:
             self.sys.close(source)
             raise
         return item
-
-    def _temporary(self, row: FileRow) -> bytes:
-        """A name of ours that no other job, file or attempt has."""
-        return b"%b%b-%x" % (TEMP_PREFIX, self.secret.encode(), row.number)
 
     def _open_source(self, directory: int, name: bytes) -> int:
         try:

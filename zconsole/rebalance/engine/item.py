@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from zconsole.rebalance.engine.metadata import Metadata
 from zconsole.rebalance.engine.syscalls import Sys
 
 TEMP_PREFIX = b".zc-"
+_OURS = re.compile(re.escape(TEMP_PREFIX) + rb"[0-9a-f]{16}-([0-9a-f]+)")
 KEEP_SUFFIX = b"o"
 """Added to a temporary name: the original's second name where names cannot be exchanged."""
 _SKIPPED = {
@@ -22,6 +24,17 @@ _SKIPPED = {
     # Names only move within a directory: one of project quotas refuses other projects (zfs_rename).
     errno.EXDEV: "its project is not its directory's",
 }
+
+
+def temporary(secret: str, number: int) -> bytes:
+    """The temporary name of a file of the journal; ``secret`` (16 hex digits) is one run's own."""
+    return b"%b%b-%x" % (TEMP_PREFIX, secret.encode(), number)
+
+
+def is_ours(temp: bytes | None, number: int) -> bool:
+    """Whether ``temporary`` could have made this name for this file."""
+    match = _OURS.fullmatch(temp or b"")
+    return match is not None and match[1] == b"%x" % number
 
 
 class SkipError(Exception):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from enum import IntEnum
@@ -20,8 +19,16 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.rebalance.engine.directories import DirectoryRow
-from zconsole.rebalance.engine.runs import runs
-from zconsole.rebalance.engine.schema import FORMAT, INDEXES, connect, empty, write_new
+from zconsole.rebalance.engine.runs import grouped
+from zconsole.rebalance.engine.schema import (
+    FORMAT,
+    INDEXES,
+    checked_name,
+    checked_root,
+    connect,
+    empty,
+)
+from zconsole.state import create_private
 
 
 class State(IntEnum):
@@ -90,21 +97,21 @@ class Journal:
     def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Journal:
         """A new journal of some values, readable by its owner only, whole from the start.
 
-        Raises FileExistsError, OSError.
+        Raises FileExistsError, StateError, OSError.
         """
-        write_new(path, empty({"format": FORMAT, **(values or {})}))
+        create_private(path, empty({"format": FORMAT, **(values or {})}))
         return cls(connect(path, "rw"), path)
 
     @classmethod
     def open(cls, path: Path, write: bool = True) -> Journal:
-        """An existing journal. Raises NotFoundError, NotUnderstoodError."""
-        if not path.is_file():
-            raise NotFoundError(f"no journal {path}")
+        """An existing journal. Raises NotFoundError, NotUnderstoodError, StateError (connect)."""
         with ExitStack() as refused:
             try:
                 db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
                 journal = cls(db, path)
                 known = journal.get("format")
+            except FileNotFoundError as error:
+                raise NotFoundError(f"no journal {path}") from error
             except sqlite3.DatabaseError as error:
                 raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
             if known != FORMAT:
@@ -221,12 +228,12 @@ class Journal:
     def directory(self, number: int) -> DirectoryRow:
         """One walked directory."""
         sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE id = ?"
-        return DirectoryRow(*self._db.execute(sql, (number,)).fetchone())
+        return _directory(self._db.execute(sql, (number,)).fetchone())
 
     def roots(self) -> list[DirectoryRow]:
         """The directories the job was given."""
         sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE parent IS NULL ORDER BY id"
-        return [DirectoryRow(*row) for row in self._db.execute(sql)]
+        return [_directory(row) for row in self._db.execute(sql)]
 
     def change_devices(self, changes: Mapping[int, int]) -> None:
         """Device numbers of datasets differ from boot to boot: old to new, all at once."""
@@ -286,7 +293,7 @@ class Journal:
         self.begin()
         self._db.executemany(
             "UPDATE files SET state = ?, reason = ?, temp = ? WHERE id BETWEEN ? AND ?",
-            _grouped(results),
+            grouped((r.number, (int(r.state), r.reason, r.temp)) for r in results),
         )
         self._db.executemany(
             "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
@@ -380,15 +387,11 @@ class Journal:
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
 
-def _grouped(results: Sequence[Result]) -> Iterator[tuple[Any, ...]]:
-    """State, reason and temp with the first and last number of files that have it in common."""
-    alike = defaultdict[tuple[Any, ...], list[int]](list)
-    for number, state, *rest in results:
-        alike[int(state), *rest].append(number)
-    for what, numbers in alike.items():
-        for run in runs(numbers):
-            yield *what, *run
-
-
 def _file(row: Sequence[Any]) -> FileRow:
-    return FileRow._make((*row[:6], _STATES[row[6]], *row[7:]))
+    return FileRow._make((*row[:2], checked_name(row[2]), *row[3:6], _STATES[row[6]], *row[7:]))
+
+
+def _directory(row: Sequence[Any]) -> DirectoryRow:
+    number, parent, name, *rest = row
+    check = checked_root if parent is None else checked_name
+    return DirectoryRow(number, parent, check(name), *rest)

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from zconsole.rebalance.engine import content, metadata, swapping
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.inuse import Users
-from zconsole.rebalance.engine.item import KEEP_SUFFIX
+from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
@@ -63,8 +64,15 @@ class Recovery:
     """The unfinished names of every inode, by device and number."""
 
     def run(self) -> int:
-        """Settle every unfinished file; returns how many there were. Raises OSError."""
+        """Settle every unfinished file; returns how many there were.
+
+        Raises OSError; sqlite3.DatabaseError, before anything is touched, for a journal that gives
+        a file a temporary name that is not ours to remove.
+        """
         rows = self.journal.unfinished()
+        for row in rows:
+            if not is_ours(row.temp, row.number):
+                raise sqlite3.DatabaseError(f"{row.temp!r} is not a temporary name of a job")
         self._names = self._by_inode(rows)
         times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import sqlite3
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+
+from zconsole import state
 
 FORMAT = 1
 SCHEMA = """
@@ -31,7 +31,11 @@ CREATE INDEX IF NOT EXISTS files_open ON files (state) WHERE state IN (1, 2);
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """The database of a journal, ``ro`` or ``rw``. Raises sqlite3.Error."""
+    """The database of a journal, ``ro`` or ``rw``.
+
+    Raises sqlite3.Error, FileNotFoundError; StateError for one that others could have written.
+    """
+    state.check_database(path)
     uri = f"file:{_quoted(path)}?mode={mode}"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
     with ExitStack() as refused:
@@ -43,6 +47,12 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     return db
 
 
+def delete(path: Path) -> None:
+    """Remove a journal and SQLite's files beside it. Raises StateError, OSError."""
+    for suffix in ("", *state.COMPANIONS):
+        state.remove(path.with_name(path.name + suffix))
+
+
 def empty(values: Mapping[str, Any]) -> bytes:
     """The content of a journal that has these values and no files."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
@@ -52,21 +62,18 @@ def empty(values: Mapping[str, Any]) -> bytes:
         return db.serialize()
 
 
-def write_new(path: Path, content: bytes) -> None:
-    """Create a file for its owner only, whole and durable once it has its name.
+def checked_name(name: Any) -> bytes:
+    """A name out of a journal. Raises sqlite3.DatabaseError for one that leads elsewhere."""
+    if not isinstance(name, bytes) or b"/" in name or name in (b"", b".", b".."):
+        raise sqlite3.DatabaseError(f"{name!r} is not a file name")
+    return name
 
-    Raises FileExistsError, OSError.
-    """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        path.hardlink_to(draft)
-    finally:
-        draft.unlink()
+
+def checked_root(path: Any) -> bytes:
+    """A root's path out of a journal. Raises sqlite3.DatabaseError where it is not a real one."""
+    if not isinstance(path, bytes) or not path.startswith(b"/") or b".." in path.split(b"/"):
+        raise sqlite3.DatabaseError(f"{path!r} is not the path of a directory")
+    return path
 
 
 def _quoted(path: Path) -> str:

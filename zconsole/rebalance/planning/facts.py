@@ -137,6 +137,8 @@ class Mount:
     source: str
     point: str
     read_only: bool = False
+    root: str = "/"
+    """The directory of its filesystem that is mounted; of a bind mount, seldom the topmost."""
 
 
 @dataclass(slots=True)
@@ -313,7 +315,8 @@ def mount_of(number: int, table: Path = Path("/proc/self/mountinfo")) -> Mount |
         fields, rest = left.split(" "), right.split(" ")
         if fields[0] == str(number) and len(rest) >= 2:
             options = fields[5].split(",") + (rest[2].split(",") if len(rest) > 2 else [])
-            return Mount(rest[0], _plain(rest[1]), _plain(fields[4]), "ro" in options)
+            kind, source, point, root = rest[0], *map(_plain, (rest[1], fields[4], fields[3]))
+            return Mount(kind, source, point, "ro" in options, root)
     return None
 
 

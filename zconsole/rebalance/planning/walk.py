@@ -64,7 +64,7 @@ class Walk:
     def __iter__(self) -> Iterator[Portion]:
         for root in self._roots:
             fd = open_path(self._sys, root)
-            self._mount = _mount_number(fd) if has_mounts_below(root) else None
+            self._mount = mount_number(fd) if has_mounts_below(root) else None
             yield from self._tree(self._row(None, root, fd), fd)
 
     def _row(self, parent: int | None, name: bytes, fd: int) -> DirectoryRow:
@@ -105,7 +105,7 @@ class Walk:
     def _elsewhere(self, level: _Level, fd: int) -> str | None:
         if self._sys.fstat(fd).st_dev != level.row.dev:
             return "other dataset"
-        if self._mount is not None and _mount_number(fd) != self._mount:
+        if self._mount is not None and mount_number(fd) != self._mount:
             return "mount point"
         return None
 
@@ -156,12 +156,12 @@ def mount_at(path: bytes) -> int:
     """The number of the mount that a directory is reached through. Raises OSError."""
     fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _mount_number(fd)
+        return mount_number(fd)
     finally:
         os.close(fd)
 
 
-def _mount_number(fd: int) -> int:
+def mount_number(fd: int) -> int:
     """The number of the mount a file was opened through (proc_pid_fdinfo(5))."""
     lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))

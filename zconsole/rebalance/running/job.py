@@ -17,6 +17,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.planned import FLOOR, Place
 from zconsole.rebalance.planning.predict import Space
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.running.store import NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def job_of(journal: Journal) -> Job:
         raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
     with understood(journal):
         return Job(
-            name=data["name"],
+            name=_named(data["name"]),
             settings=Settings.from_json(data["settings"]),
             engines=data["engines"],
             spaces=tuple(Space(*space) for space in data["spaces"]),
@@ -105,6 +106,13 @@ def job_of(journal: Journal) -> Job:
             bytes_to_target=data["bytes_to_target"],
             rooms={os.fsencode(root): room for root, room in data.get("rooms", {}).items()},
         )
+
+
+def _named(name: str) -> str:
+    """A job's id: names of files are made of it. Raises ValueError for what is none."""
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not a job's id")
+    return name
 
 
 def adopt_devices(sys: Sys, journal: Journal, places: Sequence[Place]) -> None:

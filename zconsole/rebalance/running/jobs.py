@@ -11,11 +11,12 @@ import sys as python
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, ZconsoleError
+from zconsole.rebalance.engine import schema
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
@@ -29,7 +30,9 @@ from zconsole.rebalance.running.desk import interrupted
 from zconsole.rebalance.running.job import Clocks, job_of, understood
 from zconsole.rebalance.running.locks import TreeLocks
 from zconsole.rebalance.running.store import Record
+from zconsole.safeway import sync_directory
 from zconsole.sources.blocking import start_detached
+from zconsole.state import read_end
 
 RUNNING = ("running", "paused", "waiting")
 START_SECONDS = 20.0
@@ -145,6 +148,8 @@ def recount(record: Record, reader: Reader) -> Created:
         settings = _walking(journal, alive=False)
         if settings is None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
+        control = journal.get("control") or {}
+        settings = replace(settings, limits=settings.limits.changed(control.get("limits") or {}))
         found = plan.places(settings.dirs, reader)
         with closing(_locked(found)):
             journal.clear_walk()
@@ -182,21 +187,17 @@ def _record_for(journal_path: Path | None) -> Record:
 def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
     try:
         return Journal.create(record.journal, values)
-    except FileExistsError as error:
+    except BaseException as error:
         store.remove(record)
-        raise ZconsoleError(f"{record.journal} exists already") from error
+        if isinstance(error, FileExistsError):
+            raise ZconsoleError(f"{record.journal} exists already") from error
+        raise
 
 
 def _forget(record: Record) -> None:
     """Remove a job that never began, and its journal; its lock is held."""
     store.remove(record)
-    delete_journal(record.journal)
-
-
-def delete_journal(path: Path) -> None:
-    """Remove a journal and SQLite's files beside it."""
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    schema.delete(record.journal)
 
 
 def _walk_into(
@@ -235,7 +236,7 @@ def _walk_into(
             "created": time.time(),
         },
     )
-    store.make_names_durable(journal.path.parent)
+    sync_directory(journal.path.parent)
     return made
 
 
@@ -315,10 +316,14 @@ def left_out(record: Record) -> dict[str, Any]:
         return leftout.as_json(journal)
 
 
-def forget_order(record: Record) -> None:
-    """Let a job that ended run again, whatever order it was given last."""
-    if status(record).state in ("dead", "stopped", "finished"):
-        _write_control(record, "run", None)
+def take_up(record: Record, limits: Mapping[str, Any]) -> None:
+    """Let a job that ended run again, whatever order it was given last; limits given now count.
+
+    Raises NotFoundError, NotUnderstoodError.
+    """
+    ended = status(record).state in ("dead", "stopped", "finished")
+    if ended or (limits and not store.is_alive(record)):
+        _write_control(record, "run" if ended else None, limits)
 
 
 def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:
@@ -342,7 +347,7 @@ def start(record: Record) -> None:
     Returns when it is at work, so that nobody finds it dead who asks a moment later. Raises
     EndedAtOnceError when it could not begin.
     """
-    said = record.log.stat().st_size if record.log.exists() else 0
+    said = record.log.lstat().st_size if os.path.lexists(record.log) else 0
     argv = [python.executable, "-m", "zconsole", "rebalance", "run", "--yes"]
     pid = start_detached([*argv, "--journal", os.fspath(record.journal)], record.log)
     alive = 0
@@ -372,8 +377,10 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     if ended.si_status == ExitCode.OK or (told is not None and told.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
-    words = record.log.read_bytes()[said:].decode(errors="surrogateescape").split("\n")
-    last = next((line for line in reversed(words) if line.strip()), "it has ended at once")
+    words = read_end(record.log, lastwords.TAIL, said).decode(errors="surrogateescape")
+    last = next(
+        (line for line in reversed(words.split("\n")) if line.strip()), "it has ended at once"
+    )
     why = told.why if told is not None and told.state == "stopped" else None
     code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
     raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from zconsole import state
 from zconsole.rebalance.running.store import Record
 
 GONE = "its process is gone"
@@ -26,11 +26,9 @@ def cause(record: Record, since: float | None) -> str:
 def _last(log: Path, since: float) -> str:
     """The last line of a log if it is a message of ours that came later; else nothing."""
     try:
-        with log.open("rb") as stream:
-            status = os.fstat(stream.fileno())
-            stream.seek(max(0, status.st_size - TAIL))
-            lines = stream.read().decode(errors="surrogateescape").splitlines()
-    except OSError:
+        lines = state.read_end(log, TAIL).decode(errors="surrogateescape").splitlines()
+        late = log.stat().st_mtime >= since - SOON
+    except (OSError, state.StateError):
         return ""
-    last = lines[-1] if lines and status.st_mtime >= since - SOON else ""
+    last = lines[-1] if lines and late else ""
     return last.removeprefix(_OURS) if last.startswith(_OURS) else ""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.running import store
+from zconsole.rebalance.running.claims import Claim, claim
 from zconsole.rebalance.running.locks import BusyTreeError
 from zconsole.rebalance.running.store import Record
 
@@ -22,36 +22,34 @@ def refuse(roots: Sequence[bytes]) -> None:
 
     Its temporary names would be walked as files; call it with the trees locked.
     """
+    wanted = [claim(Sys(), root) for root in roots]
     for record in store.records():
-        root = _in_the_way(record, roots)
-        if root is not None:
+        path = _in_the_way(record, wanted)
+        if path is not None:
             raise BusyTreeError(
-                f"job {record.job} was interrupted in {os.fsdecode(root)}:"
+                f"job {record.job} was interrupted in {path}:"
                 f" let it go on first (zconsole rebalance resume {record.job}),"
                 f" or give up what it left and delete {record.journal}"
             )
 
 
-def _in_the_way(record: Record, roots: Sequence[bytes]) -> bytes | None:
+def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
     # A journal that is gone or damaged can be neither asked nor resumed.
     with (
         contextlib.suppress(ZconsoleError, OSError, sqlite3.Error),
         closing(Journal.open(record.journal, write=False)) as journal,
     ):
-        common = [row for row in journal.roots() if any(_overlap(row.name, r) for r in roots)]
+        there = [found for row in journal.roots() if (found := _found(row)) is not None]
+        common = [one.path for one in there if any(one.overlaps(other) for other in wanted)]
         if common and journal.unfinished():
-            return next((row.name for row in common if _is_there(row)), None)
+            return common[0]
     return None
 
 
-def _overlap(one: bytes, other: bytes) -> bool:
-    first, second = (path.rstrip(b"/") + b"/" for path in (one, other))
-    return first.startswith(second) or second.startswith(first)
-
-
-def _is_there(root: DirectoryRow) -> bool:
-    """Whether a root is still the directory that was walked."""
+def _found(root: DirectoryRow) -> Claim | None:
+    """Where a root is now; None where it is not the directory that was walked."""
     try:
-        return Path(os.fsdecode(root.name)).stat().st_ino == root.ino
+        found = claim(Sys(), root.name)
     except OSError:
-        return False
+        return None
+    return found if found.inode == root.ino else None

@@ -35,6 +35,7 @@ from zconsole.rebalance.running.desk import (
 from zconsole.sources.blocking import DeadlineError, start_detached
 from zconsole.sources.host import FileThread
 from zconsole.sources.runner import Process, ProcessRunner, Spawner
+from zconsole.state import StateError, read_end
 
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Settings
@@ -236,10 +237,14 @@ def _worded(work: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def _text(log: Path) -> str:
+    from zconsole.rebalance.running.lastwords import TAIL
+
     try:
-        return log.read_text(errors="surrogateescape")
+        return read_end(log, TAIL).decode(errors="surrogateescape")
     except OSError as error:
         return f"{log}: {error.strerror}"
+    except StateError as error:
+        return str(error)
 
 
 def _last_line(text: str) -> str:

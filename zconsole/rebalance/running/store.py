@@ -6,16 +6,22 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from zconsole import state
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.state import state_dir, state_dirs
+from zconsole.safeway import directory as safe_directory
+from zconsole.safeway import make_directory, sync_directory
 
-_LOCK_TRIES = 40
+LOCK_SECONDS = 1.0
+"""For a job's lock: a reader of its status holds it for a moment."""
+MOST_BYTES = 1 << 16
+NAME = re.compile(r"[0-9a-f]{6}")
+"""A job's id; it becomes the name of files, so nothing else is taken for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +48,10 @@ class JobLock:
 
     def __init__(self, record: Record) -> None:
         """Raises ZconsoleError when the job runs already."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._fd = os.open(record.file, flags, 0o600)
-        for _ in range(_LOCK_TRIES):
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.025)  # a reader of the status holds it for a moment
-            else:
-                return
-        os.close(self._fd)
-        raise ZconsoleError(f"job {record.job} is running already")
+        handle = state.lock_within(record.file, LOCK_SECONDS)
+        if handle is None:
+            raise ZconsoleError(f"job {record.job} is running already")
+        self._fd = handle
 
     def close(self) -> None:
         """Drop the lock."""
@@ -60,47 +59,34 @@ class JobLock:
 
 
 def directory() -> Path:
-    """The directory of our own records, made if need be. Raises ZconsoleError if not safe."""
-    path = state_dir(create=True) / "rebalance"
-    path.mkdir(mode=0o700, exist_ok=True)
+    """The directory of our own records, made if need be. Raises StateError if not safe."""
+    path = state.state_dir(create=True) / "rebalance"
+    make_directory(path)
     return path
 
 
 def add(journal: Path | None, name: str | None = None) -> Record:
     """A new job's record, with its journal at ``journal`` or beside the record.
 
-    ``name`` is the id of a job that had one already.
+    ``name`` is the id of a job that had one already. Raises StateError, OSError.
     """
     where = directory()
     while True:
         job = name or secrets.token_hex(3)
         name = None
-        file = where / f"{job}.json"
-        record = Record(job, _real(journal or where / f"{job}.db"), file)
+        record = Record(job, _real(journal or where / f"{job}.db"), where / f"{job}.json")
+        content = json.dumps({"journal": os.fspath(record.journal)})
         try:
-            fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            state.create_private(record.file, content.encode())
         except FileExistsError:
             continue
-        with os.fdopen(fd, "w") as stream:
-            json.dump({"journal": os.fspath(record.journal)}, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        make_names_durable(where)
+        sync_directory(where)
         return record
-
-
-def make_names_durable(directory: Path) -> None:
-    """Return when the names in a directory survive a power cut."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def remove(record: Record) -> None:
     """Forget a job that never began."""
-    record.file.unlink(missing_ok=True)
+    state.remove(record.file)
 
 
 def records() -> Iterator[Record]:
@@ -114,18 +100,31 @@ def records() -> Iterator[Record]:
 
 
 def files() -> list[Path]:
-    """The files of all records; ``$ZCONSOLE_STATE`` overrides: then there are no others."""
-    where = (state_dir(create=False),) if "ZCONSOLE_STATE" in os.environ else state_dirs()
-    return [file for path in where for file in (path / "rebalance").glob("*.json")]
+    """The files of all records; ``$ZCONSOLE_STATE`` overrides: then there are no others.
+
+    Raises StateError where somebody else could have put them there.
+    """
+    if "ZCONSOLE_STATE" in os.environ:
+        where: tuple[Path, ...] = (state.state_dir(create=False),)
+    else:
+        where = state.state_dirs()
+    found = [file for path in where for file in _listed(path / "rebalance")]
+    return [file for file in found if NAME.fullmatch(file.stem)]
+
+
+def _listed(where: Path) -> list[Path]:
+    with contextlib.suppress(FileNotFoundError), safe_directory(where):
+        return list(where.glob("*.json"))
+    return []
 
 
 def _journal_of(file: Path) -> Path:
     """The journal a record names; the one beside it where the record was damaged."""
     try:
-        return Path(json.loads(file.read_text())["journal"])
+        return Path(json.loads(state.read_private(file, MOST_BYTES))["journal"])
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError):
+    except (state.StateError, OSError, ValueError, KeyError, TypeError):
         return file.with_suffix(".db")
 
 
@@ -149,9 +148,9 @@ def _real(path: Path) -> Path:
 
 
 def is_alive(record: Record) -> bool:
-    """Whether a process runs this job now."""
+    """Whether a process runs this job now. Raises StateError."""
     try:
-        fd = os.open(record.file, os.O_RDONLY | os.O_CLOEXEC)
+        fd = state.open_private(record.file)
     except FileNotFoundError:
         return False
     try:

@@ -25,7 +25,8 @@ def journal(tmp_path: Path) -> Iterable[Journal]:
 def walked(journal: Journal, parents: list[int | None], files: list[tuple[int, int]]) -> None:
     """Directories by their parents, numbered from 1, and files by directory and size."""
     for number, parent in enumerate(parents, 1):
-        journal.add_directory(DirectoryRow(number, parent, b"d%d" % number, 1, number))
+        name = b"d%d" % number if parent else b"/d%d" % number
+        journal.add_directory(DirectoryRow(number, parent, name, 1, number))
     rows = enumerate(files)
     journal.add_files((where, b"f%d" % n, 100 + n, size, 1, 0) for n, (where, size) in rows)
     journal.finish_walk(split_links=True)

@@ -168,7 +168,10 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
 
 
-def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(tmp_path: Path) -> None:
+def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
     held = TreeLocks(Sys(), [os.fsencode(tmp_path / "old")])

@@ -13,7 +13,7 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.running import jobs
 from zconsole.rebalance.running.locks import BusyTreeError
 
-TEMP = b".zc-0123456789abcdef"
+TEMP = b".zc-0123456789abcdef-1"
 
 
 @pytest.fixture

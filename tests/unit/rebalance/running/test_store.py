@@ -47,7 +47,7 @@ def test_records_that_go_meanwhile_are_left_out() -> None:
 
 def test_what_is_no_record_hides_no_job(state: Path) -> None:
     record = store.add(None)
-    (state / "rebalance" / "odd.json").mkdir()
-    (state / "rebalance" / "gone.json").symlink_to("nowhere")
+    (state / "rebalance" / "0dd000.json").mkdir()
+    (state / "rebalance" / "60e000.json").symlink_to("nowhere")
     assert store.find(record.job) == record
     assert jobs.listed() == []

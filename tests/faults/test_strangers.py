@@ -1,0 +1,81 @@
+"""Two jobs on one tree that cannot see each other: of two users, or of two state directories."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults import trees
+
+SMALL, LARGE = 400, 12
+ROUNDS = 3
+
+
+def populated(root: Path) -> None:
+    """Every awkward kind of file, and enough plain ones that two jobs are at work for a while."""
+    trees.build(root)
+    many = root / "many"
+    many.mkdir()
+    for number in range(SMALL):
+        (many / f"f{number}").write_bytes(os.urandom(1 + number * 50))
+    for number in range(LARGE):
+        (many / f"large{number}").write_bytes(os.urandom(2_000_000))
+
+
+def content(root: Path) -> dict[str, tuple[Any, ...]]:
+    """The manifest but for the times of directories, of which each job takes the other's for a
+    change that has to stay."""
+    found = trees.manifest(root)
+    return {path: row for path, row in found.items() if not stat.S_ISDIR(row[0])}
+
+
+def begun(area: Path, number: int, journal: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "zconsole", "rebalance", "run", "--yes", "--json"]
+    argv += ["--allow-non-zfs", str(area / "tree"), "--journal", str(area / journal)]
+    environment = {**os.environ, "ZCONSOLE_STATE": str(area / f"state{number}")}
+    return subprocess.Popen(
+        argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def summary(job: subprocess.Popen[str]) -> dict[str, Any]:
+    out, err = job.communicate(timeout=120)
+    assert job.returncode == 0, err
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])["summary"]
+    return found
+
+
+def test_they_lose_nothing(area: Path) -> None:
+    root = area / "tree"
+    populated(root)
+    before = content(root)
+    for turn in range(ROUNDS):
+        running = [begun(area, number, f"job{number}-{turn}.db") for number in range(3)]
+        found = [summary(job) for job in running]
+        assert content(root) == before, found
+        assert sum(one["files_moved"] for one in found) > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_they_lose_nothing_when_one_is_killed_and_resumed(area: Path, seed: int) -> None:
+    root, chance = area / "tree", random.Random(seed)
+    populated(root)
+    before = content(root)
+    doomed, other = begun(area, 0, "doomed.db"), begun(area, 1, "other.db")
+    while not (area / "doomed.db").exists():
+        time.sleep(0.005)
+    time.sleep(chance.random() * 0.6)
+    doomed.kill()
+    doomed.communicate()
+    summary(begun(area, 0, "doomed.db"))
+    summary(other)
+    assert content(root) == before

@@ -1,0 +1,220 @@
+"""Ways through the tree of directories that nobody else can turn: who may change what we open.
+
+A directory is opened by its components from / on and each is looked at once it is open: it must
+be ours or root's and not writable by others, so that nobody can swap the next one between the
+check and the use. Only a sticky directory (/tmp) may be open to others, as it lets nobody rename
+what isn't theirs. A link on the way is followed where it is ours or root's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from zconsole.errors import ZconsoleError
+
+MOST_LINKS = 40
+"""Links followed on the way to a file (path_resolution(7))."""
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class StateError(ZconsoleError):
+    """State cannot be kept or read there, and why."""
+
+
+def open_directory(path: Path, make: bool = False) -> int:
+    """A descriptor (O_PATH) of a directory in which nobody else can change a name.
+
+    With ``make`` what is missing is made (0700). Raises StateError where it is a link or where
+    it, or a directory or link on the way, could be changed by others; FileNotFoundError.
+    """
+    return _way_down(path, make=make, private=True)
+
+
+@contextlib.contextmanager
+def directory(path: Path) -> Iterator[int]:
+    """``open_directory`` for the time of a ``with`` block."""
+    handle = open_directory(path)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory (0700) unless it is there, and check it. Raises as ``open_directory``."""
+    os.close(open_directory(path, make=True))
+
+
+def sync_directory(path: Path) -> None:
+    """Return when the names in a directory survive a power cut. Raises StateError, OSError."""
+    with directory(path) as place:
+        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def resolved(path: Path) -> Path:
+    """Where a file really is, or would be; the links that lead there are ours or root's.
+
+    Raises StateError where somebody else could turn the way, FileNotFoundError where a directory
+    on it is missing.
+    """
+    for _ in range(MOST_LINKS):
+        handle = _way_down(path.parent, make=False, private=False)
+        try:
+            place = _place(handle)
+            target = _target(handle, path.name, path)
+        finally:
+            os.close(handle)
+        if target is None:
+            return place / path.name
+        path = place / target
+    raise StateError(f"{path} refused: too many links on the way")
+
+
+def check_file(status: os.stat_result, path: Path) -> None:
+    """Return for a regular file of one name that is ours or root's, and only ours to write.
+
+    Raises StateError for anything else.
+    """
+    if stat.S_ISLNK(status.st_mode):
+        raise StateError(f"{path} refused: it is a link. Name the file itself")
+    if not stat.S_ISREG(status.st_mode):
+        raise StateError(f"{path} refused: not a regular file. Move it away")
+    _check_owner(status, path, "it")
+    if _others_may_write(status):
+        raise StateError(
+            f"{path} refused: others may write to it. If you trust it, run: chmod go-w {path}"
+        )
+    if status.st_nlink > 1:
+        raise StateError(
+            f"{path} refused: it has {status.st_nlink} names (hard links). Remove the others"
+        )
+
+
+def _way_down(path: Path, make: bool, private: bool) -> int:
+    """A directory by its components from / on, each checked once it is open.
+
+    ``private``: the last one is no link, and not even sticky where others may write to it.
+    """
+    left = list(reversed(path.absolute().parts))
+    links = 0
+    here = os.open("/", _DIRECTORY)
+    try:
+        while left:
+            name = left.pop()
+            below = _step(here, name, make)
+            if below is not None:
+                os.close(here)
+                here = below
+                _check_directory(here, path, private and not left)
+                continue
+            links += 1
+            target = None if private and not left else _target(here, name, path)
+            if target is None or links > MOST_LINKS:
+                raise StateError(f"{path} refused: {name} is not a directory")
+            left += reversed(target.parts)
+    except BaseException as error:
+        os.close(here)
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise StateError(f"{path}: {error.strerror}") from error
+        raise
+    return here
+
+
+def _step(here: int, name: str, make: bool) -> int | None:
+    """The directory of that name; None where it is a link or no directory."""
+    try:
+        return os.open(name, _DIRECTORY, dir_fd=here)
+    except NotADirectoryError:
+        return None
+    except FileNotFoundError:
+        if not make:
+            raise
+    with contextlib.suppress(FileExistsError):  # another process makes it, too
+        os.mkdir(name, 0o700, dir_fd=here)
+    return _step(here, name, make=False)
+
+
+def _target(here: int, name: str, path: Path) -> PurePath | None:
+    """Where a link leads; None where it is none or missing. Raises StateError if not ours."""
+    try:
+        status = os.stat(name, dir_fd=here, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISLNK(status.st_mode):
+        return None
+    _check_owner(status, path, f"the link {name}")
+    return PurePath(os.readlink(name, dir_fd=here))
+
+
+def _place(handle: int) -> Path:
+    """The path of an open directory."""
+    return Path(f"/proc/self/fd/{handle}").readlink()
+
+
+def _named(handle: int, path: Path) -> str:
+    """What a message calls a directory on the way to ``path``."""
+    place = _place(handle)
+    return "it" if place == path else str(place)
+
+
+def _check_directory(handle: int, path: Path, private: bool) -> None:
+    status = os.fstat(handle)
+    if not _is_trusted(status):
+        _check_owner(status, path, _named(handle, path))
+    sticky = bool(status.st_mode & stat.S_ISVTX) and not private
+    if _others_may_write(status) and not sticky:
+        raise StateError(
+            f"{path} refused: others may write to {_named(handle, path)}."
+            f" Choose a directory only you can write to, or run: chmod go-w {_place(handle)}"
+        )
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    return status.st_uid in (os.geteuid(), 0)
+
+
+def _check_owner(status: os.stat_result, path: Path, what: str) -> None:
+    if not _is_trusted(status):
+        owner = _user_name(status.st_uid)
+        raise StateError(
+            f"{path} refused: {what} belongs to somebody else ({owner})."
+            f" Run this as {owner}, or choose another place"
+        )
+
+
+def _user_name(uid: int) -> str:
+    import pwd  # only here: an error names the user
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _others_may_write(status: os.stat_result) -> bool:
+    writers = status.st_mode & OTHERS_WRITE
+    if writers == stat.S_IWGRP and os.geteuid() != 0:
+        return not _is_private_group(status.st_gid)
+    return writers != 0
+
+
+def _is_private_group(gid: int) -> bool:
+    """Whether a group has this user only, as distributions with umask 002 make one a user."""
+    import grp  # only here: few directories are a group's to write
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    alone = set(group.gr_mem) <= {user.pw_name}
+    return alone and (gid, group.gr_name) == (user.pw_gid, user.pw_name)
