@@ -107,6 +107,7 @@ class Memory:
         A book of another era is as good as empty. Raises StateError when the directory is not
         there or not ours to write, or when another process keeps the lock.
         """
+        self._check()
         handle = lock_within(self._lock, PATIENCE)
         if handle is None:
             raise StateError(
