@@ -103,3 +103,17 @@ def test_a_pool_twice_in_one_saved_output_has_no_past_the_second_time():
     (first, second) = Session().advance([{"t": 1709800000.0, "source": "text", "text": text}])
     assert [view.scan.start for view in (first.scan, second.scan)] == [1709634030.0, 1709720430.0]
     assert (second.scan.restarts, second.scan.notes, second.troubles) == (None, (), ())
+
+
+def test_a_frame_says_when_the_newest_look_began_also_one_that_found_nothing():
+    session = Session()
+    (raw,) = rounds(1)[0]
+    (frame,) = session.advance([{**raw, "began": 40.0}])
+    assert frame.looked == 40.0
+    silent = {"t": raw["t"] + 9, "began": 49.0, "pool": raw["pool"], "problem": "it hangs"}
+    (frame,) = session.advance([silent])
+    assert (frame.looked, frame.problem) == (49.0, "it hangs")
+    (blank,) = Session().advance([silent])
+    assert blank.looked == 49.0
+    (undated,) = Session().advance([{k: v for k, v in raw.items() if k != "began"}])
+    assert undated.looked is None

@@ -13,20 +13,15 @@ from zconsole.units import size
 def same_device(s: Situation, path: str) -> Precondition:
     """The device that ``path`` names is the one it names in ``s``.
 
-    A path is only a place: another disk in the same bay, or a restart of udev, gives it a new
-    device. What the kernel and udev tell apart devices by is compared, where it was known.
+    A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
+    device. What the kernel and udev tell devices apart by is compared, where it was known; of a
+    hot spare its GUID too. A disk swapped between the fresh look and zpool's own opening of the
+    path, the time in which the audit log is written, is not noticed.
     """
-    spare = spares(s.pool).get(path)
-    if spare is not None and spare.guid:
-        return _same_spare(path, spare.guid)
-    known = _known(s.facts.device(path))
-    words = ", ".join(f"{name} {value}" for name, value in known.items())
-    text = f"{path} is the same device: {words}" if known else _unknown(path)
-    if known and not known.keys() & {"serial", "WWN"}:
-        text += "; its serial number is unknown, so another disk of this size isn't noticed"
+    known = _known(s, path)
 
     def _check(now: Situation) -> str | None:
-        found = _known(now.facts.device(path))
+        found = _known(now, path)
         changed = [
             f"{name} {found.get(name, 'unknown')}, not {value}"
             for name, value in known.items()
@@ -34,35 +29,34 @@ def same_device(s: Situation, path: str) -> Precondition:
         ]
         if not changed:
             return None
-        if now.facts.device(path) is None:
+        if not found:
             return f"{path} is no longer there; choose the device again"
         return f"{path} is another device now: {'; '.join(changed)}; choose the device again"
 
-    return Precondition(text, _check)
+    return Precondition(_text(path, known), _check)
 
 
-def _same_spare(path: str, guid: str) -> Precondition:
-    def _check(now: Situation) -> str | None:
-        spare = spares(now.pool).get(path)
-        if spare is not None and spare.guid == guid:
-            return None
-        return f"{path} is no longer the free spare that was chosen; choose the device again"
+def _text(path: str, known: Mapping[str, str]) -> str:
+    """What the device is known by, and what it isn't."""
+    if not known:
+        return (
+            f"{path}: no serial number, WWN, model or size is known, so a swapped disk isn't"
+            " noticed"
+        )
+    words = ", ".join(f"{name} {value}" for name, value in known.items())
+    doubt = "; its serial number is unknown, so another disk of this size isn't noticed"
+    named = known.keys() & {"serial", "WWN", "spare"}
+    return f"{path} is the same device: {words}{'' if named else doubt}"
 
-    return Precondition(f"{path} is the same free spare: GUID {guid}", _check)
 
-
-def _known(device: Device | None) -> Mapping[str, str]:
-    """What tells a device from others, as far as the kernel and udev know it."""
-    if device is None:
-        return {}
+def _known(s: Situation, path: str) -> Mapping[str, str]:
+    """What tells the device from others, as far as the pool, the kernel and udev know it."""
+    device, spare = s.facts.device(path) or Device(path), spares(s.pool).get(path)
     found = {
         "serial": device.serial,
         "WWN": device.wwn,
         "model": device.model,
         "size": "" if device.size is None else f"{size(device.size)} ({device.size} bytes)",
+        "spare": "" if spare is None or not spare.guid else f"GUID {spare.guid}",
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _unknown(path: str) -> str:
-    return f"{path}: no serial number, WWN, model or size is known, so a swapped disk isn't noticed"

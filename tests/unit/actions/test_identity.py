@@ -102,8 +102,8 @@ async def test_a_spare_is_known_by_its_guid():
         return at(pool(top("mirror", 0, 2), spares=(spare,)), replace(MODERN, devices=()))
 
     plan = plan_replace(spared(77), Swap("1000", "/dev/disk/by-id/sp"))
-    assert "/dev/disk/by-id/sp is the same free spare: GUID 77" in plan.checks
-    assert "no longer the free spare" in await refusal(plan, spared(78))
+    assert "/dev/disk/by-id/sp is the same device: spare GUID 77" in plan.checks
+    assert "spare GUID 78, not GUID 77" in await refusal(plan, spared(78))
 
 
 def test_the_kernels_own_words_come_before_udevs(tmp_path):

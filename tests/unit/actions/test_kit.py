@@ -17,11 +17,26 @@ def test_a_read_only_kit_says_so_and_makes_no_directory(tmp_path, monkeypatch):
     assert not (tmp_path / "state").exists()
 
 
-def test_without_privilege_or_a_private_directory_nothing_is_run(tmp_path, monkeypatch):
+def test_without_privilege_nothing_is_run(tmp_path, monkeypatch):
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert live_kit(read_only=False).denied == "not root"
-    monkeypatch.undo()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act")
+def test_a_directory_that_cannot_be_used_keeps_nobody_from_acting_but_is_not_written(
+    tmp_path, monkeypatch
+):
+    """A suspended pool may hold it: the log goes elsewhere, and tunables are not set."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "link"))
+    kit = live_kit(read_only=False)
+    assert kit.denied == ""
+    kit.log.note(1.0, "begun")
+    with pytest.raises(ZconsoleError):
+        kit.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 async def test_a_simulated_kit_knows_its_machine_and_reaches_no_further():

@@ -116,3 +116,20 @@ def test_freezing_is_put_back_by_a_guard(module, capsys):
     while live.read_text() != "0\n":
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):
+    assert run(module, "preset", "faster-resilver") == 0
+    assert run(module, "restore") == 0
+    end = time.monotonic() + 5
+    while len(told := (tmp_path / "state/audit.jsonl").read_text().splitlines()) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    lines = [json.loads(line) for line in told]
+    assert [(line["event"], line["action"]) for line in lines] == [
+        ("begun", "preset faster-resilver"),
+        ("ended", "preset faster-resilver"),
+        ("begun", "restore"),
+        ("ended", "restore"),
+    ]
+    assert lines[0]["values"] == [{"name": TIME, "old": 3000, "new": 6000}]

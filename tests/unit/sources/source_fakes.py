@@ -257,8 +257,9 @@ def system(
     runner: CannedRunner | None = None,
     spawner: FakeSpawner | None = None,
     deadline: float = 0.2,
+    steady: Callable[[], float] = lambda: 50.0,
 ) -> System:
-    clocks = Clocks(wall=lambda: 1000.0, steady=lambda: 50.0)
+    clocks = Clocks(wall=lambda: 1000.0, steady=steady)
     return System(
         runner or CannedRunner({}), spawner or FakeSpawner({}), root, clocks, deadline=deadline
     )

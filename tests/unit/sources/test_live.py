@@ -245,6 +245,34 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     await made.aclose()
 
 
+async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "PATIENCE", 0.01)
+    process = helper(lambda pool: None)
+    made = source(
+        tmp_path,
+        spawn=FakeSpawner({"helper": lambda: process, "zpool": FakeProcess}),
+        deadline=30,
+        steady=lambda: now,
+    )
+    made._interval = 0.01
+    answer = answered("tank", config_of("tank"))
+    now = 50.0
+    first = asyncio.create_task(made.sample())
+    await asyncio.sleep(0.05)
+    process.say(answer)
+    (sample,) = decode((await first)[0])
+    assert (sample.pool.name, sample.began) == ("tank", 50.0)
+    now = 60.0
+    (silent,) = decode((await made.sample())[0])
+    assert (silent.text[:9], silent.began) == ("no answer", 60.0)
+    now = 70.0
+    process.say(answer)
+    monkeypatch.setattr(live, "PATIENCE", 10)
+    (late,) = decode((await made.sample())[0])
+    assert (late.clock, late.began) == (70.0, 60.0)
+    await made.aclose()
+
+
 async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
     made = source(tmp_path, spawn=spawner(lambda pool: None), deadline=60)
     sampling = asyncio.create_task(made.sample())

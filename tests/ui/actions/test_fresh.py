@@ -1,0 +1,148 @@
+"""What the console's feed delivers is looked at for when it was taken."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from tests.ui.actions.acting import acting
+from tests.ui.actions.test_flows import RUN, commands
+from tests.unit.actions.test_execute import Canned
+from zconsole.actions.execute import Executor
+from zconsole.actions.look import FrameLook, situation_of
+from zconsole.actions.plan import Facts
+from zconsole.actions.scrub import plan_scrub
+from zconsole.actions.upkeep import plan_clear
+from zconsole.audit.log import MemoryLog
+from zconsole.errors import UnavailableError
+from zconsole.session import Session
+from zconsole.sim.source import World
+from zconsole.sources.base import Capabilities
+from zconsole.ui.actions import watch as watching
+from zconsole.ui.actions.watch import Watch
+from zconsole.ui.feed import Update
+
+QUESTION = 100.0
+
+
+@pytest.fixture
+def frame(monkeypatch):
+    monkeypatch.setattr(watching, "PATIENCE", 0.3)
+    (frame,) = Session().advance(World("healthy", 1).raws())
+    return frame._replace(looked=QUESTION - 600)
+
+
+class Asked:
+    """Facts of a machine that has only the pool of a frame."""
+
+    def __init__(self, guid: str) -> None:
+        self.answer = guid
+
+    async def __call__(self, pool, suspended, paths=()):
+        return Facts()
+
+    async def guid(self, pool):
+        return self.answer
+
+
+def round_of(*frames) -> Update:
+    return Update(frames, Capabilities("libzfs", may_act=True))
+
+
+async def delivered(frame, *rounds, make=plan_scrub):
+    """The events of an action whose console is given these rounds after the question."""
+    watch = Watch(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
+    watch.take(round_of(frame))
+    plan, runner = make(situation_of(frame, Facts())), Canned()
+    assert plan.refused is None
+    look = FrameLook(watch.fresh, Asked(frame.guid))
+    executor = Executor(runner, look, MemoryLog(), steady=lambda: QUESTION)
+
+    async def run():
+        return [event async for event in executor.run(plan, plan.needs_typed)]
+
+    running = asyncio.create_task(run())
+    for frames in rounds:
+        await asyncio.sleep(0.01)
+        watch.take(round_of(*frames))
+    return (await running), runner.ran
+
+
+@pytest.mark.parametrize("make", [plan_scrub, plan_clear])
+async def test_a_read_that_began_before_the_question_does_not_count(frame, make):
+    """It may go on over any number of rounds, and what it gives is delivered afterwards."""
+    silent = frame._replace(problem="no answer for 1 s", looked=QUESTION + 1)
+    late = frame._replace(t=frame.t + 5, looked=QUESTION - 1)
+    events, ran = await delivered(frame, (silent,), (silent,), (silent,), (late,), make=make)
+    assert [e.kind for e in events] == ["refused"]
+    assert ran == []
+    fresh = late._replace(looked=QUESTION + 2)
+    assert (await delivered(frame, (silent,), (late,), (fresh,), make=make))[1]
+
+
+async def test_an_old_frame_with_a_problem_does_not_count(frame):
+    stuck = frame._replace(problem="no answer for 600 s", stale_seconds=600.0, looked=QUESTION + 1)
+    events, ran = await delivered(frame, (stuck,), (stuck,), (stuck,))
+    assert [e.kind for e in events] == ["refused"]
+    assert "no answer for 600 s" in events[0].text
+    assert ran == []
+
+
+@pytest.mark.parametrize("rounds", [((), ()), ((), (), ())])
+async def test_a_pool_that_left_the_list_is_gone(frame, rounds):
+    events, ran = await delivered(frame, *rounds)
+    assert [(e.kind, e.text) for e in events] == [("failed", "vault is no longer imported")]
+    assert ran == []
+
+
+async def test_a_pool_that_was_exported_is_gone_though_its_frame_stays(frame):
+    gone = frame._replace(problem="not imported any more", absent=True, looked=QUESTION + 1)
+    events, ran = await delivered(frame, (gone,))
+    assert [e.kind for e in events] == ["failed"]
+    assert ran == []
+
+
+async def test_another_pool_of_the_same_name_is_not_acted_on(frame):
+    other = frame._replace(guid="4711", looked=QUESTION + 1)
+    events, ran = await delivered(frame, (other,))
+    assert "another pool is named vault now" in events[-1].text
+    assert ran == []
+
+
+async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
+    events, ran = await delivered(frame)
+    assert "after you confirmed" in events[-1].text
+    assert ran == []
+
+
+async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(watching, "PATIENCE", 0.05)
+    watch = Watch(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
+    with pytest.raises(UnavailableError):
+        await watch.fresh("tank", QUESTION)
+
+
+async def test_the_simulated_twin_checks_the_same(monkeypatch):
+    async with acting("mirror-scrub", size=(100, 60)) as a:
+        said = await a.press("S", "enter")
+        guid = a.app.showing.frame.guid
+        assert f"mirrors is the same pool: GUID {guid}" in said
+        a.feed.world.pools[0].guid += 1
+        said = await a.press(*RUN)
+        assert "another pool is named mirrors now" in said
+        assert commands(a) == []
+
+
+async def test_the_demo_notices_a_disk_that_was_swapped():
+    async with acting("failed-disk", size=(200, 70)) as a:
+        await a.to("bay05")
+        said = await a.press("R", "enter")
+        assert "is the same device: serial" in said
+        tank = a.feed.world.pools[0]
+        for leaf in (*tank.host.shelf, *tank.leaves()):
+            leaf.devid += "-another"
+        said = await a.press(*RUN)
+        assert "is another device now: serial" in said
+        assert commands(a) == []
