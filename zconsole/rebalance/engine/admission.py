@@ -85,7 +85,12 @@ class Admission:
 
     def _temporary(self, row: FileRow) -> bytes:
         """A name of ours that no other job, file or attempt has."""
-        return b"%b%b-%x" % (TEMP_PREFIX, self.secret.encode(), row.number)
+        return b"%b%x" % (self.prefix, row.number)
+
+    @property
+    def prefix(self) -> bytes:
+        """What our temporary names begin with."""
+        return b"%b%b-" % (TEMP_PREFIX, self.secret.encode())
 
     def _open_source(self, directory: int, name: bytes) -> int:
         try:
