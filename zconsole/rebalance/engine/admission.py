@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.directories import Directories
-from zconsole.rebalance.engine.item import Item, Place, SkipError, UnsupportedError, temporary
+from zconsole.rebalance.engine.item import (
+    Item,
+    Place,
+    SkipError,
+    UnsupportedError,
+    own_prefix,
+    temporary,
+)
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
@@ -83,6 +90,11 @@ class Admission:
             self.sys.close(source)
             raise
         return item
+
+    @property
+    def prefix(self) -> bytes:
+        """What our temporary names begin with."""
+        return own_prefix(temporary(self.secret, 0))
 
     def _open_source(self, directory: int, name: bytes) -> int:
         try:

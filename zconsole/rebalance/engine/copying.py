@@ -85,6 +85,7 @@ class Engine:
         self._admission = Admission(
             self.sys, self.directories, self.policy, lambda place: self._swapper(place).abilities
         )
+        self.directories.own(self._admission.prefix)
 
     def run(self, rows: Sequence[FileRow]) -> list[Outcome]:
         """Move these files; returns what became of each name.
@@ -193,18 +194,21 @@ class Engine:
                 self._commit_names()
             else:
                 return
-        try:
-            self.directories.touch(place.directory)
+        with self.directories.changing(place.directory):
             place.linked = True
             item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
-        finally:
-            self.directories.touched(place.directory)
 
     def _commit_names(self) -> None:
         """Commit the names of the temporary files that are going to be created."""
         items = [item for item in self._live() if item.copy < 0]
-        directories = intents.directories(items, self.now())
-        self.journal.record((), intents.creating(items), directories, settled=False)
+        self.journal.record((), intents.creating(items), self._begun(items), settled=False)
+
+    def _begun(self, items: Sequence[Item]) -> dict[int, tuple[int, float]]:
+        """Times of the directories we are going to change, for the journal."""
+        for item in items:
+            for place in item.places:
+                self.directories.begin(place.directory)
+        return intents.directories(items, self.now())
 
     def _tick(self, item: Item, count: int) -> None:
         self.tick(count)
@@ -253,8 +257,7 @@ class Engine:
                 self._retreat(item, "locked")
         self._spare_users(self._users.look(self.clock(), self.service))
         items, told = self._live(), self.results[: self._settled]
-        directories = intents.directories(items, self.now())
-        self.journal.record(told, intents.swapping(items), directories)
+        self.journal.record(told, intents.swapping(items), self._begun(items))
         del self.results[: self._settled]
 
     def _replace_all(self) -> None:

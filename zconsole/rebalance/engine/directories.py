@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.metadata import Abilities, Metadata
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
+from zconsole.rebalance.engine.watching import Watching
+
+OURS = 0.2
+"""Seconds for which our changes are announced to the journal. A directory changed by another
+process less than this after a job was killed cannot be told from one the job changed."""
 
 
 class MovedError(Exception):
@@ -31,17 +38,37 @@ class DirectoryRow:
 class Directory:
     """An open directory, and the modification time that users know it by."""
 
+    number: int
     fd: int
     dev: int
     mtime_ns: int
     """What it has to be again when our work in it is done."""
-    last_ns: int
-    """When we last changed it; anything later is another process's doing."""
+    last_ns: int | None
+    """What it was after our last change; anything else is another process's doing."""
     fixed: bool = False
     """Immutable or append-only: names can be added at most, never replaced or removed."""
+    watched: bool = False
+    begun: bool = False
+    """Whether we work in it, and from now on look for others."""
     touched: bool = False
+    foreign: bool = False
+    """Whether another process has changed it since: its time is left as it is."""
     born: Metadata | None = None
     """What a file created in it begins with, as far as was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a process that died has to have told about directories; all of it may be lost in a
+    power cut."""
+
+    until: Callable[[float], None] = lambda until: None
+    """Our changes of directories have times up to this one (epoch seconds)."""
+    foreign: Callable[[int], None] = lambda number: None
+    """Another process has changed this one."""
+
+
+_NONE = Notes()
 
 
 def open_path(sys: Sys, path: bytes) -> int:
@@ -73,12 +100,17 @@ class Directories:
         self,
         sys: Sys,
         row_of: Callable[[int], DirectoryRow],
-        now_ns: Callable[[], int] = time.time_ns,
+        notes: Notes = _NONE,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._sys = sys
-        self._now_ns = now_ns
         self._row_of = row_of
+        self._notes = notes
+        self._now = now
+        self._until = 0.0
         self._open: dict[int, Directory] = {}
+        self._watching = Watching(sys)
+        self.own = self._watching.own
 
     def get(self, number: int) -> Directory:
         """An open directory. Raises MovedError when it is gone, moved or a link; OSError."""
@@ -100,35 +132,94 @@ class Directories:
             row = self._row_of(row.parent)
         return b"/".join([row.name.rstrip(b"/"), *reversed(parts)])
 
-    def touch(self, directory: Directory) -> None:
-        """Call before changing names in it: notes a modification by somebody else."""
-        now = self._sys.fstat(directory.fd).st_mtime_ns
-        if now > directory.last_ns:
-            directory.mtime_ns = directory.last_ns = now
+    def begin(self, directory: Directory) -> None:
+        """Note the time it is to have again, and look for other processes from now on.
 
-    def touched(self, directory: Directory) -> None:
-        """Call after changing names in it."""
-        directory.last_ns = self._now_ns()
+        To be called before the journal is told of it. Raises OSError.
+        """
+        if directory.begun:
+            return
+        if not directory.watched:
+            self._watching.add(directory.number, directory.fd)
+            directory.watched = True
+        self._look()
+        # A change from here on is told later, even if this time is already that of the change.
+        directory.mtime_ns = self._sys.fstat(directory.fd).st_mtime_ns
+        directory.last_ns = directory.mtime_ns
+        directory.begun, directory.foreign = True, False
+
+    def take_up(self, directory: Directory, mtime_ns: int) -> None:
+        """Begin with one that a process which died has left with another time than it had."""
+        self.begin(directory)
+        directory.touched = directory.mtime_ns != mtime_ns
+        directory.mtime_ns = mtime_ns
+
+    @contextmanager
+    def changing(self, directory: Directory) -> Iterator[None]:
+        """Change names in it inside of this. Raises OSError."""
+        self.begin(directory)
+        self._look()
+        self._compare(directory)
+        if self._until - self._now() < OURS / 2:
+            self._until = self._now() + OURS
+            self._notes.until(self._until)
         directory.touched = True
+        try:
+            yield
+        finally:
+            directory.last_ns = None
+            with contextlib.suppress(OSError):
+                directory.last_ns = self._sys.fstat(directory.fd).st_mtime_ns
 
     def restore_times(self) -> None:
-        """Give every touched directory the modification time it had before us."""
+        """Give every directory we changed alone the time it had before us. Raises OSError."""
         for directory in self._open.values():
-            if not directory.touched:
-                continue
-            self.touch(directory)
-            status = self._sys.fstat(directory.fd)
-            try:
-                self._sys.set_times(directory.fd, status.st_atime_ns, directory.mtime_ns)
-            except OSError as error:
-                # Somebody else's directory, and we are not root: its time cannot be set.
-                if error.errno != errno.EPERM:
-                    raise
-            directory.last_ns = directory.mtime_ns
-            directory.touched = False
+            if directory.begun and directory.touched:
+                self._restore_time(directory)
+            directory.begun = directory.touched = False
+
+    def _restore_time(self, directory: Directory) -> None:
+        """Put the time back unless another process changed the directory.
+
+        The kernel queues an event before it lets go of the directory, and a time is set with the
+        directory locked. So a change we have not heard of by then comes after that, or is heard of
+        in the second look: then the time becomes one after that change.
+        """
+        self._look()
+        self._compare(directory)
+        if directory.foreign:
+            return
+        self._set_time(directory, directory.mtime_ns)
+        self._look()
+        if directory.foreign:
+            self._set_time(directory, round(self._now() * 1e9))
+
+    def _set_time(self, directory: Directory, mtime_ns: int) -> None:
+        atime_ns = self._sys.fstat(directory.fd).st_atime_ns
+        try:
+            self._sys.set_times(directory.fd, atime_ns, mtime_ns)
+        except OSError as error:
+            # Somebody else's directory, and we are not root: its time cannot be set.
+            if error.errno not in (errno.EPERM, errno.EACCES):
+                raise
+
+    def _look(self) -> None:
+        for number in self._watching.changed():
+            self._found_changed(self._open[number])
+
+    def _compare(self, directory: Directory) -> None:
+        """See what no event tells: times set by others, and names changed without inotify."""
+        if directory.last_ns not in (None, self._sys.fstat(directory.fd).st_mtime_ns):
+            self._found_changed(directory)
+
+    def _found_changed(self, directory: Directory) -> None:
+        if directory.begun and not directory.foreign:
+            directory.foreign = True
+            self._notes.foreign(directory.number)
 
     def close(self) -> None:
         """Close every descriptor."""
+        self._watching.close()
         while self._open:
             self._sys.close(self._open.popitem()[1].fd)
 
@@ -152,7 +243,8 @@ class Directories:
             self._sys.close(fd)
             raise
         fixed = bool(flags & metadata.IMMUTABLE)
-        return Directory(fd, status.st_dev, status.st_mtime_ns, status.st_mtime_ns, fixed)
+        mtime_ns = status.st_mtime_ns
+        return Directory(row.number, fd, status.st_dev, mtime_ns, mtime_ns, fixed)
 
     def _open_row(self, row: DirectoryRow) -> int:
         if row.parent is None:

@@ -26,9 +26,10 @@ def swapping(items: Iterable[Item]) -> list[Intent]:
 
 
 def directories(items: Iterable[Item], now: float) -> dict[int, tuple[int, float]]:
-    """By number, the times that directories must have in the end, noted ``now`` (epoch seconds)."""
-    return {
-        place.row.directory: (place.directory.mtime_ns, now)
-        for item in items
-        for place in item.places
-    }
+    """By number, the times that directories must have in the end, noted ``now`` (epoch seconds).
+
+    Those that another process changed keep the time they have.
+    """
+    places = [place for item in items for place in item.places]
+    alone = [place.directory for place in places if not place.directory.foreign]
+    return {directory.number: (directory.mtime_ns, now) for directory in alone}

@@ -141,6 +141,11 @@ def _close(sys: Sys, fd: int) -> None:
         sys.close(fd)
 
 
+def own_prefix(temp: bytes) -> bytes:
+    """What all temporary names of the run begin with that gave this one."""
+    return temp.rpartition(b"-")[0] + b"-"
+
+
 def outcome_of(error: OSError) -> tuple[str, str]:
     """The outcome and the reason of a file that a call failed on."""
     if reason := _SKIPPED.get(error.errno or 0):

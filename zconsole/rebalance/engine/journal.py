@@ -319,6 +319,11 @@ class Journal:
         sql = "SELECT id, mtime, intent FROM dirs WHERE intent IS NOT NULL"
         return {number: (mtime, t) for number, mtime, t in self._db.execute(sql)}
 
+    def leave_directory(self, number: int) -> None:
+        """Have a directory keep the time it has; a power cut may take that back."""
+        with self.lazily_durable():
+            self._db.execute("UPDATE dirs SET intent = NULL WHERE id = ?", (number,))
+
     def close_directories(self) -> None:
         """Every directory has its modification time again, but those with unfinished files: where
         one could not be taken back, recovery will change its directory once more."""

@@ -17,15 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import content, metadata, swapping
-from zconsole.rebalance.engine.directories import Directories, MovedError
+from zconsole.rebalance.engine.directories import Directories, Directory, MovedError
 from zconsole.rebalance.engine.inuse import Users
-from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours
+from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
+CHANGING_UNTIL = "changing_until"
+"""In the journal: our changes of directories have times up to this one (epoch seconds)."""
 FOREIGN = 30.0
-"""A directory changed this many seconds after our intent was changed by somebody else."""
+"""A directory changed this many seconds before a power cut was changed by somebody else: the cut
+may have taken back what the journal was told last."""
 
 RECENT = 1.0
 """Seconds between two looks at who uses what."""
@@ -53,6 +56,8 @@ class Recovery:
     tick: Callable[[int], None]
     now: Callable[[], float]
     """Epoch seconds."""
+    booted: Callable[[], float]
+    """When this machine was started, epoch seconds."""
     sync: Callable[[], None]
     """Makes everything done so far durable: the next power cut must not bring back a name that
     the journal has forgotten."""
@@ -74,31 +79,29 @@ class Recovery:
             if not is_ours(row.temp, row.number):
                 raise sqlite3.DatabaseError(f"{row.temp!r} is not a temporary name of a job")
         self._names = self._by_inode(rows)
+        for row in rows:
+            self.directories.own(own_prefix(row.temp or b""))
         times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         for row in rows:
             self._settle(row)
-        for number, mtime_ns in times.items():
-            self._set_time(number, mtime_ns)
+        self._restore_times()
         if rows:
             self.sync()
         self.journal.record(self._results)
         self.directories.close()
         return len(rows)
 
-    def _set_time(self, number: int, mtime_ns: int) -> None:
-        fd = self.directories.get(number).fd
+    def _restore_times(self) -> None:
         try:
-            self.sys.set_times(fd, self.sys.fstat(fd).st_atime_ns, mtime_ns)
+            self.directories.restore_times()
         except OSError as error:
-            # Somebody else's directory, or none that anything can be changed in.
-            if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
+            if error.errno != errno.EROFS:  # nothing can be changed any more
                 raise
 
     def _settle(self, row: FileRow) -> None:
         try:
-            fd = self.directories.get(row.directory).fd
-            state, reason = self._settle_in(fd, row)
+            state, reason = self._settle_in(self.directories.get(row.directory), row)
         except (MovedError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EROFS:
                 raise  # what is there stays unfinished until it can be changed again
@@ -109,41 +112,45 @@ class Recovery:
         kept = row.temp if state is State.FAILED else None
         self._results.append(Result(row.number, state, reason, kept))
 
-    def _settle_in(self, fd: int, row: FileRow) -> tuple[State, str | None]:
-        temp = row.temp or b""
+    def _settle_in(self, directory: Directory, row: FileRow) -> tuple[State, str | None]:
+        temp, fd = row.temp or b"", directory.fd
         keep = temp + KEEP_SUFFIX
         at_name, at_temp, at_keep = (self._inode(fd, n) for n in (row.name, temp, keep))
         if row.state is State.CREATING:
             if at_temp not in (None, row.old):
-                self.sys.unlink(fd, temp)
+                self._unlink(directory, temp)
             return self._again(row)
         if at_temp not in (None, row.old, row.new):
-            return self._hand_back(fd, row, at_name)
+            return self._hand_back(directory, row, at_name)
         if at_name == row.old:
-            self._discard(fd, temp, at_temp, row.new)
-            self._discard(fd, keep, at_keep, row.old)
+            self._discard(directory, temp, at_temp, row.new)
+            self._discard(directory, keep, at_keep, row.old)
             return self._again(row)
-        self._discard(fd, temp, at_temp, row.new if at_name != row.new else None)
+        self._discard(directory, temp, at_temp, row.new if at_name != row.new else None)
         original = temp if at_temp == row.old else keep if at_keep == row.old else None
         if original is None:
             return (State.MOVED, None) if at_name == row.new else (State.SKIPPED, "changed")
         if at_name != row.new:
-            return self._let_go(fd, row, original)
-        return self._choose(fd, row, original)
+            return self._let_go(directory, row, original)
+        return self._choose(directory, row, original)
 
-    def _hand_back(self, fd: int, row: FileRow, at_name: int | None) -> tuple[State, str | None]:
+    def _hand_back(
+        self, directory: Directory, row: FileRow, at_name: int | None
+    ) -> tuple[State, str | None]:
         """A file of others, put at the name just before the exchange, is where ours was."""
         temp = row.temp or b""
-        if at_name == row.new and swapping.put_back(self.sys, fd, temp, row.name, row.new):
+        if at_name == row.new and self._put_back(directory, temp, row):
             return State.SKIPPED, "changed"
         return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
 
-    def _let_go(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
+    def _let_go(
+        self, directory: Directory, row: FileRow, original: bytes
+    ) -> tuple[State, str | None]:
         """Our copy was replaced, removed or renamed: the original goes if it is what was copied."""
-        with self._version(fd, original, _maker(row)) as old:
+        with self._version(directory.fd, original, _maker(row)) as old:
             alone = not self._has_other_names(old, row)
             if alone and old.digest == row.digest and self._quiet(old):
-                self.sys.unlink(fd, original)
+                self._unlink(directory, original)
                 return State.SKIPPED, "changed"
         return State.FAILED, _other(original)
 
@@ -152,19 +159,21 @@ class Recovery:
         first = self.journal.is_first(row)
         return (State.PENDING if first else State.LINKED), None
 
-    def _choose(self, fd: int, row: FileRow, original: bytes) -> tuple[State, str | None]:
+    def _choose(
+        self, directory: Directory, row: FileRow, original: bytes
+    ) -> tuple[State, str | None]:
         """Both versions exist and the copy has the name: keep the one that was written to."""
-        make = _maker(row)
+        make, fd = _maker(row), directory.fd
         with self._version(fd, original, make) as old, self._version(fd, row.name, make) as new:
             if self.sys.fstat(new.fd).st_ino != row.new:
                 return State.FAILED, _other(original)
             halfway = self._has_other_names(old, row) or self._in_use(old, directory=fd)
             if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
-                self.sys.unlink(fd, original)
+                self._unlink(directory, original)
                 return State.MOVED, None
             unwanted = _replaceable(new, old, row.digest) and self._quiet(new)
             unwanted = unwanted and not self._in_use(new)
-            if unwanted and swapping.put_back(self.sys, fd, original, row.name, row.new):
+            if unwanted and self._put_back(directory, original, row):
                 return self._again(row)
         return State.FAILED, _other(original)
 
@@ -231,9 +240,19 @@ class Recovery:
     def _inode_of(self, row: FileRow) -> tuple[int, int | None]:
         return self.journal.directory(row.directory).dev, row.old
 
-    def _discard(self, fd: int, name: bytes, found: int | None, ours: int | None) -> None:
+    def _discard(
+        self, directory: Directory, name: bytes, found: int | None, ours: int | None
+    ) -> None:
         if found is not None and found == ours:
-            self.sys.unlink(fd, name)
+            self._unlink(directory, name)
+
+    def _unlink(self, directory: Directory, name: bytes) -> None:
+        with self.directories.changing(directory):
+            self.sys.unlink(directory.fd, name)
+
+    def _put_back(self, directory: Directory, temp: bytes, row: FileRow) -> bool:
+        with self.directories.changing(directory):
+            return swapping.put_back(self.sys, directory.fd, temp, row.name, row.new)
 
     def _inode(self, fd: int, name: bytes) -> int | None:
         try:
@@ -244,15 +263,25 @@ class Recovery:
     def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:
         """Modification time (ns) that each directory we work in is to have afterwards."""
         noted = self.journal.open_directories()
+        until = self.journal.get(CHANGING_UNTIL) or 0.0
         wanted = {}
         for number in {*noted, *(row.directory for row in rows)}:
             try:
-                now = self.directories.get(number).mtime_ns
+                directory = self.directories.get(number)
             except MovedError:
                 continue
-            mtime_ns, since = noted.get(number, (now, 0.0))
-            wanted[number] = mtime_ns if now / 1e9 <= since + FOREIGN else now
+            self.directories.begin(directory)
+            if number in noted:
+                mtime_ns, since = noted[number]
+                if directory.mtime_ns / 1e9 <= self._last_change(max(since, until)):
+                    self.directories.take_up(directory, mtime_ns)
+            wanted[number] = directory.mtime_ns
         return wanted
+
+    def _last_change(self, until: float) -> float:
+        """The latest time that a change of ours can have, noted to be ``until`` then."""
+        booted = self.booted()
+        return min(until + FOREIGN, booted) if until < booted else until
 
 
 def _maker(row: FileRow) -> content.Maker:

@@ -73,12 +73,10 @@ class Swapper:
             raise SkipError("open for writing")
         for place in item.places:
             try:
-                self.directories.touch(place.directory)
-                self._remove(place, place.kept, item.old)
+                with self.directories.changing(place.directory):
+                    self._remove(place, place.kept, item.old)
             except OSError as error:
                 raise UnfinishedError from error
-            finally:
-                self.directories.touched(place.directory)
 
     def undo(self, item: Item) -> None:
         """Take the copy back from every name and remove its temporary names.
@@ -88,11 +86,8 @@ class Swapper:
         for place in reversed(item.places):
             if not (place.swapped or place.linked):
                 continue
-            try:
-                self.directories.touch(place.directory)
+            with self.directories.changing(place.directory):
                 self._undo_name(item, place)
-            finally:
-                self.directories.touched(place.directory)
 
     def _undo_name(self, item: Item, place: Place) -> None:
         if place.swapped:
@@ -106,15 +101,12 @@ class Swapper:
         place.swapped = place.linked = False
 
     def _replace_name(self, item: Item, place: Place) -> None:
-        try:
-            self.directories.touch(place.directory)
+        with self.directories.changing(place.directory):
             self._link_copy(item, place)
             if self.exchange:
                 self._exchange_name(item, place)
             if not self.exchange:
                 self._rename_name(item, place)
-        finally:
-            self.directories.touched(place.directory)
 
     def _link_copy(self, item: Item, place: Place) -> None:
         if not place.linked:

@@ -25,6 +25,11 @@ ZFS_IOC_SETDOSFLAGS: Final = 0x40088302
 ZFS_IOC_REWRITE: Final = 0x40208303
 """``_IOW(0x83, 3, zfs_rewrite_args_t)``: off, len, flags, arg (include/sys/fs/zfs.h 2.3.4)."""
 
+IN_NAMES: Final = 0x40 | 0x80 | 0x100 | 0x200
+"""IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE (linux/inotify.h)."""
+IN_Q_OVERFLOW: Final = 0x4000
+_EVENTS = 1 << 16
+
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SOURCE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -138,6 +143,28 @@ class Sys:
         """A name that an inode has in a directory, as far as its listing tells; None without."""
         with os.scandir(directory) as entries:
             return next((os.fsencode(e.name) for e in entries if e.inode() == inode), None)
+
+    def watcher(self) -> int:
+        """A queue of changes of names, which never blocks (inotify)."""
+        queue = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        _check(queue)
+        return int(queue)
+
+    def watch(self, queue: int, directory: int) -> int:
+        """Have the queue told of names that come, go or change in a directory."""
+        number = _libc.inotify_add_watch(queue, b"/proc/self/fd/%d" % directory, IN_NAMES)
+        _check(number)
+        return int(number)
+
+    def changes(self, queue: int) -> bytes:
+        """All events that wait in a queue, one after the other."""
+        found = b""
+        try:
+            while data := os.read(queue, _EVENTS):
+                found += data
+        except BlockingIOError:
+            return found
+        return found
 
     def rewrite(self, fd: int, offset: int, length: int) -> None:
         """Have ZFS write a range again in place; length 0 is to the end (zfs_rewrite, 2.3.4)."""

@@ -26,6 +26,8 @@ class Clocks:
 
     monotonic: Callable[[], float] = time.monotonic
     epoch: Callable[[], float] = time.time
+    booted: Callable[[], float] = lambda: time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    """When this machine was started, epoch seconds."""
     sleep: Callable[[float], None] = time.sleep
     local: Callable[[], datetime] = datetime.now
 

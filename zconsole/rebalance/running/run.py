@@ -7,17 +7,18 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copying import Engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
-from zconsole.rebalance.engine.directories import Directories, open_path
+from zconsole.rebalance.engine.directories import Directories, Notes, open_path
 from zconsole.rebalance.engine.inuse import Alarm
 from zconsole.rebalance.engine.item import Outcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
-from zconsole.rebalance.engine.recovery import Recovery
+from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewriting import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import Reader
@@ -73,7 +74,8 @@ class Runner:
     def __post_init__(self) -> None:
         clock = self.clocks.monotonic
         self._read_control()
-        self._directories = Directories(self.sys, self.journal.directory)
+        notes = Notes(partial(self.journal.jot, CHANGING_UNTIL), self.journal.leave_directory)
+        self._directories = Directories(self.sys, self.journal.directory, notes, self.clocks.epoch)
         self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
         self.progress.current = self._current_path
         self._around = self._surroundings()
@@ -208,7 +210,7 @@ class Runner:
     def _recover(self) -> None:
         Recovery(
             self.sys, self.journal, self._directories, lambda count: self.progress.work(0),
-            self.clocks.epoch, self._sync_all,
+            self.clocks.epoch, self.clocks.booted, self._sync_all,
         ).run()  # fmt: skip
 
     def _count(self) -> None:

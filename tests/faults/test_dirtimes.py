@@ -1,0 +1,267 @@
+"""A directory that another process changes keeps the time of that change."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import (
+    ALONE,
+    FaultySys,
+    Killed,
+    create,
+    descriptors_closed,
+    run,
+    tree_of,
+)
+from zconsole.rebalance.engine.recovery import FOREIGN
+from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
+from zconsole.rebalance.running.job import Clocks
+
+OLD = 10**18
+FILES = 4
+RUNS = 12
+
+
+def create_file(root: Path) -> None:
+    (root / "theirs").write_bytes(b"new")
+
+
+def remove_file(root: Path) -> None:
+    (root / "spare").unlink()
+
+
+def rename_file(root: Path) -> None:
+    (root / "spare").rename(root / "renamed")
+
+
+def make_directory(root: Path) -> None:
+    (root / "directory").mkdir()
+
+
+CHANGES = [create_file, remove_file, rename_file, make_directory]
+
+
+class Neighbour:
+    """Changes the directory once, at the Nth call of some name."""
+
+    def __init__(self, root: Path, change: Callable[[Path], None], call: str, count: int) -> None:
+        self.root, self.change, self.call, self.left = root, change, call, count
+        self.at: int | None = None
+        """The time that the directory had then, nanoseconds."""
+
+    def called(self, name: str) -> None:
+        self.left -= name == self.call
+        if self.left < 0 and self.at is None:
+            self.change(self.root)
+            self.at = self.root.stat().st_mtime_ns
+
+
+@pytest.fixture
+def root(area: Path) -> Path:
+    """An old directory of some files, and a link for others to play with."""
+    root = tree_of(area, FILES, 10)
+    (root / "spare").symlink_to("file0")
+    os.utime(root, ns=(OLD, OLD))
+    create(root, area / "job.db")
+    return root
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [("link_fd", 0), ("exchange", 0), ("exchange", FILES - 1), ("unlink", 0), ("unlink", 3)],
+)
+def test_a_change_just_beside_one_of_ours_is_seen(
+    root: Path, change: Callable[[Path], None], call: str, count: int, before: bool
+) -> None:
+    """Within one tick of the kernel's clock: both have the same time."""
+    neighbour = Neighbour(root, change, call, count)
+    hooks = {"fault" if before else "after": lambda _, name, *__: neighbour.called(name)}
+    _, summary = run(root.parent / "job.db", FaultySys(**hooks), ALONE)
+    assert neighbour.at is not None
+    assert root.stat().st_mtime_ns >= neighbour.at
+    assert (summary["files_moved"], summary["files_failed"]) == (FILES, 0)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_change_while_the_time_is_put_back_is_seen(root: Path, before: bool) -> None:
+    neighbour = Neighbour(root, create_file, "set_times", FILES)  # the copies' come first
+    hooks = {"fault" if before else "after": lambda _, name, *__: neighbour.called(name)}
+    run(root.parent / "job.db", FaultySys(**hooks), ALONE)
+    assert neighbour.at is not None
+    assert root.stat().st_mtime_ns >= neighbour.at > OLD
+
+
+@pytest.mark.parametrize("number", range(RUNS))
+def test_what_others_create_while_names_are_replaced_shows(area: Path, number: int) -> None:
+    """Another process, at any moment."""
+    root, changed = tree_of(area, 60, 10), list[int]()
+    os.utime(root, ns=(OLD, OLD))
+    create(root, area / "job.db")
+
+    def foreign() -> None:
+        time.sleep(0.001 * number)
+        create_file(root)
+        changed.append(root.stat().st_mtime_ns)
+
+    thread = threading.Thread(target=foreign)
+
+    def called(_: int, name: str) -> None:
+        if name == "exchange" and thread.ident is None:
+            thread.start()
+
+    run(area / "job.db", FaultySys(called), Clocks())
+    thread.join()
+    assert root.stat().st_mtime_ns >= changed[0] > OLD
+
+
+def between(neighbour: Neighbour) -> Clocks:
+    """He comes when names have been replaced and no original is removed yet."""
+    return Clocks(sleep=lambda seconds: neighbour.called("sleep"))
+
+
+def test_a_time_that_others_set_stays(root: Path) -> None:
+    theirs = OLD + 10**12
+    neighbour = Neighbour(root, lambda path: os.utime(path, ns=(theirs, theirs)), "sleep", 0)
+    run(root.parent / "job.db", None, between(neighbour))
+    assert neighbour.at == theirs
+    assert root.stat().st_mtime_ns > theirs
+
+
+class Unwatched(FaultySys):
+    """The kernel has no watches left."""
+
+    def watcher(self) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+class Deaf(FaultySys):
+    """What the kernel says of changes cannot be read."""
+
+    def changes(self, queue: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("kind", [Unwatched, Deaf])
+def test_without_watches_times_are_compared(root: Path, kind: type[FaultySys]) -> None:
+    def late(path: Path) -> None:
+        time.sleep(0.02)  # more than a tick of the kernel's clock
+        create_file(path)
+
+    neighbour = Neighbour(root, late, "sleep", 0)
+    run(root.parent / "job.db", kind(), between(neighbour))
+    assert neighbour.at is not None
+    assert root.stat().st_mtime_ns >= neighbour.at
+
+
+@pytest.mark.parametrize("kind", [FaultySys, Unwatched, Deaf])
+def test_the_time_is_put_back_where_nobody_came(root: Path, kind: type[FaultySys]) -> None:
+    _, summary = run(root.parent / "job.db", kind(), ALONE)
+    assert (summary["files_moved"], root.stat().st_mtime_ns) == (FILES, OLD)
+
+
+class Overflowing(Sys):
+    """More has changed than the kernel can tell."""
+
+    def changes(self, queue: int) -> bytes:
+        told = super().changes(queue)
+        return told and (-1).to_bytes(4, "little", signed=True) + IN_Q_OVERFLOW.to_bytes(
+            4, "little"
+        ) + bytes(8)
+
+
+def test_nothing_is_put_back_where_the_kernel_lost_count(root: Path) -> None:
+    run(root.parent / "job.db", Overflowing(), ALONE)
+    assert root.stat().st_mtime_ns > OLD
+
+
+def killed(root: Path, call: str, count: int, change: Callable[[Path], None] | None = None) -> None:
+    """The job dies right after the Nth call of some name; ``change`` comes just before that."""
+    system, left = FaultySys(), count
+
+    def after(_: int, name: str, result: Any) -> None:
+        nonlocal left
+        left -= name == call
+        if left < 0:
+            system.die()
+
+    neighbour = Neighbour(root, change or (lambda path: None), call, count - 1)
+    system.after = after
+    system.fault = lambda _, name: neighbour.called(name)
+    with descriptors_closed(), pytest.raises(Killed):
+        run(root.parent / "job.db", system, ALONE)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("call", "count"), [("exchange", 1), ("unlink", 2)])
+def test_recovery_keeps_the_time_of_a_change_before_the_kill(
+    root: Path, change: Callable[[Path], None], call: str, count: int
+) -> None:
+    killed(root, call, count, change)
+    changed = root.stat().st_mtime_ns
+    _, summary = run(root.parent / "job.db", None, ALONE)
+    assert root.stat().st_mtime_ns >= changed > OLD
+    assert summary["files_failed"] == 0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("call", "count"), [("exchange", 1), ("unlink", 2)])
+def test_recovery_keeps_the_time_of_a_change_after_the_kill(
+    root: Path, change: Callable[[Path], None], call: str, count: int
+) -> None:
+    killed(root, call, count)
+    time.sleep(0.25)
+    change(root)
+    changed = root.stat().st_mtime_ns
+    _, summary = run(root.parent / "job.db", None, ALONE)
+    assert root.stat().st_mtime_ns >= changed > OLD
+    assert summary["files_failed"] == 0
+
+
+@pytest.mark.parametrize("call", ["exchange", "unlink"])
+def test_recovery_puts_the_time_back_where_nobody_came(root: Path, call: str) -> None:
+    killed(root, call, 1)
+    assert root.stat().st_mtime_ns > OLD
+    time.sleep(0.25)
+    run(root.parent / "job.db", None, ALONE)
+    assert root.stat().st_mtime_ns == OLD
+
+
+def test_a_change_during_recovery_is_seen(root: Path) -> None:
+    killed(root, "exchange", 1)
+    neighbour = Neighbour(root, create_file, "exchange", 0)
+    run(root.parent / "job.db", FaultySys(lambda _, name: neighbour.called(name)), ALONE)
+    assert neighbour.at is not None
+    assert root.stat().st_mtime_ns >= neighbour.at
+
+
+@pytest.mark.parametrize(
+    ("after", "restored"), [(FOREIGN / 2, True), (FOREIGN + 1, False)], ids=["within", "beyond"]
+)
+def test_after_a_power_cut_notes_are_taken_to_be_lost(
+    root: Path, after: float, restored: bool
+) -> None:
+    """The cut took back what the journal was told last; our last change comes after it."""
+    killed(root, "exchange", 1)
+    noted = time.time()
+    os.utime(root, (noted + after, noted + after))
+    booted = noted + 10 * FOREIGN
+    run(root.parent / "job.db", None, Clocks(booted=lambda: booted, sleep=lambda seconds: None))
+    assert (root.stat().st_mtime_ns == OLD) == restored
+
+
+def test_a_change_after_the_machine_has_started_is_never_ours(root: Path) -> None:
+    killed(root, "exchange", 1)
+    booted = time.time() + 1
+    os.utime(root, (booted + 1, booted + 1))
+    run(root.parent / "job.db", None, Clocks(booted=lambda: booted, sleep=lambda seconds: None))
+    assert root.stat().st_mtime_ns > OLD

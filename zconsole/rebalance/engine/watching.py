@@ -1,0 +1,85 @@
+"""Changes of names that other processes make in the directories we work in (inotify(7)).
+
+Times do not show them: two changes within one tick of the kernel's clock leave the same time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
+
+_HEAD = struct.Struct("=iIII")
+"""Watch, mask, cookie and length of the name (struct inotify_event, linux/inotify.h)."""
+
+
+class Change(NamedTuple):
+    """One event; the two of a rename have a cookie in common."""
+
+    watch: int
+    mask: int
+    cookie: int
+    name: bytes
+
+
+class Watching:
+    """Watches directories until ``close``. Without inotify it says nothing."""
+
+    def __init__(self, sys: Sys) -> None:
+        self._sys = sys
+        self._own: set[bytes] = set()
+        self._queue = -1
+        self._numbers: dict[int, set[int]] = {}
+
+    def own(self, prefix: bytes) -> None:
+        """Names that begin like this are ours."""
+        self._own.add(prefix)
+
+    def add(self, number: int, fd: int) -> None:
+        """Watch an open directory from now on, where the kernel lets us."""
+        try:
+            if self._queue < 0:
+                self._queue = self._sys.watcher()
+            watch = self._sys.watch(self._queue, fd)
+        except OSError:
+            return  # no watches left, or none at all: times are compared
+        self._numbers.setdefault(watch, set()).add(number)
+
+    def changed(self) -> set[int]:
+        """Numbers of the directories in which others changed names since the last call.
+
+        All of them where the kernel lost count.
+        """
+        if self._queue < 0:
+            return set()
+        try:
+            changes = list(_parsed(self._sys.changes(self._queue)))
+        except OSError:
+            self.close()
+            return set()
+        if any(change.mask & IN_Q_OVERFLOW for change in changes):
+            return set().union(*self._numbers.values())
+        ours = {c.cookie for c in changes if c.cookie and self._is_own(c.name)}
+        foreign = (c for c in changes if not self._is_own(c.name) and c.cookie not in ours)
+        return {number for c in foreign if c.name for number in self._numbers.get(c.watch, ())}
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._numbers.clear()
+        queue, self._queue = self._queue, -1
+        if queue >= 0:
+            self._sys.close(queue)
+
+    def _is_own(self, name: bytes) -> bool:
+        return any(name.startswith(prefix) for prefix in self._own)
+
+
+def _parsed(data: bytes) -> Iterator[Change]:
+    at = 0
+    while at < len(data):
+        watch, mask, cookie, length = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        yield Change(watch, mask, cookie, data[at : at + length].rstrip(b"\0"))
+        at += length
