@@ -65,6 +65,8 @@ class Engine:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     """What waits for disks beside the work: closes originals, reads small copies back."""
+    users: Users = field(default_factory=Users)
+    """Who else uses files: those are left alone."""
     aside: Aside = field(default_factory=Aside)
     """The process that makes copies beside this one, where there is a processor for it."""
     make: content.Maker = field(default_factory=content.fastest)
@@ -83,11 +85,9 @@ class Engine:
     _copyist: Copyist = field(init=False)
     _digest_size: int = field(init=False)
     _verifier: Verifier = field(init=False)
-    _users: Users = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
-        self._users = Users(lambda: self.aside.processes)
         self._closer = Closer(self.sys, self.threads)
         self._copyist = Copyist(self.sys, self.make)
         self._digest_size = self.make(b"").digest_size
@@ -119,7 +119,7 @@ class Engine:
                 self.service()
                 self._attempt_open(row)
             self.ahead.drop()  # what was foreseen and is not of this batch
-            self._spare_users(self._users.recent(self.clock()))
+            self._spare_users(self.users.recent(self.aside.processes))
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
@@ -294,7 +294,7 @@ class Engine:
         for item in self._live():
             if (item.status.st_dev, item.old) in locked:
                 self._retreat(item, "locked")
-        self._spare_users(self._users.look(self.clock(), self.service))
+        self._spare_users(self._look_around())
         items, told = self._live(), self.results[: self._settled]
         directories = intents.directories(items, self.now())
         self.journal.record(told, intents.swapping(items), directories)
@@ -315,7 +315,7 @@ class Engine:
         replaced = max((item.replaced for item in self._live() if item.leased), default=0.0)
         self.sleep(max(0.0, replaced + GRACE - self.clock()))
         self.service()
-        self._spare_users(self._users.look(self.clock(), self.service))
+        self._spare_users(self._look_around())
         for item in self.ahead.meanwhile(self._live()):
             self.service()
             self._guarded(item, self._finish)
@@ -355,6 +355,9 @@ class Engine:
         except OSError as error:
             outcome, reason = outcome_of(error)
             self._retreat(item, reason, outcome)
+
+    def _look_around(self) -> Look:
+        return self.users.look(self.service, self.aside.processes)
 
     def _spare_users(self, look: Look) -> None:
         """Leave alone what others use, and both versions where they use both."""

@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.aside import Aside
 from zconsole.rebalance.engine.copying import Engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, open_path
-from zconsole.rebalance.engine.inuse import Alarm
+from zconsole.rebalance.engine.inuse import Alarm, Users
 from zconsole.rebalance.engine.item import Outcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
 from zconsole.rebalance.engine.recovery import Recovery
@@ -54,6 +54,7 @@ class Runner:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     aside: Aside = field(default_factory=Aside)
+    users: Users = field(default_factory=Users)
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)
@@ -92,7 +93,8 @@ class Runner:
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
-            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.aside,
+            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.users,
+            self.aside,
         )  # fmt: skip
         results = self._engine.results
         self._rewriter = Rewriter(
@@ -214,7 +216,7 @@ class Runner:
     def _recover(self) -> None:
         Recovery(
             self.sys, self.journal, self._directories, lambda count: self.progress.work(0),
-            self.clocks.epoch, self._sync_all,
+            self.clocks.epoch, self._sync_all, self.users,
         ).run()  # fmt: skip
 
     def _count(self) -> None:
