@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from zconsole.rebalance.engine.holders import Holders
+from zconsole.rebalance.engine.inuse import Look, Users
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.mounts import View
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Reader
@@ -149,7 +152,15 @@ def create(root: Path, journal: Path, **settings: Any) -> None:
 
 
 ALONE = Clocks(sleep=lambda seconds: None)
-"""For trees that nobody else works in: there is nothing to wait for."""
+"""For trees that nobody else works in: there is nothing to wait for, and nobody to look for."""
+
+
+class Nobody(Users):
+    """No other process uses anything."""
+
+    def look(self, *_: object, **__: object) -> Look:
+        self.last = Look(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, (), 0)
+        return self.last
 
 
 def run(
@@ -157,6 +168,7 @@ def run(
     sys: Sys | None = None,
     clocks: Clocks | None = None,
     threads: Executor | None = None,
+    users: Users | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
@@ -168,6 +180,7 @@ def run(
         runner = Runner(
             sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
             threads=threads,
+            users=users or (Nobody() if clocks is ALONE else Users()),
         )  # fmt: skip
         signal.signal(signal.SIGIO, runner.alarm)
         try:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.faults.beside import apart, beside, mount
-from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
+from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
+from zconsole.rebalance.engine.inuse import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Reader
@@ -29,7 +30,7 @@ def tree(area: Path, *names: str) -> Path:
 
 def moved(area: Path, system: Sys | None = None) -> Found:
     """Run the created job; (outcome, reason) by file name."""
-    shown, _ = run(area / "job.db", system, ALONE)
+    shown, _ = run(area / "job.db", system, users=Users())
     return {Path(r["path"]).name: (r["outcome"], r["reason"]) for r in shown}
 
 
@@ -266,7 +267,7 @@ def test_recovery_keeps_what_is_in_use(area: Path, both: bool) -> None:
     dying = at_call("exchange", 1, lambda: dying.die())  # noqa: PLW0108 (not there yet)
     with beside(lambda: None, hold, lambda: opened_again(held[0])) as other:
         with descriptors_closed(), pytest.raises(Killed):
-            run(area / "job.db", dying, ALONE)
+            run(area / "job.db", dying, users=Users())
         other.go()
         found = moved(area)
         other.go()
@@ -339,7 +340,7 @@ def test_what_is_written_through_an_overlay_is_not_lost(area: Path) -> None:
     )
     create(root, area / "job.db")
     with beside(*steps, own_mounts=True) as other:
-        shown, _ = run(area / "job.db", None, ALONE)
+        shown, _ = run(area / "job.db", users=Users())
         other.go()
     found = {str(Path(r["path"]).relative_to(root)): (r["outcome"], r["reason"]) for r in shown}
     assert found == {

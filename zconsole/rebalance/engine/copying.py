@@ -61,6 +61,8 @@ class Engine:
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     """What waits for disks beside the work: closes originals, reads small copies back."""
+    users: Users = field(default_factory=Users)
+    """Who else uses files: those are left alone."""
     make: content.Maker = field(default_factory=content.fastest)
     results: list[Result] = field(default_factory=list)
     """What the journal does not know yet: told after the next sync, or by ``flush``."""
@@ -74,7 +76,6 @@ class Engine:
     _items: list[Item] = field(default_factory=list)
     _copyist: Copyist = field(init=False)
     _verifier: Verifier = field(init=False)
-    _users: Users = field(default_factory=Users)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
@@ -98,7 +99,7 @@ class Engine:
             for row in rows:
                 self.service()
                 self._attempt_open(row)
-            self._spare_users(self._users.recent(self.clock()))
+            self._spare_users(self.users.recent())
             if not self.unnamed:
                 self._commit_names()
             self._copy_all()
@@ -255,7 +256,7 @@ class Engine:
         for item in self._live():
             if (item.status.st_dev, item.old) in locked:
                 self._retreat(item, "locked")
-        self._spare_users(self._users.look(self.clock(), self.service))
+        self._spare_users(self.users.look(self.service))
         items, told = self._live(), self.results[: self._settled]
         self.journal.record(told, intents.swapping(items), self._begun(items))
         del self.results[: self._settled]
@@ -275,7 +276,7 @@ class Engine:
         replaced = max((item.replaced for item in self._live() if item.leased), default=0.0)
         self.sleep(max(0.0, replaced + GRACE - self.clock()))
         self.service()
-        self._spare_users(self._users.look(self.clock(), self.service))
+        self._spare_users(self.users.look(self.service))
         for item in self._live():
             self.service()
             self._guarded(item, self._finish)

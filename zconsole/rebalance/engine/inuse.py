@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,23 +123,25 @@ class Users:
     """Looks at who uses what. Remembers what seldom changes between two looks."""
 
     proc: Path = PROC
+    clock: Callable[[], float] = time.monotonic
     last: Look | None = None
     _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     """By namespace and root directory, this process's first."""
     _layers: dict[tuple[str, Mount], set[Spot]] = field(default_factory=dict)
     """By the table's namespace and the overlay."""
 
-    def recent(self, now: float, seconds: float = RECENT) -> Look:
+    def recent(self, seconds: float = RECENT) -> Look:
         """The last look, where that is not older. Raises OSError without /proc."""
-        if self.last is None or not 0 <= now - self.last.taken <= seconds:
-            return self.look(now)
+        if self.last is None or self.clock() - self.last.taken > seconds:
+            return self.look()
         return self.last
 
-    def look(self, now: float, listen: Callable[[], None] = lambda: None) -> Look:
-        """Look at everything, ``now`` by any clock; ``listen`` is called now and then.
+    def look(self, listen: Callable[[], None] = lambda: None) -> Look:
+        """Look at everything now; ``listen`` is called now and then.
 
         Raises OSError without /proc.
         """
+        taken = self.clock()
         this = (self.proc / "self").readlink().name
         self._read_tables(this)
         listen()
@@ -147,7 +150,7 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
-        self.last = Look(now, own, views, found, mounted, layers, self._unseen(own))
+        self.last = Look(taken, own, views, found, mounted, layers, self._unseen(own))
         return self.last
 
     def _read_tables(self, this: str) -> None:

@@ -61,9 +61,9 @@ class Recovery:
     sync: Callable[[], None]
     """Makes everything done so far durable: the next power cut must not bring back a name that
     the journal has forgotten."""
+    users: Users = field(default_factory=Users)
     kept: list[tuple[FileRow, str]] = field(default_factory=list)
     """Files of which two versions remain, and under which name the other is."""
-    users: Users = field(default_factory=Users)
     _results: list[Result] = field(default_factory=list)
     _names: Mapping[tuple[int, int | None], Sequence[FileRow]] = field(default_factory=dict)
     """The unfinished names of every inode, by device and number."""
@@ -179,7 +179,7 @@ class Recovery:
 
     def _in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""
-        look = self.users.recent(self.now(), RECENT)
+        look = self.users.recent(seconds=RECENT)
         status = self.sys.fstat(version.fd)
         used = look.user(status.st_dev, status.st_ino)
         if used is None and directory is not None:

@@ -96,7 +96,7 @@ def make(
         split = survey.survey(sys, surveys, sink)
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
-    look = Users().look(now=0.0)
+    look = Users().look()
     plans = [
         _directory_plan(sys, reader, place, pool, wish, measured, look)
         for place, measured in zip(found, surveys, strict=True)

@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copying import Engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, Notes, open_path
-from zconsole.rebalance.engine.inuse import Alarm
+from zconsole.rebalance.engine.inuse import Alarm, Users
 from zconsole.rebalance.engine.item import Outcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
@@ -53,6 +53,7 @@ class Runner:
     clocks: Clocks = field(default_factory=Clocks)
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
+    users: Users = field(default_factory=Users)
     stop: str | None = None
     """Set by a signal handler: why to stop."""
     progress: Progress = field(init=False)
@@ -92,7 +93,7 @@ class Runner:
         )
         self._engine = Engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
-            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads,
+            self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.users,
         )  # fmt: skip
         results = self._engine.results
         self._rewriter = Rewriter(
@@ -210,7 +211,7 @@ class Runner:
     def _recover(self) -> None:
         Recovery(
             self.sys, self.journal, self._directories, lambda count: self.progress.work(0),
-            self.clocks.epoch, self.clocks.booted, self._sync_all,
+            self.clocks.epoch, self.clocks.booted, self._sync_all, self.users,
         ).run()  # fmt: skip
 
     def _count(self) -> None:
