@@ -73,7 +73,7 @@ def test_they_lose_nothing_when_one_is_killed_and_resumed(area: Path, seed: int)
     doomed, other = begun(area, 0, "doomed.db"), begun(area, 1, "other.db")
     while not (area / "doomed.db").exists():
         time.sleep(0.005)
-    time.sleep(chance.random() * 0.6)
+    time.sleep(chance.random() * 1.2)
     doomed.kill()
     doomed.communicate()
     summary(begun(area, 0, "doomed.db"))

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import contextlib
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from zconsole import state
+from zconsole import safeway, state
 from zconsole.state import StateError
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
 
 
 def mode(path: Path) -> int:
@@ -107,6 +113,154 @@ def test_links_fifos_and_files_of_everybody_are_refused(tmp_path):
             state.open_private(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         state.open_private(tmp_path / "nothing")
+
+
+def test_a_file_of_two_names_is_refused(tmp_path):
+    """Somebody else may have the other one: root would write to a file that he chose."""
+    state.write_private(tmp_path / "kept", b"x")
+    (tmp_path / "other").hardlink_to(tmp_path / "kept")
+    with pytest.raises(StateError, match="it has 2 names"):
+        state.read_private(tmp_path / "kept", 10)
+
+
+@as_root
+def test_a_file_of_somebody_else_is_refused_and_told_whose_it_is(tmp_path):
+    state.write_private(tmp_path / "kept", b"x")
+    os.chown(tmp_path / "kept", 12345, 0)
+    with pytest.raises(StateError, match=r"belongs to somebody else \(uid 12345\)\. Run"):
+        state.open_private(tmp_path / "kept")
+
+
+@as_root
+@pytest.mark.parametrize("mode", [0o700, 0o1777])
+def test_a_directory_of_somebody_on_the_way_is_refused(tmp_path, mode):
+    """He could swap what is below it between two calls."""
+    (tmp_path / "his/ours").mkdir(parents=True)
+    (tmp_path / "his/ours/file").touch(0o600)
+    (tmp_path / "his").chmod(mode)
+    os.chown(tmp_path / "his", 12345, 12345)
+    for deed in (state.open_private, state.try_lock, state.remove, state.check_database):
+        with pytest.raises(StateError, match="his belongs to somebody else"):
+            deed(tmp_path / "his/ours/file")
+    for deed in (state.write_private, state.create_private):
+        with pytest.raises(StateError, match="his belongs to somebody else"):
+            deed(tmp_path / "his/ours/new", b"x")
+    with pytest.raises(StateError, match="his belongs to somebody else"):
+        state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path / "his/new/state")})
+    assert [path.name for path in tmp_path.rglob("*")] == ["his", "ours", "file"]
+
+
+def test_a_directory_on_the_way_may_be_open_to_others_only_if_it_is_sticky(tmp_path):
+    (tmp_path / "way/ours").mkdir(parents=True)
+    (tmp_path / "way").chmod(0o1777)
+    state.write_private(tmp_path / "way/ours/file", b"x")
+    (tmp_path / "way").chmod(0o777)
+    with pytest.raises(StateError, match="others may write to "):
+        state.read_private(tmp_path / "way/ours/file", 10)
+
+
+def test_in_a_sticky_directory_itself_no_file_is_ours(tmp_path):
+    """Anybody may put files there, such as a log beside a database."""
+    (tmp_path / "way").mkdir()
+    (tmp_path / "way").chmod(0o1777)
+    with pytest.raises(StateError, match="Choose a directory only you can write to"):
+        state.write_private(tmp_path / "way/file", b"x")
+
+
+def test_links_of_ours_on_the_way_are_followed(tmp_path):
+    (tmp_path / "real/state").mkdir(parents=True)
+    (tmp_path / "way").symlink_to("real")
+    state.write_private(tmp_path / "way/state/file", b"x")
+    assert safeway.resolved(tmp_path / "way/../way/state/file") == tmp_path / "real/state/file"
+    (tmp_path / "real/state/link").symlink_to(tmp_path / "way/state/file")
+    assert safeway.resolved(tmp_path / "real/state/link") == tmp_path / "real/state/file"
+    assert safeway.resolved(tmp_path / "way/new") == tmp_path / "real/new"
+    with pytest.raises(FileNotFoundError):
+        safeway.resolved(tmp_path / "way/nowhere/new")
+
+
+def test_links_in_a_ring_are_an_error(tmp_path):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    for path in (tmp_path / "one", tmp_path / "one/file"):
+        with pytest.raises(StateError):
+            safeway.resolved(path)
+
+
+@as_root
+def test_links_of_somebody_on_the_way_are_not_followed(tmp_path):
+    (tmp_path / "real/state").mkdir(parents=True)
+    (tmp_path / "way").symlink_to("real")
+    os.chown(tmp_path / "way", 12345, 12345, follow_symlinks=False)
+    for deed in (state.open_private, safeway.resolved):
+        with pytest.raises(StateError, match="the link way belongs to somebody else"):
+            deed(tmp_path / "way/state/file")
+
+
+def test_a_database_and_all_beside_it_are_looked_at(tmp_path):
+    path = tmp_path / "job.db"
+    with pytest.raises(FileNotFoundError):
+        state.check_database(path)
+    state.create_private(path, b"")
+    state.check_database(path)
+    for companion in state.COMPANIONS:
+        beside = path.with_name(path.name + companion)
+        beside.symlink_to("job.db")
+        with pytest.raises(StateError, match=f"job.db{companion} refused: it is a link"):
+            state.check_database(path)
+        beside.unlink()
+        beside.touch(0o600)
+        state.check_database(path)
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_new_file_is_whole_or_not_there(tmp_path, monkeypatch, unnamed):
+    real = os.open
+
+    def old(path: str, flags: int, *rest: int, **places: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(95, "Operation not supported")
+        return real(path, flags, *rest, **places)
+
+    if not unnamed:
+        monkeypatch.setattr(os, "open", old)
+    path = tmp_path / "new"
+    state.create_private(path, b"whole")
+    assert (state.read_private(path, 10), mode(path)) == (b"whole", 0o600)
+    with pytest.raises(FileExistsError):
+        state.create_private(path, b"other")
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        state.create_private(tmp_path / "second", b"x")
+    assert [p.name for p in tmp_path.iterdir()] == ["new"]
+    assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "euid", "refused"),
+    [
+        ([], "ann", 1000, False),
+        (["ann"], "ann", 1000, False),
+        (["ann", "bob"], "ann", 1000, True),
+        ([], "users", 1000, True),
+        ([], "ann", 0, True),
+    ],
+)
+def test_a_group_of_one_user_is_that_user(monkeypatch, members, name, euid, refused):
+    """As umask 002 leaves directories; root is held to more."""
+    monkeypatch.setattr(os, "geteuid", lambda: euid)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name="ann", pw_gid=1000))
+    group = SimpleNamespace(gr_name=name, gr_mem=members)
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: group)
+    status = os.stat_result((stat.S_IFREG | 0o660, 1, 1, 1, euid, 1000, 0, 0, 0, 0))
+    with pytest.raises(StateError) if refused else contextlib.nullcontext():
+        safeway.check_file(status, Path("/x"))
+
+
+def test_the_end_of_a_file_is_read_from_where_it_was_once(tmp_path):
+    state.write_private(tmp_path / "log", b"0123456789")
+    assert state.read_end(tmp_path / "log", 4) == b"6789"
+    assert state.read_end(tmp_path / "log", 100, 7) == b"789"
 
 
 def test_a_write_that_fails_leaves_the_old_contents(tmp_path, monkeypatch):

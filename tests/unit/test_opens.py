@@ -1,0 +1,155 @@
+"""Every file of state is opened by one seam, which checks whose it is: no plain open elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "zconsole"
+SEAM = ("state.py", "safeway.py")
+
+SYSTEM = "reads what the kernel makes (/proc, /sys, /dev) and the machine's configuration"
+KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a stream"
+NAMED = "reads or writes a file that the operator names"
+ENGINE = "moves the operator's files, by descriptors of their directories"
+NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
+ELSEWHERE = {
+    "actions/execute.py": KERNEL,
+    "actions/gather.py": SYSTEM,
+    "actions/machine.py": SYSTEM,
+    "actions/signature.py": SYSTEM,
+    "cli.py": KERNEL,
+    "commands/printing.py": SYSTEM,
+    "rebalance/engine/inuse.py": SYSTEM,
+    "rebalance/engine/syscalls.py": ENGINE,
+    "rebalance/planning/exports.py": SYSTEM,
+    "rebalance/planning/facts.py": SYSTEM,
+    "rebalance/planning/walk.py": SYSTEM,
+    "rebalance/running/telling.py": KERNEL,
+    "rebalance/running/latency.py": SYSTEM,
+    "sources/blockdev.py": SYSTEM,
+    "sources/host.py": SYSTEM,
+    "sources/kstat.py": SYSTEM,
+    "sources/libzfs/helper.py": KERNEL,
+    "sources/libzfs/stats.py": SYSTEM,
+    "sources/opened.py": NAMED,
+    "sources/parameters.py": SYSTEM,
+    "sources/record.py": NAMED,
+    "sources/remote.py": NAMELESS,
+    "sources/runner.py": NAMELESS,
+    "sources/saved.py": NAMED,
+    "stdout.py": KERNEL,
+    "themes.py": NAMED,
+    "tunables/guard.py": KERNEL,
+    "tunables/parameters.py": SYSTEM,
+    "ui/environment.py": SYSTEM,
+}
+"""Modules that open files, none of them state."""
+
+EXCUSED = {
+    "scanreport/store.py": ["path.open('rb')"],
+    "tunables/memory.py": ["(proc / str(pid) / 'stat').read_text"],
+}
+"""Of modules that keep state, what they open besides: a report the operator names, /proc."""
+
+DATABASES = ("rebalance/engine/schema.py",)
+IN_MEMORY = ("", ":memory:")
+FUNCTIONS = {"open", "io.open", "os.open", "os.unlink", "os.rename", "os.replace", "os.link"}
+METHODS = {"read_text", "write_text", "unlink", "mkdir", "hardlink_to", "symlink_to"}
+CALLED = {"read_bytes", "write_bytes", "touch"}
+"""Also the names of fields, and of methods that take something."""
+
+
+def modules() -> list[str]:
+    return sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text())
+
+
+def openings(tree: ast.AST) -> list[str]:
+    """Whatever opens, makes or removes a file by its path; the engine's calls go by ``sys``."""
+    return [ast.unparse(node) for node in ast.walk(tree) if _opens(node)]
+
+
+def _opens(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr in METHODS:
+        return not ast.unparse(node.value).endswith(("sys", "os"))
+    if not isinstance(node, ast.Call):
+        return False
+    name, first = node.func, node.args[0] if node.args else None
+    if isinstance(name, ast.Attribute) and name.attr in CALLED:
+        return first is None or name.attr == "write_bytes"
+    if isinstance(name, ast.Attribute) and name.attr == "open" and isinstance(first, ast.Constant):
+        return str(first.value)[:1] in tuple("rwax")  # of a path; ours take no mode
+    return _plain(name) in FUNCTIONS or _plain(name).startswith("tempfile.")
+
+
+def _plain(name: ast.expr) -> str:
+    """``open`` or ``os.open``; nothing for what has more parts."""
+    if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name):
+        return f"{name.value.id}.{name.attr}"
+    return name.id if isinstance(name, ast.Name) else ""
+
+
+def connections(tree: ast.AST) -> list[ast.Call]:
+    """Calls that connect to a database on disk."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    sqlite = [call for call in calls if _plain(call.func) == "sqlite3.connect"]
+    return [
+        call
+        for call in sqlite
+        if not (isinstance(call.args[0], ast.Constant) and call.args[0].value in IN_MEMORY)
+    ]
+
+
+def test_files_of_state_are_opened_by_the_seam():
+    found = {m: openings(tree_of(m)) for m in modules() if m not in (*SEAM, *ELSEWHERE)}
+    assert {module: lines for module, lines in found.items() if lines} == EXCUSED
+
+
+def test_no_module_is_left_out_that_opens_nothing():
+    assert [module for module in ELSEWHERE if not openings(tree_of(module))] == []
+
+
+def test_a_database_on_disk_is_checked_before_it_is_connected_to():
+    assert [m for m in modules() if connections(tree_of(m))] == list(DATABASES)
+    for module in DATABASES:
+        functions = [n for n in ast.walk(tree_of(module)) if isinstance(n, ast.FunctionDef)]
+        for function in functions:
+            if connections(function):
+                calls = [_plain(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)]
+                assert calls.index("state.check_database") < calls.index("sqlite3.connect")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(path)",
+        "path.open('rb')",
+        "path.open('ab')",
+        "os.open(path, flags, dir_fd=fd)",
+        "os.unlink(path)",
+        "path.read_bytes()",
+        "(directory / name).write_text(x)",
+        "to_thread(path.write_text, x)",
+        "path.unlink(missing_ok=True)",
+        "path.touch()",
+        "tempfile.mkstemp(dir=d)",
+    ],
+)
+def test_what_opens_a_file_is_seen(line):
+    assert openings(ast.parse(line)) != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Journal.open(path)", "explorer.open(path)", "sys.unlink(fd, name)", "disk.read_bytes + 1"],
+)
+def test_what_only_sounds_like_it_is_not(line):
+    assert openings(ast.parse(line)) == []
