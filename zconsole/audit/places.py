@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from zconsole.errors import ZconsoleError
 from zconsole.state import open_private
 
 SYSLOG = Path("/dev/log")
@@ -44,7 +43,7 @@ class Threaded:
     """
 
     def __init__(self, append: Callable[[str], None]) -> None:
-        """``append`` raises OSError or ZconsoleError with the reason when it fails."""
+        """``append`` raises an error with the reason when it fails."""
         self._append = append
         self._left_behind: threading.Thread | None = None
 
@@ -52,22 +51,24 @@ class Threaded:
         """See Place.put."""
         if self._left_behind is not None and self._left_behind.is_alive():
             return "an earlier write still hangs"
-        failures: list[str] = []
-        thread = threading.Thread(target=self._work, args=(line, failures), daemon=True)
+        ends: list[str | None] = []
+        thread = threading.Thread(target=lambda: ends.append(self._end(line)), daemon=True)
         thread.start()
         thread.join(patience)
         if thread.is_alive():
             self._left_behind = thread
             return f"no answer in {patience:g} s"
-        return failures[0] if failures else None
+        return ends[0]
 
-    def _work(self, line: str, failures: list[str]) -> None:
+    def _end(self, line: str) -> str | None:
+        """Append the line; why it could not be, None once it is there."""
         try:
             self._append(line)
         except OSError as error:
-            failures.append(error.strerror or str(error))
-        except ZconsoleError as error:
-            failures.append(str(error))
+            return error.strerror or str(error)
+        except Exception as error:  # anything at all means that the line isn't there
+            return str(error) or type(error).__name__
+        return None
 
 
 def append_line(path: Path, line: str) -> None:

@@ -112,6 +112,14 @@ def test_refused_only_when_both_fail_with_both_reasons(tmp_path):
     assert str(error.value).count("No such file or directory") == 2
 
 
+@pytest.mark.parametrize("error", [OSError(28, "full"), ZconsoleError("full"), KeyError("full")])
+def test_whatever_ends_a_write_is_no_line(error):
+    def append(line: str) -> None:
+        raise error
+
+    assert "full" in str(Threaded(append).put("1", SHORT))
+
+
 @pytest.mark.parametrize("make", ["link", "others", "pipe"])
 def test_a_file_that_somebody_else_could_have_made_is_not_written(tmp_path, make):
     (tmp_path / "victim").write_text("keep")
