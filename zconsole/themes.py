@@ -137,7 +137,9 @@ def read_theme(path: Path) -> ThemeFile:
         data = tomllib.loads(_text(path))
     except OSError as error:
         raise ThemeError(error.strerror or str(error)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise ThemeError("not TOML: nested too deep") from None
+    except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
         raise ThemeError(f"not TOML: {error}") from error
     _check_keys(data)
     ansi = data.get("ansi", False)

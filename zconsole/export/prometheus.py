@@ -60,27 +60,33 @@ def address_of(word: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def serve(registry: CollectorRegistry, address: tuple[str, int]) -> Callable[[], None]:
+def serve(
+    registry: CollectorRegistry,
+    address: tuple[str, int],
+    deadline: float | None = None,
+    most: int | None = None,
+) -> Callable[[], None]:
     """Serve the page at /metrics in a thread; returns what stops it.
 
-    Raises ZconsoleError when the address cannot be had.
+    A connection ends after ``deadline`` seconds; of more than ``most`` the oldest ends. Raises
+    ZconsoleError when the address cannot be had.
     """
-    from prometheus_client import start_http_server
+    from prometheus_client import make_wsgi_app
+
+    from zconsole.export import server  # only here: a textfile needs none
 
     host, port = address
     try:
-        server, thread = start_http_server(port, host, registry)
+        return server.start(
+            make_wsgi_app(registry),
+            address,
+            server.DEADLINE if deadline is None else deadline,
+            server.MOST if most is None else most,
+        )
     except OSError as error:
         raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
     except UnicodeError:  # what getaddrinfo raises for a name that no host can have
         raise ZconsoleError(f"--listen {host}:{port}: not the name of a host") from None
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join(5.0)
-
-    return stop
 
 
 def write(registry: CollectorRegistry, path: Path) -> None:

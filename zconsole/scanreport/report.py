@@ -139,7 +139,14 @@ def loaded(text: str, name: str) -> ScanReport:
             data[words] = {str(k): str(v) for k, v in data.get(words, {}).items()}
         data["tunables"] = {str(k): int(v) for k, v in data.get("tunables", {}).items()}
         return _checked(ScanReport(**data))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        KeyError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise NotUnderstoodError(f"{name}: no scan report ({type(error).__name__})") from None
 
 

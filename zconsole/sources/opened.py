@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError, ZconsoleError
 
@@ -27,6 +27,9 @@ pool has."""
 FARTHEST = 256 * 2**20
 """Characters in which nothing is understood before the rest is given up: a second or two of
 reading. Two gigabytes of zeros are two megabytes of gzip, and a device file has no end."""
+
+DAMAGE = (EOFError, UnicodeError, zlib.error)
+"""What reading a damaged file raises."""
 
 
 def place_of(path: str) -> str:
@@ -48,11 +51,9 @@ def reading(path: str) -> Iterator[TextIO]:
         raise NotFoundError(f"{path}: no such file") from None
     except PermissionError:
         raise UnavailableError(f"{path}: permission denied") from None
-    except (EOFError, UnicodeError, zlib.error) as error:
+    except DAMAGE as error:
         raise NotUnderstoodError(f"{place_of(path)}: damaged: {error}") from None
     except OSError as error:
-        if error.errno is None:  # the gzip module's own: a checksum, or what follows the end
-            raise NotUnderstoodError(f"{place_of(path)}: damaged: {error}") from None
         raise ZconsoleError(f"{path}: {error.strerror}") from None
 
 
@@ -98,7 +99,26 @@ def _text(file: BinaryIO) -> TextIO:
     if head in UTF_16:
         return io.TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
     if head == GZIP:
+        file = cast("BinaryIO", io.BufferedReader(_Unpacked(file)))
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+
+
+class _Unpacked(io.RawIOBase):
+    """What a file packed by gzip holds, a piece at a time; raises DAMAGE."""
+
+    def __init__(self, file: BinaryIO) -> None:
         import gzip  # only here: few are packed
 
-        file = cast("BinaryIO", gzip.GzipFile(fileobj=file))
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+        self._file = gzip.GzipFile(fileobj=file)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """See io.RawIOBase.readinto."""
+        try:
+            return self._file.readinto1(buffer)  # not more: what comes before damage is whole
+        except OSError as error:
+            if error.errno is None:  # the module's own: a checksum, or what follows the end
+                raise EOFError(str(error)) from None
+            raise

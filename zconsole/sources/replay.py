@@ -19,6 +19,9 @@ from zconsole.sources.samples import (
     sample_of,
 )
 
+LINE_COST = 1000
+"""Characters that a line counts for where nothing is understood: to look at a quarter of a million
+lines takes as long as to read FARTHEST characters of few."""
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""
 
@@ -107,16 +110,18 @@ class ReplaySource:
         unread = 0
         with reading(self._path) as file:
             for number, line in enumerate(lines(file), 1):
+                unread += LONGEST_LINE if line is None else len(line) + LINE_COST
+                if unread > FARTHEST:
+                    raise EOFError(f"no sample in {FARTHEST >> 20} MiB")
                 if line is not None and not line.strip():
                     continue
                 place = f"{self._path}: line {number}"
                 try:
                     raw, size = self._sample(line)
                 except NoSampleError as error:
-                    unread += LONGEST_LINE if line is None else len(line)
-                    if unread > FARTHEST:
-                        raise EOFError(f"no sample in {FARTHEST >> 20} MiB") from None
-                    yield from self._gap(place, error, cut=line and not line.endswith("\n"))
+                    unread = unread if error.t is None else 0
+                    cut = number > 1 and line is not None and not line.endswith("\n")
+                    yield from self._gap(place, error, cut)
                 else:
                     self._t, unread = raw["t"], 0
                     yield {**raw, "source": "replay", "place": place}, size
@@ -131,9 +136,7 @@ class ReplaySource:
         self._pools[pool] = max(kept, self._pools.get(pool, 0))
         return raw, size
 
-    def _gap(
-        self, place: str, error: NoSampleError, cut: str | bool | None
-    ) -> Iterator[tuple[Raw, int]]:
+    def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:
         """What a line that cannot be read leaves. Before the first sample there is nothing that
         lacks it, and the end that a crash cut off is no moment at which anything was missing."""
         t = self._t if error.t is None else error.t

@@ -16,7 +16,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.gaps import Gaps
 from zconsole.raw import Raw
 from zconsole.sources.copied import STATUS, as_printed
-from zconsole.sources.opened import STDIN, lines, place_of, reading
+from zconsole.sources.opened import DAMAGE, STDIN, lines, place_of, reading
 from zconsole.sources.samples import (
     MOST_MEMORY,
     POOL_MEMORY,
@@ -99,9 +99,9 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
 
 def _begun(file: TextIO) -> Iterator[str]:
     """The lines up to the first sample of a recording; all that may be read where none is."""
-    size = 0
-    while size <= LARGEST and (line := file.readline(LARGEST + 1 - size)):
-        size += len(line)
+    size = count = 0
+    while size <= LARGEST and count <= MOST_LINES and (line := file.readline(LARGEST + 1 - size)):
+        size, count = size + len(line), count + 1
         yield line
         if is_sample(line):
             return
@@ -110,20 +110,26 @@ def _begun(file: TextIO) -> Iterator[str]:
 def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, ...]:
     """The last line of a recording about each pool."""
     newest: dict[str, tuple[Raw, int]] = {}
-    for number, line in enumerate(every, 1):
-        if line is not None and not line.strip():
-            continue
-        try:
-            name, raw, size = _recorded(line)
-        except NoSampleError as error:
-            gaps.add(f"{place}: line {number}: {error}")
-            continue
-        newest.pop(name, None)
-        newest[name] = {**raw, "place": f"{place}: line {number}"}, size
-        while sum(size for _, size in newest.values()) > MOST_MEMORY:
-            del newest[next(iter(newest))]
-            gaps.add(f"{place}: too many pools")
+    try:
+        for number, line in enumerate(every, 1):
+            if line is None or line.strip():
+                _take(newest, f"{place}: line {number}", line, gaps)
+    except DAMAGE as error:
+        gaps.add(f"{place}: damaged: {error}")
     return tuple(raw for raw, _ in newest.values())
+
+
+def _take(newest: dict[str, tuple[Raw, int]], place: str, line: str | None, gaps: Gaps) -> None:
+    try:
+        name, raw, size = _recorded(line)
+    except NoSampleError as error:
+        gaps.add(f"{place}: {error}")
+        return
+    newest.pop(name, None)
+    newest[name] = {**raw, "place": place}, size
+    while sum(size for _, size in newest.values()) > MOST_MEMORY:
+        del newest[next(iter(newest))]
+        gaps.add(f"{place}: too many pools")
 
 
 def _recorded(line: str | None) -> tuple[str, Raw, int]:

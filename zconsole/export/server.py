@@ -1,0 +1,102 @@
+"""The HTTP server of the metrics: no client keeps a connection, or keeps others from one."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+DEADLINE = 10.0
+"""Seconds from a connection to its end. A scrape takes milliseconds, and Prometheus itself waits
+ten seconds (scrape_timeout)."""
+MOST = 16
+"""Connections at a time, each a thread; the oldest gives way to a new one."""
+_LOOKS = 4
+"""How often within the deadline connections are looked at."""
+
+
+class _Handler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        """Say nothing: stderr is the operator's."""
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """Serves each connection in a thread, until its deadline."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, address: tuple[str, int], deadline: float, most: int) -> None:
+        """Raises OSError where the address cannot be had, UnicodeError for no name of a host."""
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family = found[0][0]
+        self._deadline = deadline
+        self._most = most
+        self._open: dict[socket.socket, float] = {}
+        """When each connection began, oldest first."""
+        self._lock = threading.Lock()
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """See socketserver.BaseServer.process_request."""
+        with self._lock:
+            for old in list(self._open)[: len(self._open) + 1 - self._most]:
+                self._cut(old)
+            self._open[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """See socketserver.BaseServer.shutdown_request."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Cut off who has had its time, however busy it is: a byte now and then is no request."""
+        began_by = time.monotonic() - self._deadline
+        with self._lock:
+            for request, began in list(self._open.items()):
+                if began <= began_by:
+                    self._cut(request)
+
+    def server_close(self) -> None:
+        """Let go of the address and of every connection."""
+        super().server_close()
+        with self._lock:
+            for request in list(self._open):
+                self._cut(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that went away, or was cut off."""
+
+    def _cut(self, request: socket.socket) -> None:
+        """End a connection; its thread, waiting to read or write, ends at once."""
+        self._open.pop(request, None)
+        with contextlib.suppress(OSError):  # it may be closed already
+            request.shutdown(socket.SHUT_RDWR)
+
+
+def start(
+    app: WSGIApplication, address: tuple[str, int], deadline: float, most: int
+) -> Callable[[], None]:
+    """Serve an application in a thread; returns what stops it. Raises as Server."""
+    server = Server(address, deadline, most)
+    server.set_app(app)
+    every = min(0.5, deadline / _LOOKS)
+    thread = threading.Thread(target=server.serve_forever, args=(every,), daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join(5.0)
+
+    return stop
