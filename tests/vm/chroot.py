@@ -15,13 +15,29 @@ from tests.vm.releases import Release
 # killed, the kernel takes the mounts and every daemon left behind away with it.
 ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
 
-_ENTER = """
+MOUNTS = """
 set -e
-mount -t proc proc "$0/proc"
-mount --rbind /sys "$0/sys"
-mount --rbind /dev "$0/dev"
-exec chroot "$0" "$@"
+root=$1; shift
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t tmpfs -o mode=755,nosuid tmpfs "$root/dev"
+mkdir "$root/dev/pts" "$root/dev/shm"
+mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
+mknod -m 666 "$root/dev/null" c 1 3
+mknod -m 666 "$root/dev/zero" c 1 5
+mknod -m 666 "$root/dev/full" c 1 7
+mknod -m 666 "$root/dev/random" c 1 8
+mknod -m 666 "$root/dev/urandom" c 1 9
+mknod -m 666 "$root/dev/tty" c 5 0
+ln -s /proc/self/fd "$root/dev/fd"
+ln -s fd/0 "$root/dev/stdin"; ln -s fd/1 "$root/dev/stdout"; ln -s fd/2 "$root/dev/stderr"
 """
+"""Shell commands that mount what a tree, their first argument, needs: none of the machine's own
+devices is among it."""
+
+_ENTER = MOUNTS + 'exec chroot "$root" "$@"\n'
 
 _HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
@@ -38,7 +54,7 @@ class Chroot:
     def run(self, *argv: str) -> str:
         """Run a command inside the tree; returns its stdout, raises VmError where it fails."""
         return self.progress.run(
-            [*ISOLATED, "sh", "-c", _ENTER, str(self.root), *argv], env=_environment()
+            [*ISOLATED, "sh", "-c", _ENTER, "sh", str(self.root), *argv], env=_environment()
         )
 
     def install(self, packages: Iterable[str], suite: str | None = None) -> None:
@@ -89,6 +105,7 @@ def _apt_settings(release: Release) -> str:
     lines = [shared_settings(), 'Acquire::Languages "none";\n']
     if release.zfs_suite != release.suite:
         lines.append(f'APT::Default-Release "{release.suite}";\n')
+    if "sid" in release.suites:
         # An unstable suite's Release file expires between two updates of a mirror.
         lines.append('Acquire::Check-Valid-Until "false";\n')
     return "".join(lines)

@@ -18,9 +18,17 @@ def requirements() -> list[str]:
     return sorted([*project["dependencies"], *project["optional-dependencies"]["test"]])
 
 
-def download_command(python: str, directory: Path) -> list[str]:
-    """The pip command that fetches wheels for a guest's Python ("3.13") into a directory."""
+def build_requirements() -> list[str]:
+    """What builds zconsole's own wheel."""
+    return sorted(tomllib.loads((TREE / "pyproject.toml").read_text())["build-system"]["requires"])
+
+
+def download_command(python: str, directory: Path, *more: str) -> list[str]:
+    """The pip command that fetches wheels for a guest's Python ("3.13") into a directory.
+
+    They are those of ``requirements`` and of what else is named.
+    """
     platforms = [word for name in PLATFORMS for word in ("--platform", name)]
     target = ["--implementation", "cp", "--python-version", python, *platforms]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
-    return [*pip, *target, "-d", str(directory), *requirements()]
+    return [*pip, *target, "-d", str(directory), *requirements(), *more]
