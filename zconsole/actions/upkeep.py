@@ -94,10 +94,7 @@ def plan_clear(s: Situation, key: str | None = None) -> Plan:
         pool=s.pool.name,
         steps=(Step(zpool("clear", operands=operands), "clear the counters, reopen", False),),
         consequences=_clear_effects(s),
-        not_undone=(
-            "the counters and the list of damaged files are erased; they are written to the audit"
-            " log first",
-        ),
+        not_undone=(_clear_erases(s),),
         warnings=_suspended_warnings(s),
         preconditions=(_devices_back(),),
         alternatives=_back_first(s),
@@ -175,6 +172,14 @@ def _clear_effects(s: Situation) -> tuple[str, ...]:
     return (
         "all counters go to 0, and a faulted device is tried again",
         "a device that comes back by it is resilvered with what it missed",
+    )
+
+
+def _clear_erases(s: Situation) -> str:
+    first = "as well, if that can be written" if s.suspended else "first"
+    return (
+        "the counters and the list of damaged files are erased; they are written to the audit log"
+        f" {first}"
     )
 
 

@@ -199,6 +199,8 @@ def test_clear_saves_the_evidence():
     plan = plan_clear(s)
     assert plan.saves_evidence
     assert "audit log first" in said(plan)
+    stuck = plan_clear(replace(s, suspended=True))
+    assert "audit log as well, if that can be written" in said(stuck)
 
 
 @pytest.mark.parametrize(
