@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.engine import metadata
+from zconsole.rebalance.engine import extents, metadata
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import (
     Item,
@@ -23,6 +23,9 @@ from zconsole.rebalance.engine.item import (
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+
+SIGNATURES = frozenset({"security.evm", "security.ima"})
+"""Attributes with signatures: those of EVM cover the inode number (evm_crypto.c, hmac_add_misc)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class Admission:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
                 raise SkipError("changed") from error
+            if error.errno == errno.EAGAIN:  # without O_NONBLOCK, which we set, we would wait
+                raise SkipError("leased by another process") from error
             raise
         try:
             leased = self._lease(source)
@@ -86,6 +91,8 @@ class Admission:
             meta, status = metadata.read(self.sys, source, abilities)
             item = Item(places, source, status, meta, leased)
             self._admit(item)
+            if extents.preallocated(self.sys, source, status, abilities):
+                raise SkipError("preallocated blocks")
         except BaseException:
             self.sys.close(source)
             raise
@@ -130,6 +137,8 @@ class Admission:
             raise SkipError("immutable or append-only")
         if item.meta.flags & metadata.UNCOPYABLE:
             raise SkipError("signed by fs-verity")
+        if not SIGNATURES.isdisjoint(item.meta.xattrs):
+            raise SkipError("signed by EVM or IMA")
         room = self.policy.room(status.st_dev)
         if room is not None and status.st_blocks * 512 > room:
             raise SkipError("too large for the free space")

@@ -349,8 +349,8 @@ class Journal:
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
             " OR state = 4 AND reason IN"
-            " ('open for writing', 'changed', 'locked', 'directory moved',"
-            " 'too large for the free space')"
+            " ('open for writing', 'changed', 'locked', 'leased by another process',"
+            " 'directory moved', 'too large for the free space')"
         )
         rows = [_file(row) for row in self._db.execute(sql)]
         states = [State.PENDING if self.is_first(row) else State.LINKED for row in rows]

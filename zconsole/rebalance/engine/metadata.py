@@ -41,6 +41,7 @@ class Abilities:
     flags: bool = True
     project: bool = True
     dos: bool = True
+    extents: bool = True
 
 
 class Metadata(NamedTuple):

@@ -257,7 +257,8 @@ def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
     try:
         fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
     except OSError as error:
-        found.sampled[error.strerror or "unreadable"] += 1
+        leased = "leased by another process" if error.errno == errno.EAGAIN else None
+        found.sampled[leased or error.strerror or "unreadable"] += 1
         return
     try:
         found.sampled["opened"] += 1

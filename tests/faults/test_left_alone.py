@@ -1,0 +1,151 @@
+"""Files that a copy cannot stand for, or that another process holds: skipped, with a reason."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import ALONE, create, run, tree_of
+from zconsole.rebalance.engine import inuse
+from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
+
+KEEP_SIZE = 1
+HOLDER = """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def reasons(shown: Sequence[dict[str, Any]]) -> dict[str, tuple[str, str | None]]:
+    return {Path(each["path"]).name: (each["outcome"], each["reason"]) for each in shown}
+
+
+@contextmanager
+def write_lease(path: Path) -> Iterator[None]:
+    """Another process has a write lease, as a file server does for a client that caches."""
+    argv = [sys.executable, "-c", HOLDER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, text=True, **pipes) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield
+
+
+def test_a_file_leased_by_another_process_is_skipped_until_a_later_run(area: Path) -> None:
+    root = tree_of(area, 2, 10)
+    create(root, area / "job.db")
+    with write_lease(root / "file0"):
+        shown, summary = run(area / "job.db", None, ALONE)
+    assert reasons(shown)["file0"] == ("skipped", "leased by another process")
+    assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
+    _, summary = run(area / "job.db", None, ALONE)
+    assert summary["files_moved"] == 2
+
+
+class Signed(Sys):
+    """The first file has a signature, which only a kernel with the key can make."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.signed, self.name = (root / "file0").stat(), name
+
+    def listxattr(self, fd: int) -> list[str]:  # type: ignore[override]
+        same = os.path.samestat(os.fstat(fd), self.signed)
+        return [*os.listxattr(fd), *([self.name] if same else [])]
+
+    def getxattr(self, fd: int, name: str) -> bytes:
+        return b"\x02" + bytes(20) if name == self.name else super().getxattr(fd, name)
+
+    def setxattr(self, fd: int, name: str, value: bytes) -> None:
+        if name == self.name:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        super().setxattr(fd, name, value)
+
+
+@pytest.mark.parametrize("name", ["security.evm", "security.ima"])
+def test_a_signed_file_is_skipped(area: Path, name: str) -> None:
+    root = tree_of(area, 2, 10)
+    create(root, area / "job.db")
+    shown, summary = run(area / "job.db", Signed(root, name), ALONE)
+    assert reasons(shown)["file0"] == ("skipped", "signed by EVM or IMA")
+    assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
+
+
+def test_a_lock_told_with_another_device_number_keeps_a_file(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on btrfs, where stat(2) tells the subvolume's."""
+    root = tree_of(area, 2, 10)
+    create(root, area / "job.db")
+    status = (root / "file0").stat()
+    locked = frozenset({(status.st_dev + 1, status.st_ino)})
+    monkeypatch.setattr(inuse, "locked_inodes", lambda: locked)
+    shown, _ = run(area / "job.db", None, ALONE)
+    assert reasons(shown) == {"file0": ("skipped", "locked"), "file1": ("moved", None)}
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> Path:
+    """A directory on a filesystem that tells of extents."""
+    path = tmp_path / "probe"
+    path.write_bytes(b"x")
+    with path.open("rb") as file:
+        try:
+            fcntl.ioctl(file, FS_IOC_FIEMAP, struct.pack("=QQIIII", 0, 4096, 0, 0, 0, 0))
+        except OSError as error:
+            pytest.skip(f"no FIEMAP here: {error}")
+    path.unlink()
+    return tmp_path
+
+
+def fallocate(path: Path, mode: int, offset: int, length: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    wanted = ctypes.c_int64(offset), ctypes.c_int64(length)
+    done = libc.fallocate64(fd, mode, *wanted)
+    os.close(fd)
+    assert done == 0, os.strerror(ctypes.get_errno())
+
+
+def test_blocks_behind_the_end_are_not_lost(mapped: Path) -> None:
+    root = tree_of(mapped, 2, 5000)
+    fallocate(root / "file0", KEEP_SIZE, 0, 1 << 20)
+    allocated = (root / "file0").stat().st_blocks
+    create(root, mapped / "job.db")
+    shown, summary = run(mapped / "job.db", None, ALONE)
+    assert reasons(shown)["file0"] == ("skipped", "preallocated blocks")
+    assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
+    assert (root / "file0").stat().st_blocks == allocated
+
+
+def test_reserved_blocks_beside_holes_are_not_lost(mapped: Path) -> None:
+    root = tree_of(mapped, 1, 5000)
+    os.truncate(root / "file0", 4 << 20)
+    fallocate(root / "file0", 0, 1 << 20, 1 << 20)
+    create(root, mapped / "job.db")
+    shown, _ = run(mapped / "job.db", None, ALONE)
+    assert reasons(shown) == {"file0": ("skipped", "preallocated blocks")}
+
+
+def test_a_file_reserved_whole_keeps_its_blocks(mapped: Path) -> None:
+    root = tree_of(mapped, 1, 5000)
+    fallocate(root / "file0", 0, 0, 1 << 20)
+    before, status = (root / "file0").read_bytes(), (root / "file0").stat()
+    create(root, mapped / "job.db")
+    _, summary = run(mapped / "job.db", None, ALONE)
+    assert summary["files_moved"] == 1
+    assert (root / "file0").read_bytes() == before
+    assert (root / "file0").stat().st_blocks >= status.st_size // 512

@@ -1,0 +1,75 @@
+"""Blocks that were reserved for a file and not written yet, which its content does not show."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
+
+_HEAD, _EXTENT = struct.Struct("=QQIIII"), struct.Struct("=QQQ16xI12x")
+"""struct fiemap and fiemap_extent (linux/fiemap.h)."""
+_AT_ONCE = 16
+"""Extents asked for at once: Python passes no more than 1,024 bytes to an ioctl."""
+_SYNC = 1
+_LAST, _INLINE, _UNWRITTEN = 0x1, 0x200, 0x800
+_END = (1 << 64) - 1
+_ABSENT = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADR)
+
+
+class Extent(NamedTuple):
+    """One run of blocks of a file."""
+
+    start: int
+    end: int
+    flags: int
+
+
+def preallocated(sys: Sys, fd: int, status: os.stat_result, abilities: Abilities) -> bool:
+    """Whether a copy would lack blocks that somebody reserved.
+
+    Those are blocks behind the end of any file, and blocks not written yet of a file that has
+    holes besides; without holes all of a copy is written, and so allocated. False where the
+    filesystem does not tell: ZFS reserves nothing. Raises OSError.
+    """
+    if not abilities.extents:
+        return False
+    try:
+        # Blocks being written look reserved as well, until they are.
+        return _reserved(sys, fd, status, 0) and _reserved(sys, fd, status, _SYNC)
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+        abilities.extents = False
+        return False
+
+
+def _reserved(sys: Sys, fd: int, status: os.stat_result, flags: int) -> bool:
+    unit, size = max(status.st_blksize, 4096), status.st_size
+    end = -(-size // unit) * unit
+    holes = status.st_blocks * 512 < size
+    for extent in _extents(sys, fd, 0 if holes else end, flags):
+        behind = extent.end > end and not extent.flags & _INLINE
+        if behind or (holes and extent.flags & _UNWRITTEN):
+            return True
+    return False
+
+
+def _extents(sys: Sys, fd: int, start: int, flags: int) -> Iterator[Extent]:
+    """The extents of a file from an offset on."""
+    while True:
+        wanted = _HEAD.pack(start, _END - start, flags, 0, _AT_ONCE, 0)
+        found = sys.ioctl(fd, FS_IOC_FIEMAP, wanted + bytes(_AT_ONCE * _EXTENT.size))
+        count = _HEAD.unpack_from(found)[3]
+        for number in range(count):
+            at, _, length, marks = _EXTENT.unpack_from(found, _HEAD.size + number * _EXTENT.size)
+            yield Extent(at, at + length, marks)
+            if marks & _LAST:
+                return
+            start = at + length
+        if not count:
+            return
