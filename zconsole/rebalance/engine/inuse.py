@@ -19,8 +19,8 @@ from zconsole.rebalance.engine import holders, mounts, overlays
 from zconsole.rebalance.engine.holders import PROC, Held, Holders
 from zconsole.rebalance.engine.mounts import Mount, Spot, View
 
-RECENT = 5.0
-"""Seconds for which a look is good enough to decide what is worth copying."""
+RECENT = 1.0
+"""Seconds for which a look is good enough to say what is not worth copying."""
 
 _LOCK = re.compile(
     r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$", re.MULTILINE
@@ -88,7 +88,7 @@ class Look:
             return _by("a mount", process)
         for held in self.holders.by_inode.get(inode, ()):
             if self._is_on(held, device):
-                return f"in use by {holders.name_of(held.process)}"
+                return f"in use by {holders.name_of(held.process, self.holders.proc)}"
         return None
 
     def overlay(self, directory: int) -> str | None:
@@ -130,9 +130,9 @@ class Users:
     _layers: dict[tuple[str, Mount], set[Spot]] = field(default_factory=dict)
     """By the table's namespace and the overlay."""
 
-    def recent(self, but: frozenset[str] = frozenset(), seconds: float = RECENT) -> Look:
-        """The last look, where that is not older. Raises OSError without /proc."""
-        if self.last is None or self.clock() - self.last.taken > seconds:
+    def recent(self, but: frozenset[str] = frozenset()) -> Look:
+        """The last look, where that is recent, or one now. Raises OSError without /proc."""
+        if self.last is None or self.clock() - self.last.taken > RECENT:
             return self.look(but=but)
         return self.last
 

@@ -26,9 +26,6 @@ from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 FOREIGN = 30.0
 """A directory changed this many seconds after our intent was changed by somebody else."""
 
-RECENT = 1.0
-"""Seconds between two looks at who uses what."""
-
 
 @dataclass(slots=True)
 class Version:
@@ -162,7 +159,7 @@ class Recovery:
 
     def _in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""
-        look = self.users.recent(seconds=RECENT)
+        look = self.users.recent()
         status = self.sys.fstat(version.fd)
         used = look.user(status.st_dev, status.st_ino)
         if used is None and directory is not None:
