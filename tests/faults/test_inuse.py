@@ -166,6 +166,14 @@ def test_a_file_that_is_open_elsewhere_is_in_use(area: Path, flags: int) -> None
     is_left_alone(found, root)
 
 
+def test_nothing_is_copied_of_a_file_in_use(area: Path) -> None:
+    root, held, system = tree(area, "held"), [], FaultySys()
+    create(root, area / "job.db")
+    with beside(lambda: held.append(os.open(root / "held", os.O_PATH))):
+        assert moved(area, system)["held"][0] == "skipped"
+    assert "pwrite" not in system.calls
+
+
 def test_a_descriptor_of_another_namespace_is_seen(area: Path) -> None:
     """Its path there is none here."""
     root, elsewhere = tree(area), area / "elsewhere"
@@ -289,8 +297,10 @@ def test_a_descriptor_that_comes_late_is_seen(area: Path, moment: str) -> None:
 
     create(root, area / "job.db")
     with beside(lambda: None, opening, lambda: opened_again(held[0])) as other:
-        found = moved(area, at_call(*LATE[moment], other.go))
+        system = at_call(*LATE[moment], other.go)
+        found = moved(area, system)
         other.go()
+    assert ("exchange" in system.calls) is (LATE[moment][0] == "exchange")
     outcome, reason = found["held"]
     assert (outcome, (reason or "")[:6]) == ("skipped", "in use")
     assert (root / "held").read_bytes() == b"before\nafter\n"

@@ -7,6 +7,7 @@ file that nobody finds any more: such files are left alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -22,6 +23,8 @@ from zconsole.rebalance.engine.mounts import Mount, Spot, View
 RECENT = 1.0
 """Seconds for which a look is good enough to say what is not worth copying."""
 
+_GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
+"""What is said of a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
 _LOCK = re.compile(
     r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$", re.MULTILINE
 )
@@ -162,8 +165,11 @@ class Users:
         with holders.opened(os.fspath(self.proc)) as table:
             self._read_table(table, this, "", before)
             for process in holders.processes(table):
-                with contextlib.suppress(OSError):
+                try:
                     self._read_table(table, process, process, before)
+                except OSError as error:
+                    if error.errno not in _GONE:
+                        raise
 
     def _read_table(self, table: int, place: str, process: str, before: Tables) -> None:
         try:
