@@ -2,8 +2,10 @@
 
 Order of events for a batch: copy every file under a lease into an unnamed file with all its
 metadata; one sync; read every copy back and compare; commit the intents; replace name by name;
-a moment later remove the originals that nobody touched. At any point a death leaves every name
-with a whole file, and the journal knows every temporary name.
+a moment later remove the originals that nobody touched or uses. Who uses files is looked up
+before they are copied, before names are replaced and before originals are removed: whoever came
+between the last two gets the original back. At any point a death leaves every name with a whole
+file, and the journal knows every temporary name.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class Holders:
     """Every descriptor on a file of all processes but some, at one moment."""
 
     by_inode: defaultdict[int | None, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    proc: Path = PROC
     hidden: int = 0
     """Processes that may not be looked at."""
 
@@ -54,7 +55,7 @@ class Holders:
         cls, but: Container[str], listen: Callable[[], None] = lambda: None, proc: Path = PROC
     ) -> Holders:
         """Look at all processes now, ``but`` those; ``listen`` is called now and then."""
-        found = cls()
+        found = cls(proc=proc)
         with opened(os.fspath(proc)) as table:
             for process in processes(table):
                 listen()
@@ -113,14 +114,15 @@ def threads(table: int, process: str) -> list[str]:
         return [f"{process}/task/{name}" for name in names(tasks) if name != process]
 
 
-def name_of(process: str, proc: Path = PROC) -> str:
-    """``name (pid 1)``, without characters that a terminal obeys; the name is of its choice."""
+def name_of(process: str, proc: Path) -> str:
+    """``name (pid 1)``, at most 30 characters; those that a terminal obeys are left out, as a
+    process may call itself what it likes."""
     try:
         name = (proc / process / "comm").read_bytes().rstrip(b"\n").decode(errors="replace")
     except OSError:
         name = ""
     shown = "".join(char if char.isprintable() else "?" for char in name)
-    return f"{shown or 'a process'} (pid {process})"
+    return f"{shown[:15] or 'a process'} (pid {process})"
 
 
 def _is_file(link: str) -> bool:

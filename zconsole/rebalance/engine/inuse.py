@@ -7,6 +7,7 @@ file that nobody finds any more: such files are left alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -19,9 +20,11 @@ from zconsole.rebalance.engine import holders, mounts, overlays
 from zconsole.rebalance.engine.holders import PROC, Held, Holders
 from zconsole.rebalance.engine.mounts import Mount, Spot, View
 
-RECENT = 5.0
-"""Seconds for which a look is good enough to decide what is worth copying."""
+RECENT = 1.0
+"""Seconds for which a look is good enough to say what is not worth copying."""
 
+_GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
+"""What is said of a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
 _LOCK = re.compile(
     r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$", re.MULTILINE
 )
@@ -88,7 +91,7 @@ class Look:
             return _by("a mount", process)
         for held in self.holders.by_inode.get(inode, ()):
             if self._is_on(held, device):
-                return f"in use by {holders.name_of(held.process)}"
+                return f"in use by {holders.name_of(held.process, self.holders.proc)}"
         return None
 
     def overlay(self, directory: int) -> str | None:
@@ -130,9 +133,9 @@ class Users:
     _layers: dict[tuple[str, Mount], set[Spot]] = field(default_factory=dict)
     """By the table's namespace and the overlay."""
 
-    def recent(self, seconds: float = RECENT) -> Look:
-        """The last look, where that is not older. Raises OSError without /proc."""
-        if self.last is None or self.clock() - self.last.taken > seconds:
+    def recent(self) -> Look:
+        """The last look, where that is recent, or one now. Raises OSError without /proc."""
+        if self.last is None or self.clock() - self.last.taken > RECENT:
             return self.look()
         return self.last
 
@@ -159,8 +162,11 @@ class Users:
         with holders.opened(os.fspath(self.proc)) as table:
             self._read_table(table, this, "", before)
             for process in holders.processes(table):
-                with contextlib.suppress(OSError):
+                try:
                     self._read_table(table, process, process, before)
+                except OSError as error:
+                    if error.errno not in _GONE:
+                        raise
 
     def _read_table(self, table: int, place: str, process: str, before: Tables) -> None:
         try:

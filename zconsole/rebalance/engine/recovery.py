@@ -30,9 +30,6 @@ FOREIGN = 30.0
 """A directory changed this many seconds before a power cut was changed by somebody else: the cut
 may have taken back what the journal was told last."""
 
-RECENT = 1.0
-"""Seconds between two looks at who uses what."""
-
 
 @dataclass(slots=True)
 class Version:
@@ -179,7 +176,7 @@ class Recovery:
 
     def _in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""
-        look = self.users.recent(seconds=RECENT)
+        look = self.users.recent()
         status = self.sys.fstat(version.fd)
         used = look.user(status.st_dev, status.st_ino)
         if used is None and directory is not None:

@@ -100,7 +100,7 @@ def _rewrite(
             f"checksum={checksum} with compression={compression} drops writes of unchanged content"
             " (nop-write): rewrite would move nothing",
         )
-    return Choice("rewrite", "in place: every file keeps its inode, whoever uses it is unaffected")
+    return Choice("rewrite", "in place: inodes stay, so files in use are safe")
 
 
 def _copy(

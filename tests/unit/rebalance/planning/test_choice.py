@@ -69,6 +69,28 @@ def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
     assert engine(dataset)[0] == "rewrite"
 
 
+def test_what_an_overlay_is_made_of_is_rewritten_or_nothing() -> None:
+    in_use = "in use by an overlay (pid 7)"
+    version = (2, 3, 9)
+    assert choose(AUTO, ZFS, PLAIN, version, True, False, in_use).engine == "rewrite"
+    for wish, dataset, mount in (
+        (Wish("copy", accept_races=True), PLAIN, ZFS),
+        (AUTO, STRONG, ZFS),
+        (Wish(allow_non_zfs=True, accept_races=True), None, EXT4),
+    ):
+        chosen = choose(wish, mount, dataset, version, True, False, in_use)
+        assert chosen.engine is None
+        assert f"{in_use}: stop its containers" in chosen.why
+
+
+def test_a_rewrite_says_why_and_a_copy_says_what_it_could_be_instead() -> None:
+    assert "inodes stay" in engine()[1]
+    assert engine(wish=Wish("copy"))[1].endswith(
+        "rewrite would keep every inode (--engine=rewrite)"
+    )
+    assert "--engine" not in engine(wish=Wish("copy"), able=False)[1]
+
+
 def test_acls_may_be_hidden_where_they_are_off() -> None:
     without, posix = (Dataset("tank/a", {"acltype": kind}) for kind in ("off", "posix"))
     copied, rewritten = Choice("copy", ""), Choice("rewrite", "")

@@ -11,8 +11,9 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.choice import Wish
+from zconsole.rebalance.planning.choice import COPIES, Wish
 from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.lines import plan_lines
 from zconsole.rebalance.planning.planned import Goal, Plan
 
 LARGE, SMALL = 3 << 20, 1 << 20
@@ -71,6 +72,12 @@ def test_what_only_root_can_bring_through_is_said(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).notes
     assert "not root: files of others fail, trusted attributes are not seen and get lost" in notes
+
+
+def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).as_json()
+    assert COPIES in found["notes"]
+    assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
 
 
 def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
