@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,21 @@ def test_it_is_refused_in_below_and_above(tree: Path, state: State) -> None:
         with pytest.raises(BusyTreeError, match=f"resume {dead.job}"):
             create(root)
     assert [found.record for found in jobs.listed()] == [dead]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts")
+def test_it_is_refused_through_a_bind_mount(tree: Path) -> None:
+    dead = died(tree, State.SWAPPING).record
+    seen = tree.with_name("seen")
+    seen.mkdir()
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    run = [sys.executable, "-m", "zconsole", "rebalance", "run", "--yes", "--allow-non-zfs"]
+    argv = ["unshare", "-m", "sh", "-c", script, "sh", str(tree / "below"), str(seen)]
+    done = subprocess.run([*argv, *run, str(seen)], capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 1
+    assert f"job {dead.job} was interrupted in {tree}: let it go on first" in done.stderr
 
 
 def test_one_beside_it_begins(tree: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -31,6 +30,8 @@ CREATE INDEX files_links ON files (ino) WHERE nlink > 1;
 CREATE INDEX files_open ON files (state) WHERE state IN (1, 2);
 """
 TEMP = ".zc-f6ec9567fd671c89-1"
+DIGEST = bytes.fromhex("b9adae49af02dec6547077986b2d8ff0fd3677a02d76988b77bd2258405f35fa")
+"""What that version notes of a file that holds ``one``."""
 
 
 @pytest.fixture
@@ -63,9 +64,8 @@ def shell(tmp_path: Path, tree: Path) -> Shell:
         row = (1, None, os.fsencode(tree), status.st_dev, status.st_ino, None, None)
         db.execute("INSERT INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         old, new = (tree / TEMP).stat().st_ino, (tree / "first").stat().st_ino
-        digest = hashlib.sha256(b"one").digest()
         files = [
-            (1, 1, b"first", old, 3, 1, 42, 2, None, TEMP.encode(), old, new, digest, 0),
+            (1, 1, b"first", old, 3, 1, 42, 2, None, TEMP.encode(), old, new, DIGEST, 0),
             (2, 1, b"second", (tree / "second").stat().st_ino, 5, 1, 42, 0, *[None] * 5, 0),
         ]
         db.executemany(f"INSERT INTO files VALUES ({', '.join('?' * 14)})", files)
