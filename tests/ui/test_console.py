@@ -49,6 +49,14 @@ async def test_q_quits_with_0():
     assert app.return_code == ExitCode.OK
 
 
+async def test_a_timer_may_outlive_the_screens():
+    async with showing(frames.healthy()) as (app, pilot, _):
+        await pilot.press("q")
+    assert app.screen_stack == []
+    app._tick()
+    app.paint()
+
+
 async def test_control_c_quits_with_130():
     async with showing(frames.healthy()) as (app, pilot, _):
         await pilot.press("ctrl+c")

@@ -147,6 +147,8 @@ class Console(SafeApp):
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
+        if not self.screen_stack:  # the console closes: screens end before timers
+            return
         self._behind = not self._writable()
         scene = self.showing.scene(self._clock(), self.feed.interval)
         if self._behind or scene is None:
@@ -160,6 +162,8 @@ class Console(SafeApp):
 
     def _tick(self) -> None:
         """Keep the age of the sample true between rounds, and catch up after a slow line."""
+        if not self.screen_stack:
+            return
         if self._behind:
             self.paint()
             return

@@ -14,6 +14,8 @@ from zconsole.eta import Work, forecast
 from zconsole.eta.course import Course, Reading
 from zconsole.eta.work import TAIL
 
+pytestmark = pytest.mark.slow
+
 MIB = 2**20
 GIB = 2**30
 

@@ -15,6 +15,8 @@ from zconsole.model import IoRates, Scan
 from zconsole.session import Session
 from zconsole.sim.source import World
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(1, 11)
 NEEDED = 9
 CAUSES = {

@@ -11,6 +11,8 @@ from zconsole.model import Scan
 from zconsole.session import Session
 from zconsole.sim.source import World
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 TOTAL = 100_000 * MIB
 T = 1_800_000_000.0

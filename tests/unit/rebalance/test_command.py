@@ -15,6 +15,11 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+PATIENCE = 120.0
+"""Seconds after which something hangs, however busy the machine is."""
+
 
 class Shell:
     """Runs `zconsole rebalance` with a state directory of its own."""
@@ -26,7 +31,12 @@ class Shell:
     def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "zconsole", "rebalance", *map(str, words)]
         return subprocess.run(
-            argv, capture_output=True, text=True, env=self.environment, timeout=60, check=False
+            argv,
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=PATIENCE,
+            check=False,
         )
 
     def status(self, *job: str) -> dict[str, Any]:
@@ -36,7 +46,7 @@ class Shell:
         return [json.loads(line) for line in self("status", "--json").stdout.splitlines()]
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + PATIENCE
         while not wanted(status := self.status()):
             assert time.monotonic() < ends, status
         return status
@@ -121,7 +131,7 @@ def test_bad_input_has_its_exit_code(shell: Shell, words: tuple[str, ...], code:
 
 def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> None:
     journal = shell.area / "job.db"
-    shell("run", tree, "--allow-non-zfs", "--yes", "--detach", "--limit-rate", "1000000",
+    shell("run", tree, "--allow-non-zfs", "--yes", "--detach", "--limit-rate", "200000",
           "--journal", journal)  # fmt: skip
     job = shell.wait(lambda s: s["state"] == "running")["job"]
     assert shell("pause", job).returncode == 0
@@ -134,8 +144,9 @@ def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> 
     assert stopped["why"] == "stop"
     assert not any(p.name.startswith(".zc-") for p in tree.iterdir())
     assert shell("pause", job).returncode == 1
-    done = shell("run", "--yes", "--json", "--journal", journal)
-    assert done.returncode in (0, 1)
+    assert shell("resume", job, "--limit-rate", "1G").returncode == 0
+    shell.wait(lambda s: s["state"] == "finished")
+    assert shell("run", "--yes", "--json", "--journal", journal).returncode == 0
 
 
 def test_accepted_races_are_recorded_in_the_journal(shell: Shell, tree: Path) -> None:

@@ -21,6 +21,8 @@ from zconsole.scanreport.words import compared, markdown
 from zconsole.session import Session
 from zconsole.sim.source import World
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def nvme(tmp_path_factory):

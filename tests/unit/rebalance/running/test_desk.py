@@ -27,6 +27,11 @@ from zconsole.rebalance.running.jobreader import pool_of
 from zconsole.rebalance.running.livedesk import LiveDesk
 from zconsole.sources.runner import ProcessRunner
 
+pytestmark = pytest.mark.slow
+
+PATIENCE = 120.0
+"""Seconds after which something hangs, however busy the machine is."""
+
 ODD = os.fsdecode(b"n\xff\nl")
 
 
@@ -59,7 +64,7 @@ def wish(tree: Path, **limits: float) -> Settings:
 
 
 async def view(desk: LiveDesk, wanted: Callable[[JobView], bool]) -> JobView:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while True:
             jobs = await desk.jobs(None)
             if jobs and wanted(jobs[0]):
@@ -73,7 +78,7 @@ async def test_directories_are_listed_at_once_and_measured_as_they_are_counted(d
     explorer.open(str(tree))
     explorer.open(str(tree / "gone"))
     answers = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while sum(isinstance(a, Measured) and a.done for a in answers) < 4:
             answers.append(await explorer.next())
     explorer.close()
@@ -167,15 +172,15 @@ async def test_a_plan_that_cannot_be_made_says_why(desk, tree):
 
 
 async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(desk, tree):
-    job = await desk.start(wish(tree, rate=2_000_000))
+    job = await desk.start(wish(tree, rate=500_000))
     running = await view(desk, lambda v: v.state == "running" and v.bytes_done > 0)
     assert (running.job, running.files_total, running.bytes_total) == (job, 5, 12_001_000)
     assert running.live
     assert 0 < (running.share or 0) < 1
     await desk.order(job, "pause")
-    assert (await view(desk, lambda v: v.state == "paused")).limits.rate == 2_000_000
-    await desk.order(job, None, {"rate": 500_000})
-    assert (await view(desk, lambda v: v.limits.rate == 500_000)).state == "paused"
+    assert (await view(desk, lambda v: v.state == "paused")).limits.rate == 500_000
+    await desk.order(job, None, {"rate": 400_000})
+    assert (await view(desk, lambda v: v.limits.rate == 400_000)).state == "paused"
     await desk.order(job, "run")
     await view(desk, lambda v: v.state == "running")
     await desk.order(job, "stop")
@@ -224,7 +229,9 @@ async def test_what_is_skipped_is_told_with_its_reason(desk, tree):
     assert ended.failed == {}
 
 
-async def test_a_job_that_is_refused_or_in_the_way_never_is(desk, tree):
+async def test_a_job_that_is_refused_or_in_the_way_never_is(desk, tree, monkeypatch):
+    # On a busy machine a job may take long until it is refused.
+    monkeypatch.setattr("zconsole.rebalance.running.livedesk.COUNTING", PATIENCE)
     with pytest.raises(ZconsoleError, match="refused"):
         await desk.start(Settings((str(tree),)))
     job = await desk.start(wish(tree, rate=200_000))

@@ -21,6 +21,8 @@ from zconsole.rebalance.running.execute import Show
 from zconsole.rebalance.running.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.running.store import Record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
