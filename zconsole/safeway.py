@@ -119,7 +119,7 @@ def _way_down(path: Path, make: bool, private: bool) -> int:
             links += 1
             target = None if private and not left else _target(here, name, path)
             if target is None or links > MOST_LINKS:
-                raise StateError(f"{path} refused: {name} is not a directory")
+                raise StateError(f"{path} refused: {name} is not a directory. Choose another place")
             left += reversed(target.parts)
     except BaseException as error:
         os.close(here)

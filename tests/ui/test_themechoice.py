@@ -75,8 +75,9 @@ async def test_where_nothing_can_be_written_the_theme_is_put_on_and_one_line_say
     async with choosing(choice, "G", "enter") as (app, seen):
         await seen(lambda: app._notifications)
         (notice,) = app._notifications
-        assert (
-            notice.message == f"theme not remembered: state directory {tmp_path}/state: File exists"
+        assert notice.message == (
+            f"theme not remembered: state directory {tmp_path}/state refused:"
+            " state is not a directory. Choose another place"
         )
         assert app.theme == "light"
 
