@@ -85,8 +85,9 @@ class Session:
         gaps.add(str(error))
         t, clock = raw["t"], raw.get("clock", raw["t"])
         text = f"gap in the recording: {error}"
-        for name in [raw["pool"]] if "pool" in raw else list(self._last):
-            yield self._troubled(Trouble(name, t, clock, text, gap=True))
+        for name in self._last:
+            if raw.get("pool", name) == name:
+                yield self._troubled(Trouble(name, t, clock, text, gap=True))
 
     def _apart(self, found: Iterable[Sample | Trouble]) -> Iterator[Sample | Trouble]:
         """``found`` as it is; a pool that one output shows twice has no past the second time.

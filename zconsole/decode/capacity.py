@@ -12,6 +12,7 @@ from typing import Any
 
 from zconsole.decode.documents import documents_of, has_documents, together
 from zconsole.decode.names import disk_name, kind_of, leaf_kind
+from zconsole.decode.tree import MOST_VDEVS
 from zconsole.decode.values import is_rounded, mapping, number, unspaced
 from zconsole.errors import NotUnderstoodError
 from zconsole.units import parse_size
@@ -43,6 +44,8 @@ _BARE_LAYOUTS = {
     7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
 }
 """Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+MOST_ROWS = 10 * MOST_VDEVS
+"""Lines of a listing, or of several one after another."""
 _HEALTH = re.compile(r"[A-Z]{3,}")
 _CLOSED = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 _BROKEN_HEADING = re.compile(r"^NAME +SIZE\b.*\n[A-Z \r]+$", re.MULTILINE)
@@ -102,11 +105,20 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
 
     Raises NotUnderstoodError when it is no ``zpool list`` output.
     """
+    try:
+        return _capacities(listing)
+    except RecursionError:
+        raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
+
+
+def _capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
     if isinstance(listing, str) and has_documents(listing):
         try:
             listing = together(documents_of(listing))
         except NotUnderstoodError as error:
             raise NotUnderstoodError(f"not `zpool list -j` output: {error}") from None
+    if isinstance(listing, str) and listing.count("\n") > MOST_ROWS:
+        raise NotUnderstoodError(f"not `zpool list` output: more than {MOST_ROWS} lines")
     if isinstance(listing, str):
         found = tuple(_from_text(listing))
     else:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 
 FORMAT = 1
 MOST_POINTS = 600
+_LARGEST_NUMBER = 2.0**65
+_PLAIN = {"str": str, "bool": bool}
+"""Types of fields that are neither numbers nor put together of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +154,29 @@ def loaded(text: str, name: str) -> ScanReport:
 
 
 def _checked(report: ScanReport) -> ScanReport:
-    """Raises ValueError where a time is none, so that no view meets one."""
+    """Raises ValueError where a value is of another type or a time is none, so that no view meets
+    one."""
+    records: tuple[Any, ...] = (report, *report.moments, *report.devices, *report.changes)
+    for record in records:
+        if not all(_fits(getattr(record, each.name), str(each.type)) for each in fields(record)):
+            raise ValueError("values")
     times = [report.start, report.watched_from, *(m.t for m in report.moments)]
     times += [report.end] if report.end is not None else []
     if not all(isinstance(t, (int, float)) and 0 <= t < 1e11 for t in times):
         raise ValueError("times")
-    if not isinstance(report.ceiling, (int, float, type(None))):
-        raise ValueError("ceiling")
-    for moment in report.moments:
-        for value in (moment.issue_rate, moment.told_end):
-            if value is not None and not isinstance(value, (int, float)):
-                raise ValueError("numbers")
     return report
+
+
+def _fits(value: object, annotation: str) -> bool:
+    """Whether a value is of the type that its field names; numbers are finite, and no more than
+    twice what 64 bits hold."""
+    kind, _, optional = annotation.partition(" | ")
+    if value is None:
+        return optional == "None"
+    if kind in ("int", "float"):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and abs(value) < _LARGEST_NUMBER  # type: ignore[arg-type]
+    return kind not in _PLAIN or isinstance(value, _PLAIN[kind])
 
 
 def _finite(value: Any) -> Any:

@@ -132,7 +132,7 @@ class ReplaySource:
         raw, size = sample_of(line), len(line) + memory_of(line)
         pool, kept = pool_name(raw), max(size, POOL_MEMORY)
         if pool not in self._pools and sum(self._pools.values()) + kept > MOST_MEMORY:
-            raise NoSampleError("too many pools")
+            raise NoSampleError("too many pools", raw["t"], pool)
         self._pools[pool] = max(kept, self._pools.get(pool, 0))
         return raw, size
 
