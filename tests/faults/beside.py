@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -49,9 +49,8 @@ def apart(act: Step) -> Any:
 class Other:
     """The other process: ``answer`` is what its first step returned, ``go`` takes the next."""
 
-    def __init__(self, orders: int, answers: int, process: int) -> None:
-        self.orders, self.answers = orders, os.fdopen(answers, "rb")
-        self.process = process
+    def __init__(self, orders: int, answers: BinaryIO, process: int) -> None:
+        self.orders, self.answers, self.process = orders, answers, process
         self.answer = self.heard()
 
     def go(self) -> Any:
@@ -80,9 +79,8 @@ def beside(*steps: Step, own_mounts: bool = False) -> Iterator[Other]:
     os.close(theirs)
     os.close(ours)
     try:
-        other = Other(orders, answers, process)
-        yield other
-        other.answers.close()
+        with os.fdopen(answers, "rb") as heard:
+            yield Other(orders, heard, process)
     finally:
         os.close(orders)
         os.waitpid(process, 0)

@@ -281,8 +281,9 @@ class Engine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
-        replaced = max((item.replaced for item in self._live() if item.leased), default=0.0)
-        self.sleep(max(0.0, replaced + GRACE - self.clock()))
+        replaced = [item.replaced for item in self._live() if item.leased]
+        if replaced and (left := GRACE - (self.clock() - max(replaced))) > 0:
+            self.sleep(left)
         self.service()
         self._spare_users(self.users.look(self.service))
         for item in self._live():
