@@ -149,6 +149,7 @@ def environment(home: str) -> dict[str, str]:
         "HOME": home,
         "LANG": "C.UTF-8",
         "TERM": os.environ.get("TERM", "dumb"),
+        "PYTEST_ADDOPTS": "-rs",  # what is left out there says why
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "/wheels",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",

@@ -28,6 +28,8 @@ def main(text: str, keys: str, *command: str) -> int:
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm-256color"
+        for name in ("COLUMNS", "LINES"):  # the terminal's own size counts
+            os.environ.pop(name, None)
         os.execvp(command[0], command)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     screen = read(terminal, text.encode(), WAIT)

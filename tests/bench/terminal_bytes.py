@@ -21,7 +21,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,11 +89,16 @@ def key_while_nobody_reads(seconds: float = 5.0) -> float:
     return (time.monotonic() - began) * 1e3
 
 
+def unsized(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment without a size of the terminal: that of the terminal itself counts."""
+    return {name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")}
+
+
 def _start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
     """The process and its terminal's other end."""
     pid, terminal = pty.fork()
     if pid == 0:
-        environ = os.environ | {
+        environ = unsized(os.environ) | {
             "TERM": "xterm-256color",
             "COLORTERM": "truecolor",
             "LANG": "C.UTF-8",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.bench.terminal_bytes import BUDGET, watch, while_nothing_changes
+from tests.bench.terminal_bytes import BUDGET, unsized, watch, while_nothing_changes
 from zconsole.errors import ExitCode
 
 DEMO = [sys.executable, "-m", "zconsole", "demo"]
@@ -77,7 +77,7 @@ def demo(columns=80, lines=24, **environ):
     pid, master = pty.fork()
     if pid == 0:
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
-        os.execve(sys.executable, DEMO, os.environ | settings | environ)
+        os.execve(sys.executable, DEMO, unsized(os.environ) | settings | environ)
     terminal = Terminal(pid, master)
     terminal.size(columns, lines)
     try:

@@ -5,6 +5,7 @@ What it needs is written down here a second time, from zpool's own rules and in 
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from zconsole.actions.spares import plan_give_back, plan_keep_spare
 from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
 from zconsole.model import Vdev
 from zconsole.redundancy import redundancy
+
+pytestmark = pytest.mark.slow
 
 PLANS = (
     lambda s, key: plan_replace(s, Swap(key, NEW)),

@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from zconsole.decode.capacity import capacities
 from zconsole.decode.iostat import samples_of
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Pool, Sample, Trouble
+
+pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TEXTS = [

@@ -11,6 +11,8 @@ from zconsole.frame import ScanView
 from zconsole.session import Session
 from zconsole.units import parse_size, size
 
+pytestmark = pytest.mark.slow
+
 GIB, TIB = 2**30, 2**40
 T = 1_800_000_000
 EARLIER = 3 * 3600

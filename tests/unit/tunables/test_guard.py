@@ -14,6 +14,8 @@ from zconsole.sources.runner import ProcessRunner
 from zconsole.tunables import guard
 from zconsole.tunables.memory import alive, process_mark
 
+pytestmark = pytest.mark.slow
+
 NAME = "zfs_scan_suspend_progress"
 
 
