@@ -52,8 +52,9 @@ FALLBACKS = {
 }
 """What a color that a theme leaves out is taken from."""
 
-_LARGEST = 65536
-"""Bytes of a theme's file."""
+_LARGEST = 8192
+"""Bytes of a theme's file, several times what every color with a comment takes. A dotted key takes
+Python the square of its length to read."""
 _KEYS = {"name": str, "description": str, "dark": bool, "ansi": bool, "colors": dict}
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _ANSI = re.compile(

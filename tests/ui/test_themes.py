@@ -169,7 +169,7 @@ def test_a_broken_theme_is_named_with_its_fault_and_the_others_still_work(tmp_pa
         (lambda path: path.symlink_to("/dev/zero"), "not a file"),
         (lambda path: path.symlink_to("nowhere"), "No such file"),
         (lambda path: path.symlink_to(path), "symbolic links"),
-        (lambda path: path.write_text(GOOD + "#" * 70_000), "larger than 65536 bytes"),
+        (lambda path: path.write_text(GOOD + "#" * 70_000), "larger than 8192 bytes"),
     ],
 )
 def test_what_is_no_file_or_too_large_is_not_read(tmp_path, make, why):

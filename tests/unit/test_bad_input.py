@@ -256,12 +256,12 @@ def test_any_report(data: st.DataObject, report: dict[str, object], tmp_path: Pa
                     "[colors]\n",
                     "background = ",
                     '"#fff"\n',
-                    "[" * 3000,
+                    "[" * 600,
                     "9" * 5000,
                     "=",
                     "\n",
                     "1e999",
-                    "{" * 3000,
+                    "{" * 600,
                     "a." * 3000,
                     "1979-99-99",
                 ]
@@ -271,9 +271,9 @@ def test_any_report(data: st.DataObject, report: dict[str, object], tmp_path: Pa
     ).map("".join)
 )
 @fuzz
-@example(content="a = " + "[" * 60_000)
+@example(content="a = " + "[" * 6_000)
 @example(content="a = " + "9" * 5000)
-@example(content="a." * 30_000 + "a = 1")
+@example(content="a." * 3_000 + "a = 1")
 def test_any_theme(content: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text(content, errors="replace")
@@ -329,11 +329,11 @@ def values() -> bytes:
 
 
 def wide_characters() -> bytes:
-    return b"  pool: tank\n state: ONLINE\n" + "\U0001f600".encode() + b"y" * (31 * MEBIBYTE)
+    return b"  pool: tank\n state: ONLINE\n" + "\U0001f600".encode() + b"y" * (17 * MEBIBYTE)
 
 
 def rows() -> bytes:
-    return (indented(1) + "\t  sda ONLINE 0 0 0\n" * 900_000).encode()
+    return (indented(1) + "\t  sda ONLINE 0 0 0\n" * 800_000).encode()
 
 
 REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.gaps import Gaps
 from zconsole.history.remember import HistoryStore
 from zconsole.session import Session
 from zconsole.sim.source import samples
@@ -117,3 +118,30 @@ def test_a_frame_says_when_the_newest_look_began_also_one_that_found_nothing():
     assert blank.looked == 49.0
     (undated,) = Session().advance([{k: v for k, v in raw.items() if k != "began"}])
     assert undated.looked is None
+
+
+def test_no_rate_is_worked_out_across_a_gap():
+    gaps = Gaps()
+    session = Session(gaps=gaps)
+    taken = [raws[0] for raws in rounds(6)]
+    for raw in taken[:3]:
+        (before,) = session.advance([raw])
+    missing = {"t": taken[3]["t"], "gap": "no JSON", "place": "r: line 4"}
+    (shown,) = session.advance([missing])
+    (first,) = session.advance([taken[4]])
+    (second,) = session.advance([taken[5]])
+    reads = [frame.rows[0].rates.read for frame in (before, first, second)]
+    assert [read is not None for read in reads] == [True, False, True]
+    assert shown.problem == "gap in the recording: r: line 4: no JSON"
+    assert [event.text for event in second.events if event.name == "gap"] == [shown.problem]
+    assert gaps.words == "r: line 4: no JSON (1 gap in the recording)"
+
+
+def test_a_gap_is_of_the_pool_that_it_names():
+    session = Session(gaps=Gaps())
+    (raws,) = rounds(1, "two-pools")
+    names = [frame.pool for frame in session.advance(raws)]
+    gap = {"t": raws[0]["t"] + 1, "gap": "no JSON", "place": "r"}
+    assert [f.pool for f in session.advance([{**gap, "pool": names[1]}])] == names[1:]
+    assert [f.pool for f in session.advance([gap])] == names
+    assert session.advance([{**gap, "pool": "never seen"}]) == ()

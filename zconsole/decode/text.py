@@ -16,6 +16,7 @@ from zconsole.decode.formulas import in_order
 from zconsole.decode.text_activity import activity_of
 from zconsole.decode.text_config import UNKNOWN_STATE, config_of, looks_like_row
 from zconsole.decode.text_scan import scan_of
+from zconsole.decode.tree import check_rows
 from zconsole.decode.values import unspaced
 from zconsole.errors import NotUnderstoodError
 from zconsole.model import Activity, Pool, Scan, Vdev
@@ -85,6 +86,7 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
         raise NotUnderstoodError("not `zpool status` output: no text")
     lines = [line.rstrip("\r\f") for line in _unquoted(unspaced(text)).split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
+    check_rows(len(s.lines) for block in blocks for s in block.all(*_TABLES))
     if not blocks and not in_place(text):
         raise NotUnderstoodError("not `zpool status` output")
     return tuple(_pool(block, zone) for block in blocks)

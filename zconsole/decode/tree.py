@@ -13,6 +13,7 @@ works through a tree calls itself for each level, and Python has an end to that.
 MOST_VDEVS = 10_000
 """Vdevs of all pools together, five times what the largest have; each takes about 13 KB from its
 text to the frames that are shown."""
+TOO_MANY = f"damaged ZFS output: more than {MOST_VDEVS} vdevs"
 TOO_DEEP = "damaged ZFS output: vdevs are nested too deep"
 
 
@@ -24,9 +25,16 @@ def check_size(roots: Iterable[Vdev]) -> int:
         if depth > DEEPEST:
             raise NotUnderstoodError(TOO_DEEP)
         if count > MOST_VDEVS:
-            raise NotUnderstoodError(f"damaged ZFS output: more than {MOST_VDEVS} vdevs")
+            raise NotUnderstoodError(TOO_MANY)
         level = [child for vdev in level for child in vdev.children]
     return count
+
+
+def check_rows(lengths: Iterable[int]) -> None:
+    """Raise NotUnderstoodError where tables have more rows than there may be vdevs: before they
+    are read, which takes a hundred times as long as to count them. Some rows are headings."""
+    if sum(lengths) > 2 * MOST_VDEVS:
+        raise NotUnderstoodError(TOO_MANY)
 
 
 def with_spares_left(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Protocol, TypeVar, cast
 
 from zconsole.sources.blocking import Completed, DeadlineError, zfs_environment
-from zconsole.sources.talk import ByteProcess, Errors, Heard, LineProcess, Lines, Pipe
+from zconsole.sources.talk import MOST_OUTPUT, ByteProcess, Errors, Heard, LineProcess, Lines, Pipe
 
 SETTLE_STEP = 0.01
 """Seconds between two looks at a process that was told to stop, or that is let run."""
@@ -189,6 +189,10 @@ class LastingRunner:
             return Completed(tuple(argv), process.returncode, _written(out), _written(errors))
 
 
+class _TooMuchError(Exception):
+    """A command writes without end."""
+
+
 class _Output(asyncio.SubprocessProtocol):
     """Collects what a command writes until it has exited and closed both streams."""
 
@@ -198,7 +202,11 @@ class _Output(asyncio.SubprocessProtocol):
         self._open = {"exit", 1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if self.complete.done():
+            return
         self.stream[fd] += data
+        if sum(map(len, self.stream.values())) > MOST_OUTPUT:
+            self.complete.set_exception(_TooMuchError())
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._ended(fd)
@@ -223,6 +231,9 @@ async def _finished(
             await output.complete
     except TimeoutError:
         text = f"{argv[0]} gave no answer in {deadline:.3g} s"
+        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
+    except _TooMuchError:
+        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
         raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
     finally:
         transport.close()

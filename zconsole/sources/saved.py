@@ -27,8 +27,8 @@ from zconsole.sources.samples import (
     sample_of,
 )
 
-LARGEST = 32 * 2**20
-"""Characters; no ``zpool status`` is longer, and a wrong file should not fill the memory."""
+LARGEST = 16 * 2**20
+"""Characters; no ``zpool status`` is longer. Each may take four bytes, in several copies."""
 MOST_LINES = 1_000_000
 """Lines of ``zpool`` output; each is a string of its own while they are read."""
 

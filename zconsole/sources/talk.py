@@ -14,6 +14,10 @@ STDERR_KEPT = 4096
 MOST = 1 << 16
 """Bytes taken from a process at a time: what a pipe holds."""
 
+MOST_OUTPUT = 64 * 2**20
+"""Bytes that a command may write to its end, or a long-lived one before they are taken: another
+machine's may be anything, and a status of ten thousand devices is a tenth of it."""
+
 Heard = Callable[[memoryview], None]
 """Told what a process writes to stdout, as it comes; nothing (0 bytes) once it has ended. The
 view is good during the call only."""
@@ -52,11 +56,20 @@ class Lines(Errors):
         self.queue: asyncio.Queue[str | None] = asyncio.Queue()
         self.ended = False
         self._rest: list[bytes] = []
+        self._waiting = 0
+        """Bytes that nobody has taken."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """See asyncio.SubprocessProtocol."""
+        """See asyncio.SubprocessProtocol; of one that writes without end, nothing more is kept."""
         if fd == 2:
             super().pipe_data_received(fd, data)
+            return
+        if self.ended:
+            return
+        self._waiting += len(data)
+        if self._waiting > MOST_OUTPUT:
+            self._rest.clear()
+            self.end()
             return
         *lines, rest = data.split(b"\n")
         for line in lines:
@@ -64,6 +77,12 @@ class Lines(Errors):
             self._rest.clear()
             self.queue.put_nowait(whole.decode("utf-8", "surrogateescape"))
         self._rest.append(rest)
+
+    async def take(self) -> str | None:
+        """The next line; None at the end."""
+        line = await self.queue.get()
+        self._waiting = max(0, self._waiting - len(line or "") - 1)
+        return line
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """See asyncio.SubprocessProtocol."""
@@ -114,7 +133,7 @@ class LineProcess(_Started):
         """See Process.readline."""
         if self._lines.ended and self._lines.queue.empty():
             return None
-        return await self._lines.queue.get()
+        return await self._lines.take()
 
     def write(self, line: str) -> None:
         """See Process.write."""

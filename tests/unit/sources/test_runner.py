@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.unit.sources.source_fakes import gone, settle
+from zconsole.sources import runner, talk
 from zconsole.sources.blocking import DeadlineError, find_command, run_blocking, zfs_environment
 from zconsole.sources.runner import LastingRunner, ProcessRunner
 
@@ -238,3 +239,37 @@ def test_without_a_loop_a_command_is_killed_at_its_deadline():
 def test_without_a_loop_a_command_gives_its_output_and_status():
     done = run_blocking((sys.executable, "-c", "print('out'); raise SystemExit(3)"), 30)
     assert (done.returncode, done.stdout) == (3, "out\n")
+
+
+ENDLESS = "import os\nwhile True: os.write(1, b'x' * 60000{newline})"
+
+
+async def test_a_command_that_writes_without_end_is_stopped(monkeypatch):
+    monkeypatch.setattr(runner, "MOST_OUTPUT", 1_000_000)
+    with pytest.raises(DeadlineError, match="wrote more than") as caught:
+        await ProcessRunner().run((sys.executable, "-c", ENDLESS.format(newline="")), 60)
+    await gone(caught.value.alive)
+
+
+@pytest.mark.parametrize("newline", ["", " + b'\\n'"])
+async def test_a_long_lived_process_that_writes_without_end_ends(monkeypatch, newline):
+    monkeypatch.setattr(talk, "MOST_OUTPUT", 1_000_000)
+    code = ENDLESS.format(newline=newline)
+    process = await ProcessRunner().spawn((sys.executable, "-c", code))
+    async with asyncio.timeout(60):
+        await asyncio.sleep(0.5)
+        taken = 0
+        while (line := await process.readline()) is not None:
+            taken += len(line)
+    assert taken <= 1_000_000
+    process.abandon()
+    await gone(lambda: process.alive)
+
+
+async def test_lines_that_are_taken_do_not_add_up(monkeypatch):
+    monkeypatch.setattr(talk, "MOST_OUTPUT", 1000)
+    lines = talk.Lines()
+    for _ in range(100):
+        lines.pipe_data_received(1, b"x" * 99 + b"\n")
+        assert await lines.take() == "x" * 99
+    assert not lines.ended
