@@ -81,7 +81,7 @@ def test_a_descriptor_is_known_by_its_filesystem_and_inode(
 
 
 def test_this_process_does_not_count(proc: Proc) -> None:
-    proc.hold(5, "/tank/file", 22, 10)
+    proc.hold(5, "/tank/file", 22, 9)
     assert user(proc) is None
 
 
