@@ -21,6 +21,7 @@ from tests.faults.harness import (
     run,
     tree_of,
 )
+from zconsole.rebalance.engine.directories import OURS
 from zconsole.rebalance.engine.recovery import FOREIGN
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
 from zconsole.rebalance.running.job import Clocks
@@ -219,7 +220,7 @@ def test_recovery_keeps_the_time_of_a_change_after_the_kill(
     root: Path, change: Callable[[Path], None], call: str, count: int
 ) -> None:
     killed(root, call, count)
-    time.sleep(0.25)
+    time.sleep(OURS)
     change(root)
     changed = root.stat().st_mtime_ns
     _, summary = run(root.parent / "job.db", None, ALONE)
@@ -231,7 +232,26 @@ def test_recovery_keeps_the_time_of_a_change_after_the_kill(
 def test_recovery_puts_the_time_back_where_nobody_came(root: Path, call: str) -> None:
     killed(root, call, 1)
     assert root.stat().st_mtime_ns > OLD
-    time.sleep(0.25)
+    time.sleep(OURS)
+    run(root.parent / "job.db", None, ALONE)
+    assert root.stat().st_mtime_ns == OLD
+
+
+def test_recovery_puts_the_time_back_after_a_call_held_up_for_long(root: Path) -> None:
+    system, removals = FaultySys(), FILES
+
+    def held_up(_: int, name: str) -> None:
+        nonlocal removals
+        removals -= name == "unlink"
+        if removals == 0 and name == "unlink":
+            time.sleep(1.2 * OURS)
+        if removals == 0 and name == "set_times":
+            system.die()
+
+    system.fault = held_up
+    with descriptors_closed(), pytest.raises(Killed):
+        run(root.parent / "job.db", system, ALONE)
+    assert root.stat().st_mtime_ns > OLD
     run(root.parent / "job.db", None, ALONE)
     assert root.stat().st_mtime_ns == OLD
 

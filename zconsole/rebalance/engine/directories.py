@@ -14,9 +14,10 @@ from zconsole.rebalance.engine.metadata import Abilities, Metadata
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
 from zconsole.rebalance.engine.watching import Watching
 
-OURS = 0.2
+OURS = 0.5
 """Seconds for which our changes are announced to the journal. A directory changed by another
-process less than this after a job was killed cannot be told from one the job changed."""
+process less than this after a job was killed cannot be told from one the job changed. A call that
+a busy machine holds up for longer is told of when it ends; killed before that, it looks foreign."""
 
 
 class MovedError(Exception):
@@ -160,16 +161,22 @@ class Directories:
         self.begin(directory)
         self._look()
         self._compare(directory)
-        if self._until - self._now() < OURS / 2:
-            self._until = self._now() + OURS
-            self._notes.until(self._until)
+        self._announce(OURS / 2)
         directory.touched = True
         try:
             yield
         finally:
+            self._announce(0.0)
             directory.last_ns = None
             with contextlib.suppress(OSError):
                 directory.last_ns = self._sys.fstat(directory.fd).st_mtime_ns
+
+    def _announce(self, least: float) -> None:
+        """Tell the journal of changes to come, unless ``least`` seconds are announced yet."""
+        now = self._now()
+        if self._until - now < least:
+            self._until = now + OURS
+            self._notes.until(self._until)
 
     def restore_times(self) -> None:
         """Give every directory we changed alone the time it had before us. Raises OSError."""
