@@ -336,6 +336,10 @@ def rows() -> bytes:
     return (indented(1) + "\t  sda ONLINE 0 0 0\n" * 800_000).encode()
 
 
+def listing() -> bytes:
+    return (LIST + ROW * 400_000).encode()
+
+
 REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
 
 
@@ -353,7 +357,7 @@ REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
         (values, REPLAY),
         (wide_characters, STATUS_OF),
         (rows, STATUS_OF),
-        (rows, BALANCE),
+        (listing, BALANCE),
     ],
 )
 def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Path) -> None:
