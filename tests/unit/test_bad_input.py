@@ -385,3 +385,20 @@ def test_blanks_without_end_take_no_time(tmp_path: Path, content: str) -> None:
             began = time.process_time()
             check(words, path)
             assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 20_000_000,
+        gzip.compress(b"") * 1_000_000,
+    ],
+    ids=["a name without end", "empty members"],
+)
+def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(packed)
+    for words in (READERS[0], *READERS[3:5]):
+        began = time.process_time()
+        assert check(words, path) == 5
+        assert time.process_time() - began < 2.0
