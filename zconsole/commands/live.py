@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from zconsole.errorwatch.gather import signs_of
 from zconsole.errorwatch.signs import SignWatch
 from zconsole.history.remember import HistoryStore
 from zconsole.latewriter import LateWriter, Write
+from zconsole.patient import Patient
 from zconsole.session import Session
 from zconsole.sources.runner import ProcessRunner
 from zconsole.state import StateError, state_dir, state_dirs
@@ -29,7 +31,7 @@ def session(keep: bool = True) -> Session:
     readable = state_dirs()
     notes: list[str] = []
     try:
-        directory = state_dir(create=True) if keep else None
+        directory = Patient().call(partial(state_dir, create=True)) if keep else None
     except StateError as error:
         notes.append(f"no history kept: {error}")
         directory = None

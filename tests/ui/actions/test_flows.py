@@ -125,8 +125,8 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
         await a.press("T", "f", *RUN, "escape", "escape")
         await a.pass_time(300, 10)
         assert a.app.showing.frame.scan.issue_rate > slow
-        (change, *_) = a.kit.control.changes()
-        effect = a.actor.watch.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
+        changes = a.kit.control.past().changes
+        effect = a.actor.watch.effect(a.app.showing.frame.pool, changes[0], changes)
         assert effect.gain is not None
         assert effect.gain > 0
         assert any(e.origin == "console" for e in a.app.showing.frame.events)
@@ -251,7 +251,7 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
         monkeypatch.setattr(
             type(a.kit.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
         )
-        a.actor.offer_to_put_back()
+        await a.actor.offer_to_put_back()
         await a.settle()
         assert any("T, then u" in n.message for n in a.app._notifications)
 

@@ -31,6 +31,7 @@ from zconsole.ui.actions.menu import (
     scan_entries,
 )
 from zconsole.ui.actions.tunablesflow import tunables_flow
+from zconsole.ui.actions.tuned import TunedWatch
 from zconsole.ui.actions.watch import Done, Watch
 from zconsole.ui.actions.wizard import attach_flow, batch_flow, replace_flow
 from zconsole.ui.draw import Line
@@ -63,6 +64,7 @@ class Actor:
         self.kit = kit
         self.watch = Watch(console.feed)
         self.jobs = JobWatch(kit.desk)
+        self.tuned = TunedWatch(kit.control)
         self._under_way: list[UnderWay] = []
 
     @property
@@ -73,22 +75,22 @@ class Actor:
     def look(self, update: Update) -> Update:
         """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
         self.watch.take(update)
-        changes = self.kit.control.changes()
         for plan, outcome in self.watch.ended():
             self._report(plan, outcome)
         for frame in self.watch.scans_over():
-            self._put_back(frame.guid)
+            begin(self.console, partial(self._put_back, frame.guid), group="tuned")
+        begin(self.console, self.tuned.round, group="tuned")
         begin(self.console, partial(self._look_at_jobs, update), group="jobs")
-        marked = (self.watch.marked(frame, changes) for frame in update.frames)
+        marked = (self.watch.marked(frame, self.tuned.past.changes) for frame in update.frames)
         return replace(update, frames=tuple(map(self.jobs.marked, marked)))
 
     async def _look_at_jobs(self, update: Update) -> None:
         for news in await self.jobs.round([frame.pool for frame in update.frames]):
             self.console.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
-    def offer_to_put_back(self) -> None:
+    async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
-        if left := self.kit.control.orphans():
+        if left := await beside(self.kit.control.orphans):
             names = ", ".join(left)
             self.console.notify(
                 f"A console that is no longer there had set {names}; T, then u, puts it back.",
@@ -137,8 +139,8 @@ class Actor:
 
     def left_behind(self) -> tuple[Said, ...]:
         """What quitting now would leave undone or untold; empty when nothing is."""
-        guids = [frame.guid for frame in self.console.showing.frames if frame.guid]
-        waiting = [name for guid in guids for name in self.kit.control.due(guid)]
+        frames = self.console.showing.frames
+        waiting = [name for frame in frames for name in self.tuned.past.due(frame.guid)]
         return left_behind(self._under_way, waiting)
 
     # What flows use
@@ -259,13 +261,14 @@ class Actor:
                 gain = f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A."
                 self._tell(pool, gain)
 
-    def _put_back(self, guid: str | None) -> None:
+    async def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        names = self.kit.control.due(guid) if guid and not self.console.denied else ()
+        await self.tuned.look()
+        names = () if self.console.denied else self.tuned.past.due(guid)
         if not names:
             return
         try:
-            done = self.kit.control.restore(self.kit.clock(), names)
+            done = await beside(partial(self.kit.control.restore, self.kit.clock(), names))
         except (OSError, ZconsoleError) as error:
             text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
             self.console.notify(text, severity="error", timeout=20, markup=False)

@@ -58,7 +58,7 @@ class ActingConsole(Console):
         async with self._loading:
             if self._actor is None:
                 self._actor = await beside(self._load, make_kit)
-                self._actor.offer_to_put_back()
+                begin(self, self._actor.offer_to_put_back, group="tuned")
         return self._actor
 
     def _load(self, make_kit: Callable[[], Kit]) -> Actor:

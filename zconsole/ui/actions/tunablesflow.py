@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.beside import beside
 from zconsole.errors import ZconsoleError
-from zconsole.tunables.control import Setting
+from zconsole.tunables.control import Setting, known
 from zconsole.tunables.limit import hopeless, likely_limit
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.ask import AskScreen
@@ -27,7 +27,9 @@ async def tunables_flow(actor: Actor) -> None:
     """Show the pane until it is left with Esc."""
     row = 0
     while True:
-        settings = tuple(s for s in actor.kit.control.list() if s.value is not None)
+        found = await beside(actor.kit.control.list)
+        await actor.tuned.look()
+        settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
         screen = _screen(actor, settings, row)
@@ -49,8 +51,8 @@ def _screen(actor: Actor, settings: tuple[Setting, ...], row: int) -> TunablesSc
 def _shown(actor: Actor, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
     frame = actor.console.showing.frame
-    until = actor.kit.control.due(frame.guid) if frame and frame.guid else ()
-    changes = actor.kit.control.changes()
+    until = actor.tuned.past.due(frame.guid) if frame else ()
+    changes = actor.tuned.past.changes
     newest = {change.name: change for change in changes}
 
     def shown(setting: Setting) -> Shown:
@@ -68,7 +70,7 @@ async def _fulfil(actor: Actor, wish: str, setting: Setting) -> None:
     elif wish == "restore":
         await _restore(actor)
     elif wish == "until":
-        _until_the_end(actor)
+        await _until_the_end(actor)
     else:
         await _preset(actor, wish)
 
@@ -105,17 +107,14 @@ async def _preset(actor: Actor, name: str) -> None:
 async def _confirm_values(
     actor: Actor, title: str, values: Mapping[str, int], *remarks: str, action: str = "set"
 ) -> None:
-    control = actor.kit.control
-    said = [
-        Said(f"{name}  {control.setting(name).value} to {value}", "accent")
-        for name, value in values.items()
-    ]
+    control, live = actor.kit.control, actor.kit.parameters.read
+    said = [Said(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()]
     said.append(Said("It acts on every pool of this machine, at once."))
     said.append(Said("The values before are remembered; u puts them back, e at the scan's end."))
     said += [Said(text, "warning") for text in remarks if text]
 
     async def run(typed: str | None) -> AsyncIterator[Said]:
-        held = {n: v for n, v in values.items() if control.setting(n).tunable.guarded and v}
+        held = {n: v for n, v in values.items() if known(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
             now = actor.kit.clock()
@@ -126,14 +125,14 @@ async def _confirm_values(
             yield Said(str(error), "error")
             return
         for name in values:
-            yield Said(f"{name} is {control.setting(name).value}", "notice")
+            yield Said(f"{name} is {live(name)}", "notice")
 
     await _show(actor, title, said, run)
 
 
 async def _restore(actor: Actor) -> None:
     control = actor.kit.control
-    ours = [setting for setting in control.list() if setting.set_by_us is not None]
+    ours = [s for s in await beside(control.list) if s.set_by_us is not None]
     if not ours:
         raise ZconsoleError("nothing was set from here")
     said = [
@@ -144,20 +143,20 @@ async def _restore(actor: Actor) -> None:
     ]
 
     async def run(typed: str | None) -> AsyncIterator[Said]:
-        for done in control.restore(actor.kit.clock()):
+        for done in await beside(partial(control.restore, actor.kit.clock())):
             yield Said(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
     await _show(actor, "Put back what was set", said, run)
 
 
-def _until_the_end(actor: Actor) -> None:
+async def _until_the_end(actor: Actor) -> None:
     """Have what was set from here go back by itself when the scan of the pool on show ends."""
     frame = actor.console.showing.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("the pool on show has no GUID to remember this by")
     if actor.console.denied:
         raise ZconsoleError(actor.console.denied)
-    goes = actor.kit.control.until(frame.guid)
+    goes = await beside(actor.kit.control.until, frame.guid)
     actor.console.notify(
         f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
         markup=False,
