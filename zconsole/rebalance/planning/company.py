@@ -26,7 +26,7 @@ def notes(look: Look, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iter
         return
     yield COPIES
     if look.holders.hidden or not (proc / "1").exists():
-        yield "no permission to see what other users' processes hold open: those files are moved"
+        yield "no permission to see what other users' processes hold open: such files are moved"
     if _in_container(proc):
         yield "in a container: files that processes outside it hold open are not seen"
     if look.unseen:
