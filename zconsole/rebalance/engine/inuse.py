@@ -153,7 +153,7 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
-        self.last = Look(taken, own, views, found, mounted, layers, self._unseen(own))
+        self.last = Look(taken, own, views, found, mounted, layers, self._unseen(own, found))
         return self.last
 
     def _read_tables(self, this: str) -> None:
@@ -206,10 +206,10 @@ class Users:
                 self._layers[key] = found
                 yield from ((spot, table.process) for spot in found)
 
-    def _unseen(self, own: View) -> int:
-        kept = {m.root for m in own.mounts.values() if m.kind == b"nsfs"}
-        seen = {os.fsencode(namespace) for namespace, _ in self._tables}
-        return sum(root.startswith(b"mnt:") for root in kept - seen)
+    def _unseen(self, own: View, found: Holders) -> int:
+        mounted = {os.fsdecode(m.root) for m in own.mounts.values() if m.kind == b"nsfs"}
+        kept = {root for root in mounted if root.startswith("mnt:")} | found.namespaces
+        return len(kept - {namespace for namespace, _ in self._tables})
 
 
 def _table(place: Path, process: str, known: Table | None) -> Table:
