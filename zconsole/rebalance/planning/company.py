@@ -31,6 +31,11 @@ def notes(look: Look, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iter
         yield "in a container: files that processes outside it hold open are not seen"
     if look.unseen:
         yield f"{look.unseen} mount namespaces have no process: files mounted in them are not seen"
+    if look.lost:
+        yield (
+            f"{look.lost} overlays were mounted by relative paths that are not found: unmount those"
+            " made of directories here, or what is written through them is lost"
+        )
     if any(plan.shared for plan in copied):
         yield "exported over NFS or SMB: files that other hosts hold open are not seen"
     if _shares_with_guests(proc):
