@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.records import replace
-from zconsole.balance import balance
 from zconsole.eta import Estimate
-from zconsole.frame import Frame, Row, ScanView
-from zconsole.health import health
-from zconsole.model import IoRates, Pool, Scan, Vdev
-from zconsole.redundancy import redundancy
-from zconsole.topology import placed
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame, Row
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health
+from zconsole.pool.model import IoRates, Pool, Scan, Vdev
+from zconsole.pool.redundancy import redundancy
+from zconsole.pool.topology import placed
 
 NOTHING = Estimate(None, None, None, "nothing runs")
 

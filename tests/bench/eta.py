@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import fmean, median
 
 from tests.records import replace
-from zconsole.decode import decode
 from zconsole.eta import Estimate
 from zconsole.history import PoolHistory
-from zconsole.model import Sample, Scan, Trouble
+from zconsole.pool.model import Sample, Scan, Trouble
+from zconsole.zfs.decode import decode
 
 BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_WIDTH = 0.5, 0.02, 0.8, 1.0
 FIRST, LAST = 0.05, 0.95

@@ -21,15 +21,16 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from zconsole import cli
-from zconsole.assemble import frame_of
-from zconsole.decode import decode
+from zconsole.cli import main
 from zconsole.history import PoolHistory
-from zconsole.session import Session
+from zconsole.monitor.build_frame import frame_of
+from zconsole.monitor.feed import Update
+from zconsole.monitor.session import Session
 from zconsole.sim.source import World, samples
-from zconsole.sources.base import Capabilities
-from zconsole.ui.app import make_console
-from zconsole.ui.feed import ConsoleOptions, Update
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.start import make_console
+from zconsole.zfs.decode import decode
+from zconsole.zfs.sources.base import Capabilities
 
 TICKS = 40
 SIZE = (80, 24)
@@ -112,6 +113,6 @@ if __name__ == "__main__":
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--samples", type=int, default=2400)
     given = parser.parse_args()
-    gc.set_threshold(cli.YOUNG)
+    gc.set_threshold(main.YOUNG)
     asyncio.run(ticks())
     day(given.hours, given.samples)

@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from zconsole.rebalance.engine.file_locks import Look, Users
 from zconsole.rebalance.engine.holders import Holders
-from zconsole.rebalance.engine.inuse import Look, Users
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.mounts import View
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import control
+from zconsole.rebalance.job.job import Clocks, job_of
+from zconsole.rebalance.job.runner import Runner
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Reader
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.rebalance.running import jobs
-from zconsole.rebalance.running.job import Clocks, job_of
-from zconsole.rebalance.running.run import Runner
 
 CHANGING = frozenset(
     {
@@ -147,7 +147,7 @@ def tree_of(area: Path, files: int, size: int) -> Path:
 def create(root: Path, journal: Path, **settings: Any) -> None:
     """Walk a tree into a new journal."""
     wanted = Settings((str(root),), allow_non_zfs=True, **settings)
-    created = jobs.create(wanted, Reader(), journal)
+    created = control.create(wanted, Reader(), journal)
     assert created.plan.refused is None, created.plan.refused
 
 

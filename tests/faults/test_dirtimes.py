@@ -12,19 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import (
-    ALONE,
-    FaultySys,
-    Killed,
-    create,
-    descriptors_closed,
-    run,
-    tree_of,
-)
+from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run, tree_of
 from zconsole.rebalance.engine.directories import OURS
 from zconsole.rebalance.engine.recovery import FOREIGN
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.job.job import Clocks
 
 OLD = 10**18
 FILES = 4

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.engine.copying import GRACE
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.engine.copy_engine import GRACE
+from zconsole.rebalance.job.job import Clocks
 
 A_CALL = 0.001
 """Seconds that every system call takes here."""

@@ -17,7 +17,7 @@ import pytest
 
 from tests.faults.beside import apart, beside, mount
 from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
-from zconsole.rebalance.engine.inuse import Users
+from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Reader

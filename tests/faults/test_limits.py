@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
 from zconsole.rebalance.engine.journal import Journal, State
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.job.job import Clocks
 
 MB = 1 << 20
 

@@ -13,9 +13,9 @@ import pytest
 from tests.faults.harness import Killed, create, descriptors_closed, kill_after, run, tree_of
 from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import Journal, Result, State
-from zconsole.rebalance.engine.swapping import Swapper
+from zconsole.rebalance.engine.swap import Swapper
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.running.run import Runner
+from zconsole.rebalance.job.runner import Runner
 
 
 class Disks:

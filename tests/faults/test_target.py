@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import create, run, tree_of
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.planning import choice
-from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.job.benefit_check import Judge
+from zconsole.rebalance.job.job import Clocks
+from zconsole.rebalance.job.move_effect import Effect
+from zconsole.rebalance.job.runner import Runner
+from zconsole.rebalance.job.wait_conditions import Surroundings
+from zconsole.rebalance.planning import engine_choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Listing, Reader
-from zconsole.rebalance.planning.predict import Space
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.running.effect import Effect
-from zconsole.rebalance.running.gating import Surroundings
-from zconsole.rebalance.running.job import Clocks
-from zconsole.rebalance.running.judging import Judge
-from zconsole.rebalance.running.run import Runner
 
 
 def originals_held(tree: Path) -> int:
@@ -60,7 +60,7 @@ def test_a_large_file_in_place_is_judged_on_the_way(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree_of(area, 1, 40 << 20)
-    monkeypatch.setattr(choice, "choose", lambda *_: Choice("rewrite", "as told"))
+    monkeypatch.setattr(engine_choice, "choose", lambda *_: Choice("rewrite", "as told"))
     told: list[int] = []
     monkeypatch.setattr(Judge, "chunk", lambda judge: told.append(judge.progress.unfinished))
     create(root, area / "job.db")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC
 
-from zconsole.ui.draw import Line, plain
-from zconsole.ui.look import Look
+from zconsole.ui.display_format import Look
+from zconsole.ui.widgets.draw import Line, plain
 
 LOOK = Look(zone=UTC)
 

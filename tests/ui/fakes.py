@@ -6,13 +6,14 @@ import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC
 
-from zconsole.frame import Frame
-from zconsole.sources.base import Capabilities
-from zconsole.themes import find_themes
-from zconsole.ui.console import Console
-from zconsole.ui.feed import ConsoleOptions, Update
-from zconsole.ui.glyphs import ASCII, UNICODE
-from zconsole.ui.look import Look
+from zconsole.monitor.feed import Update
+from zconsole.monitor.frame import Frame
+from zconsole.ui.app import Console
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.display_format import Look
+from zconsole.ui.theme.files import find_themes
+from zconsole.ui.widgets.glyphs import ASCII, UNICODE
+from zconsole.zfs.sources.base import Capabilities
 
 
 class FakeFeed:

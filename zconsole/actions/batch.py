@@ -14,7 +14,7 @@ from zconsole.actions.replace import (
     warnings_of,
 )
 from zconsole.actions.target import Target, find
-from zconsole.redundancy import is_complete, parity
+from zconsole.pool.redundancy import is_complete, parity
 
 LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""

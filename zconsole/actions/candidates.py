@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zconsole.actions.device import Device
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, members
-from zconsole.model import Pool, Vdev
+from zconsole.pool.model import Pool, Vdev
 from zconsole.units import size
 
 LABELS = 4 * 1024**2 + 512 * 1024

@@ -8,8 +8,8 @@ from typing import Protocol
 from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Follow, Outcome, Situation
 from zconsole.actions.target import Target, find, find_path
-from zconsole.model import Scan
-from zconsole.redundancy import is_complete
+from zconsole.pool.model import Scan
+from zconsole.pool.redundancy import is_complete
 
 SETTLE = 60.0
 """Seconds after a resilver's end within which the kernel takes the old device out by itself

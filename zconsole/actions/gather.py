@@ -13,10 +13,10 @@ from zconsole.actions.device import Device
 from zconsole.actions.machine import Machine, disks, file_device
 from zconsole.actions.plan import Facts, version_of, zpool
 from zconsole.actions.target import key_of
-from zconsole.beside import beside
-from zconsole.model import Pool
-from zconsole.sources.blocking import DeadlineError
-from zconsole.sources.runner import Runner
+from zconsole.pool.model import Pool
+from zconsole.system.async_process import Runner
+from zconsole.system.daemon_thread import beside
+from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import LABELS, judge
-from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import when
 from zconsole.actions.identity import same_device
+from zconsole.actions.offline import NOT_THERE
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, disk_path, find, find_path, members
-from zconsole.model import Vdev
-from zconsole.redundancy import is_complete
-from zconsole.topology import is_group
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import is_group
 from zconsole.units import size
 
 WORTH = 0.05

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from zconsole.actions.device import Device
-from zconsole.model import Pool, Scan
+from zconsole.pool.model import Pool, Scan
 
 Version = tuple[int, ...]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from zconsole.actions.evidence import evidence
 from zconsole.actions.plan import Plan, Situation, Step
-from zconsole.audit.log import Log
-from zconsole.beside import beside
 from zconsole.errors import ZconsoleError
+from zconsole.system.audit.log import Log
+from zconsole.system.daemon_thread import beside
 
 DONE = "done"
 """The result of a command that did what it was to do."""

@@ -14,8 +14,8 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.identity import same_device
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find
-from zconsole.redundancy import is_complete, redundancy
-from zconsole.topology import data_vdevs
+from zconsole.pool.redundancy import is_complete, redundancy
+from zconsole.pool.topology import data_vdevs
 
 SEQUENTIAL_KINDS = ("mirror", "draid")
 """Top-level layouts that can be rebuilt from space maps alone, besides single disks."""

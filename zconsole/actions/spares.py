@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from zconsole.actions.devices import plan_detach
+from zconsole.actions.offline import plan_detach
 from zconsole.actions.plan import Plan, Situation, refuse
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.target import Target, find, key_of
-from zconsole.model import Vdev
+from zconsole.pool.model import Vdev
 
 
 def plan_keep_spare(s: Situation, key: str) -> Plan:

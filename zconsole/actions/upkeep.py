@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zconsole.actions import conditions as must
-from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.follow import leaf_is, when
+from zconsole.actions.offline import NOT_THERE
 from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find, key_of
-from zconsole.model import Progress, Vdev
-from zconsole.redundancy import parity
-from zconsole.topology import data_vdevs
+from zconsole.pool.model import Progress, Vdev
+from zconsole.pool.redundancy import parity
+from zconsole.pool.topology import data_vdevs
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from math import exp, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.eta.course import Course, Point
+from zconsole.eta.progress_curve import Course, Point
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import Speed, expected
 

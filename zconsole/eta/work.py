@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zconsole import units
-from zconsole.eta.course import Reading
 from zconsole.eta.estimate import Work
-from zconsole.model import Activity, Scan, Vdev
+from zconsole.eta.progress_curve import Reading
+from zconsole.pool.model import Activity, Scan, Vdev
 
 PERCENT_STEP = 0.00005
 """Half the last printed digit of ``percent``, as a share."""

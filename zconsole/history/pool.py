@@ -12,21 +12,21 @@ from datetime import UTC, tzinfo
 from math import inf
 from typing import TYPE_CHECKING
 
-from zconsole.errorwatch.book import ErrorBook
-from zconsole.frame import ActivityView, ScanView
-from zconsole.history.activitybook import ActivityBook
+from zconsole.diagnosis.bottleneck.tracker import LimitBook
+from zconsole.diagnosis.device_errors.tracker import ErrorBook
+from zconsole.history.activities import ActivityBook
 from zconsole.history.changes import device_changes, pool_change
+from zconsole.history.event_dedup import told_once
 from zconsole.history.rates import NONE, RateWindow
-from zconsole.history.scanbook import ScanBook
+from zconsole.history.scans import ScanBook
 from zconsole.history.series import RateSeries
-from zconsole.history.told import told_once
-from zconsole.limits.book import LimitBook
-from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
-from zconsole.redundancy import REPAIRS
-from zconsole.topology import Placed, is_group, placed
+from zconsole.history.views import ActivityView, ScanView
+from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, Trouble
+from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.topology import Placed, is_group, placed
 
 if TYPE_CHECKING:
-    from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
+    from zconsole.diagnosis.device_errors.faults import Trouble as DeviceTrouble
 
 MAX_EVENTS = 500
 NO_DATA = ("cache", "spare")
@@ -91,7 +91,7 @@ class PoolHistory:
         self._measure(trouble.t, trouble.clock, tree)
 
     def rates(self, key: str) -> IoRates:
-        """Windowed rates of a vdev (its key from ``zconsole.topology.placed``); empty if unknown.
+        """Windowed rates of a vdev (its key from ``pool.topology.placed``); empty if unknown.
 
         An interior vdev has the kernel's own counters where there are any, else the sum of its
         leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 
-from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
+from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""

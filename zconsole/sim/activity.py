@@ -3,48 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from zconsole.sim import scan
 from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
 from zconsole.sim.flow import Job, Part, emit, solve
-from zconsole.sim.pool import PoolState, Top
-
-ACTIVE, FINISHED = 1, 2
-"""dsl_scan_state_t, which removal and expansion use (DSS_SCANNING, DSS_FINISHED)."""
-
-
-@dataclass(slots=True)
-class Removal:
-    """pool_removal_stat_t; bytes, epoch seconds."""
-
-    vdev: int
-    start: float
-    total: float
-    state: int = ACTIVE
-    end: float = 0.0
-    copied: float = 0.0
-
-
-@dataclass(slots=True)
-class Expansion:
-    """pool_raidz_expand_stat_t; bytes, epoch seconds."""
-
-    vdev: int
-    start: float
-    total: float
-    state: int = ACTIVE
-    end: float = 0.0
-    reflowed: float = 0.0
-
-
-@dataclass(slots=True)
-class Checkpoint:
-    """pool_checkpoint_stat_t: ``state`` 1 exists, 2 discarding; ``space`` in bytes."""
-
-    start: float
-    space: float
-    state: int = 1
+from zconsole.sim.state import (
+    ACTIVE,
+    FINISHED,
+    SCRUB,
+    Checkpoint,
+    Expansion,
+    PoolState,
+    Removal,
+    Top,
+)
 
 
 def advance(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
@@ -103,7 +75,7 @@ def _reflow(pool: PoolState, expansion: Expansion, dt: float) -> None:
         _grow(top)
         pool.note("vdev_attach", "raidz expansion finished")
         if pool.tunables["zfs_scrub_after_expand"]:  # raidz_reflow_complete_sync, vdev_raidz.c
-            scan.begin(pool, scan.SCRUB)
+            scan.begin(pool, SCRUB)
 
 
 def _grow(top: Top) -> None:

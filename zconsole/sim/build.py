@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.sim import scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, DiskModel, Leaf
-from zconsole.sim.engine import Incident
 from zconsole.sim.load import Load
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.noise import Wobble, rng
-from zconsole.sim.pool import Group, Host, Layout, Member, PoolState, Top
+from zconsole.sim.simulation import Incident
+from zconsole.sim.state import FINISHED, Group, Host, Layout, Member, PoolState, Scan, Top
 
 LABELS = 4 << 20
 """What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
@@ -156,13 +156,13 @@ class Story:
 
 def finished(
     pool: PoolState, function: int, ago: float, took: float, errors: int = 0, repaired: float = 0.0
-) -> scan.Scan:
+) -> Scan:
     """Gives ``pool`` a scan that ended ``ago`` seconds before its beginning."""
     past = scan.begin(pool, function)
     pool.events.clear()
     for queue in past.queues:
         queue.unscanned, queue.queued, queue.issued = 0.0, 0.0, queue.total
-    past.state, past.errors, past.processed = scan.FINISHED, errors, repaired
+    past.state, past.errors, past.processed = FINISHED, errors, repaired
     past.start = past.pass_start = -ago - took
     past.end = -ago
     past.pass_issued = past.issued

@@ -5,9 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.sim import lifecycle, rebuild, scan
-from zconsole.sim.activity import ACTIVE, Expansion
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED, Leaf
-from zconsole.sim.pool import Group, Member, PoolState, Top, leaves_of, parent, siblings, top_name
+from zconsole.sim.state import (
+    ACTIVE,
+    CANCELED,
+    RESILVER,
+    SCANNING,
+    SCRUB,
+    Expansion,
+    Group,
+    Member,
+    PoolState,
+    Scan,
+    Top,
+    leaves_of,
+    parent,
+    siblings,
+    top_name,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +207,8 @@ def clear(pool: PoolState, device: str | None = None) -> Outcome:
 def scrub(pool: PoolState, action: str = "start") -> Outcome:
     """``zpool scrub [-p|-s] POOL``; ``action`` is start, pause or stop."""
     current = pool.scan
-    running = current is not None and current.state == scan.SCANNING
-    resilvering = running and current is not None and current.function == scan.RESILVER
+    running = current is not None and current.state == SCANNING
+    resilvering = running and current is not None and current.function == RESILVER
     rebuilding = any(t.rebuild and t.rebuild.state == rebuild.ACTIVE for t in pool.tops)
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
@@ -205,14 +220,14 @@ def scrub(pool: PoolState, action: str = "start") -> Outcome:
         return _scrub_pause(pool, current if running else None, failed)
     if current is None or not running:
         return Outcome(1, f"{failed}: there is no active scrub\n")
-    current.state, current.end, current.paused_since = scan.CANCELED, pool.now, 0.0
+    current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
     pool.note("scrub_abort", "scrub canceled", "notice")
     return DONE
 
 
-def _scrub_start(pool: PoolState, current: scan.Scan | None, failed: str) -> Outcome:
+def _scrub_start(pool: PoolState, current: Scan | None, failed: str) -> Outcome:
     if current is None:
-        scan.begin(pool, scan.SCRUB)
+        scan.begin(pool, SCRUB)
         return DONE
     if not current.paused_since:
         text = "currently scrubbing; use 'zpool scrub -s' to cancel scrub"
@@ -223,7 +238,7 @@ def _scrub_start(pool: PoolState, current: scan.Scan | None, failed: str) -> Out
     return DONE
 
 
-def _scrub_pause(pool: PoolState, current: scan.Scan | None, failed: str) -> Outcome:
+def _scrub_pause(pool: PoolState, current: Scan | None, failed: str) -> Outcome:
     if current is None:
         return DONE  # says nothing since 2.2
     if current.paused_since:
@@ -313,7 +328,7 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
         known = top.rebuild.targets if top.rebuild and top.rebuild.state == rebuild.ACTIVE else []
         rebuild.begin(pool, top, [*known, fresh])
         return
-    if current is None or current.state != scan.SCANNING:
+    if current is None or current.state != SCANNING:
         lifecycle.resilver_all(pool)
         return
     wanted = max(1.0, current.total - current.skipped)
@@ -327,6 +342,6 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
 
 def _cancel_scrub(pool: PoolState) -> None:
     current = pool.scan
-    if current is not None and (current.function, current.state) == (scan.SCRUB, scan.SCANNING):
-        current.state, current.end, current.paused_since = scan.CANCELED, pool.now, 0.0
+    if current is not None and (current.function, current.state) == (SCRUB, SCANNING):
+        current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
         pool.note("scrub_abort", "scrub canceled by the replacement", "notice")

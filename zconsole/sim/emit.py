@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zconsole.sim.activity import Checkpoint, Expansion, Removal
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.pool import Member, PoolState, Top
-from zconsole.sim.rebuild import Rebuild
-from zconsole.sim.scan import Scan
+from zconsole.sim.state import Checkpoint, Expansion, Member, PoolState, Rebuild, Removal, Scan, Top
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""

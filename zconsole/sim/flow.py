@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.pool import Host
+from zconsole.sim.state import Host
 
 MIB = float(1 << 20)
 FEW = 1e-9

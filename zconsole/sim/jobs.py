@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from zconsole.sim.activity import ACTIVE, Checkpoint, Removal
 from zconsole.sim.commands import DONE, Outcome, locate
 from zconsole.sim.disk import JobProgress, Leaf
-from zconsole.sim.pool import PoolState, top_name
+from zconsole.sim.state import ACTIVE, Checkpoint, PoolState, Removal, top_name
 
 _BUSY = "Pool busy; removal may already be in progress"
 RUNNING, CANCELED, SUSPENDED = 1, 2, 3

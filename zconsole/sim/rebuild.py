@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import Job, Part, emit, solve
-from zconsole.sim.pool import PoolState, Top
+from zconsole.sim.state import PoolState, Rebuild, Top
 
 ACTIVE, CANCELED, COMPLETE = 1, 2, 3
-
-
-@dataclass(slots=True)
-class Rebuild:
-    """vdev_rebuild_phys_t; bytes, epoch seconds."""
-
-    start: float
-    estimate: float
-    targets: list[Leaf] = field(default_factory=list)
-    state: int = ACTIVE
-    end: float = 0.0
-    needed: float = 1.0
-    """Share of the scanned bytes that lies in damaged groups; dRAID skips the others."""
-    scanned: float = 0.0
-    rebuilt: float = 0.0
-    elapsed: float = 0.0
-    errors: int = 0
 
 
 def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:

@@ -7,82 +7,13 @@ while they are issued, and again when all metadata has been seen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import Job, Part, emit, request_size, solve
-from zconsole.sim.pool import PoolState, Top
+from zconsole.sim.state import RESILVER, SCRUB, PoolState, Queue, Scan
 
-SCRUB, RESILVER = 1, 2
-SCANNING, FINISHED, CANCELED = 1, 2, 3
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
-
-
-@dataclass(slots=True)
-class Queue:
-    """What the scan has to do on one top-level vdev, in allocated bytes."""
-
-    top: Top
-    total: float
-    unscanned: float
-    fraction: float
-    """Share of the bytes that needs I/O; the rest is skipped."""
-    queued: float = 0.0
-    issued: float = 0.0
-    density: float = 1.0
-    """How much of what is left to issue is in memory: how well it can be sorted."""
-
-
-@dataclass(slots=True)
-class Scan:
-    """dsl_scan_phys_t and what only memory holds of a scan; times in epoch seconds."""
-
-    function: int
-    start: float
-    queues: list[Queue]
-    state: int = SCANNING
-    end: float = 0.0
-    short: float = 0.0
-    """Bytes by which ``examined`` stops short of the total."""
-    targets: list[Leaf] = field(default_factory=list)
-    clearing: bool = False
-    checkpoint: float = 0.0
-    """Simulated seconds at which everything queued was last issued."""
-    skipped: float = 0.0
-    processed: float = 0.0
-    errors: float = 0.0
-    pass_start: float = 0.0
-    pass_examined: float = 0.0
-    pass_issued: float = 0.0
-    paused_since: float = 0.0
-    spent_paused: float = 0.0
-    restarts: int = 0
-
-    @property
-    def total(self) -> float:
-        """to_examine."""
-        return sum(queue.total for queue in self.queues)
-
-    @property
-    def examined(self) -> float:
-        """Bytes whose metadata was walked."""
-        return sum(queue.total - queue.unscanned for queue in self.queues)
-
-    @property
-    def issued(self) -> float:
-        """Bytes issued."""
-        return sum(queue.issued for queue in self.queues)
-
-    @property
-    def queued(self) -> float:
-        """Bytes in memory, to be issued."""
-        return sum(queue.queued for queue in self.queues)
-
-    @property
-    def running(self) -> bool:
-        """Active and not paused."""
-        return self.state == SCANNING and not self.paused_since
 
 
 def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> Scan:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from zconsole.raw import Raw
 from zconsole.sim import blockdev, emit, message
-from zconsole.sim.engine import Engine
-from zconsole.sim.pool import PoolState
 from zconsole.sim.scenarios import DEFAULT, find
-from zconsole.sources.base import Capabilities
+from zconsole.sim.simulation import Engine
+from zconsole.sim.state import PoolState
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
 
 EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, where nobody names another."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from zconsole.audit.log import Log
 from zconsole.errors import UnavailableError, UsageError
-from zconsole.state import StateError
+from zconsole.system.audit.log import Log
+from zconsole.system.state_dir import StateError
+from zconsole.tunables.catalog import BY_NAME, TUNABLES
 from zconsole.tunables.historical import explain
-from zconsole.tunables.memory import Book, Change, Keeper, Remembered, alive
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.recorded import Record, Written
-from zconsole.tunables.registry import BY_NAME, TUNABLES
+from zconsole.tunables.store import Book, Change, Keeper, Remembered, alive
 from zconsole.tunables.tunable import Tunable
 
 

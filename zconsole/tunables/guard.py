@@ -17,15 +17,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from zconsole.audit.log import audit_log
 from zconsole.errors import ZconsoleError
-from zconsole.sources.blocking import PACKAGE_ROOT
-from zconsole.sources.runner import ProcessRunner
-from zconsole.state import state_dir
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.audit.log import audit_log
+from zconsole.system.process import PACKAGE_ROOT
+from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting
-from zconsole.tunables.memory import Memory, alive, process_mark
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
 from zconsole.tunables.recorded import Record, Written
+from zconsole.tunables.store import Memory, alive, process_mark
 
 LOOK = 0.25
 """Seconds between looks at the console and the value."""
@@ -48,7 +48,7 @@ async def start(
 ) -> None:
     """Set a guarded tunable for at most ``seconds``, while the process of ``watch`` lives.
 
-    ``watch`` is a mark of ``memory.process_mark``; None: only the time counts. The command ends
+    ``watch`` is a mark of ``store.process_mark``; None: only the time counts. The command ends
     once the value is written; the guard itself goes on in a session of its own. Raises
     ZconsoleError when the guard could not write the value.
     """

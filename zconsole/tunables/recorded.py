@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from zconsole.audit.log import Log
+from zconsole.system.audit.log import Log
 
 
 @dataclass(frozen=True, slots=True)

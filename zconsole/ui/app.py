@@ -1,114 +1,400 @@
-"""Starting the console; textual is imported only once the environment it reads is set."""
+"""The console: keys to actions, frames to the board. Sampling and painting are two clocks."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import signal
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
 
-from zconsole.errors import ExitCode
-from zconsole.themes import DEFAULT, SIXTEEN, ThemeError, ThemeFile, Themes, choose, find_themes
-from zconsole.ui.environment import as_started, ascii_only, prepare
-from zconsole.ui.feed import ConsoleOptions, Feed
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.timer import Timer
 
-if TYPE_CHECKING:
-    from zconsole.actions.kit import Kit
-    from zconsole.themechoice import ThemeChoice
-    from zconsole.ui.actions.console import ActingConsole
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.monitor.feed import Feed
+from zconsole.ui.alerting import tell
+from zconsole.ui.background import begin
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.dialogs.screens import PickScreen, TextScreen
+from zconsole.ui.dialogs.theme_list import open_theme_list
+from zconsole.ui.display_format import UNIT_MODES, Look
+from zconsole.ui.environment import terminal_ready
+from zconsole.ui.keys import TABLE, choices
+from zconsole.ui.main_screen import Board
+from zconsole.ui.messages import FactsFound, FeedEnded, FramesReady
+from zconsole.ui.panes.device_tree import SORTS
+from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.panes.help import help_lines
+from zconsole.ui.panes.overview import overview_lines
+from zconsole.ui.safe_app import SafeApp
+from zconsole.ui.theme.files import ThemeFile
+from zconsole.ui.theme.styles import Palette, palette, textual_theme
+from zconsole.ui.view_state import Showing
+from zconsole.ui.widgets.filter_prompt import FilterPrompt
+from zconsole.ui.widgets.lines_view import LinesView
 
-    MakeKit = Callable[[], Kit]
-
-_GRACE = 2
-_CLOSING = 0.5
-"""Seconds for the feed to close, once the terminal is the shell's again."""
-_TOLD = 2
-"""Broken themes told each with its fault; more would fill a small screen."""
-
-
-def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = None) -> int:
-    """Run the console on the terminal until the operator quits; returns the exit code.
-
-    Without ``make_kit``, which is called once something is on the screen, it only watches.
-
-    Raises what the feed raised before its first round (a pool that does not exist).
-    """
-    prepare(os.environ)
-    console = make_console(feed, options, as_started(os.environ), make_kit)
-    console.call_later(_catch_signals, console)
-    asyncio.run(_run(console, options.mouse))
-    if console.failure is not None:
-        raise console.failure
-    return console.return_code or ExitCode.OK
+INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Seconds that ``+`` and ``-`` go through."""
+_PAINT_GAP = 1.0
+_TICK = 1.0
 
 
-async def _run(console: ActingConsole, mouse: bool) -> None:
-    """Run it, then close its feed.
-
-    Else the commands that it follows would outlive it, ``zpool events`` until something happens
-    to a pool, and what was seen last would not be kept.
-    """
-    try:
-        await console.run_async(mouse=mouse)
-    finally:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSING):
-                await console.feed.aclose()
+def bindings() -> list[BindingType]:
+    """The table of keys as textual binds them."""
+    return [
+        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
+        for key in TABLE
+    ]
 
 
-def make_console(
-    feed: Feed, options: ConsoleOptions, environ: Mapping[str, str], make_kit: MakeKit | None = None
-) -> ActingConsole:
-    """The console as these options and this environment want it; not yet running."""
-    from zconsole.ui.actions.console import ActingConsole
-    from zconsole.ui.glyphs import ASCII, UNICODE
-    from zconsole.ui.look import Look
+class Console(SafeApp):
+    """The live screen over one feed."""
 
-    plain = ascii_only(environ) if options.ascii is None else options.ascii
-    themes = find_themes(environ)
-    theme, trouble = pick_theme(options.theme, themes)
-    console = ActingConsole(
-        feed,
-        options,
-        Look(ASCII if plain else UNICODE, zone=options.zone),
-        (*themes.found.values(), *([theme] if theme else [])),
-        notices=trouble,
-        ansi_color=True if environ.get("NO_COLOR") is not None else None,
-        make_kit=make_kit,
-    )
-    console.theme = theme.name if theme else _usual(console, options.choice, themes)
-    return console
+    TITLE = "zconsole"
+    CSS_PATH = "console.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
 
+    def __init__(
+        self,
+        feed: Feed,
+        options: ConsoleOptions,
+        look: Look,
+        themes: Iterable[ThemeFile],
+        *,
+        writable: Callable[[], bool] = terminal_ready,
+        notices: Sequence[str] = (),
+        ansi_color: bool | None = None,
+    ) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self.feed = feed
+        self.failure: ZconsoleError | None = None
+        """What ended the feed before it gave anything."""
+        self.showing = Showing(options, look)
+        self._clock = options.clock
+        self._writable = writable
+        self._notices = tuple(notices)
+        self._themes = {theme.name: theme for theme in themes}
+        self._behind = False
+        self._painted = float("-inf")
+        self._timer: Timer | None = None
+        for theme in self._themes.values():
+            self.register_theme(textual_theme(theme))
 
-def _usual(console: ActingConsole, choice: ThemeChoice | None, themes: Themes) -> str:
-    """The theme chosen last on such a terminal, if it is still there, or one that suits it."""
-    chosen = choice.recall(sixteen=console.sixteen) if choice else None
-    return chosen if chosen and chosen in themes.found else SIXTEEN if console.sixteen else DEFAULT
+    def compose(self) -> ComposeResult:
+        """The board is all there is."""
+        yield Board()
 
+    @property
+    def board(self) -> Board:
+        """The main screen's parts, also while another screen is over it."""
+        return self.screen_stack[0].query_one(Board)
 
-def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
-    """The theme asked for, if it can be had, and what to tell the operator."""
-    trouble = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
-    if len(trouble) > _TOLD:
-        trouble = [f"{len(trouble)} theme files not used; zconsole themes says why"]
-    if wanted is None:
-        return None, trouble
-    try:
-        return choose(wanted, themes), trouble
-    except ThemeError as error:
-        return None, [*trouble, str(error)]
+    @property
+    def sixteen(self) -> bool:
+        """Whether the terminal has but sixteen colors."""
+        return self.console.color_system in ("standard", None) and not self.no_color
 
+    @property
+    def devices(self) -> DeviceView:
+        """The device list."""
+        return self.board.devices
 
-def _catch_signals(console: ActingConsole) -> None:
-    """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _end, console)
+    def on_mount(self) -> None:
+        """Dress, start listening to the feed and ticking."""
+        self.set_class(self.showing.look.glyphs.is_ascii, "ascii")
+        self._dress()
+        self.theme_changed_signal.subscribe(self, lambda _: self._dress())
+        self.app_resume_signal.subscribe(self, lambda _: self._redraw())
+        self.board.waiting("waiting for the first sample")
+        self.devices.focus()
+        begin(self, self._poll, group="poll", exclusive=True)
+        self.set_interval(_TICK, self._tick)
+        if self._notices:
+            self.notify("\n".join(self._notices), severity="warning", markup=False)
 
+    # Frames
 
-def _end(console: ActingConsole) -> None:
-    """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_GRACE)
-    console.exit(return_code=ExitCode.INTERRUPTED)
+    async def _poll(self) -> None:
+        """Await the feed; nothing else waits for a sample."""
+        try:
+            while (update := await self.feed.next()) is not None:
+                tell(self, update)
+                self.post_message(FramesReady(update, self._clock()))
+        except ZconsoleError as error:
+            self.failure = error
+            self.exit(return_code=error.code)
+        else:
+            self.post_message(FeedEnded())
+
+    def on_frames_ready(self, message: FramesReady) -> None:
+        """Take the round, and paint it unless one was painted a moment ago."""
+        self.showing.take(message.update, message.arrived)
+        gap = min(_PAINT_GAP, self.feed.interval)
+        wait = self._painted + gap * 0.9 - self._clock()
+        if wait <= 0:
+            self.paint()
+        elif self._timer is None:
+            self._timer = self.set_timer(wait, self.paint)
+
+    def on_feed_ended(self) -> None:
+        """Say so; what was shown last stays."""
+        self.showing.ended = True
+        self.paint()
+
+    def paint(self) -> None:
+        """Show the newest round, unless the terminal is still busy with what it got before."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if not self.screen_stack:  # the console closes: screens end before timers
+            return
+        self._behind = not self._writable()
+        scene = self.showing.scene(self._clock(), self.feed.interval)
+        if self._behind or scene is None:
+            if not self._behind and self.showing.poolless:
+                self.board.waiting("no pools are imported; waiting for one")
+            return
+        self._painted = self._clock()
+        self.board.paint(scene)
+        if isinstance(self.screen, PickScreen):
+            self.screen.update()
+
+    def _tick(self) -> None:
+        """Keep the age of the sample true between rounds, and catch up after a slow line."""
+        if not self.screen_stack:
+            return
+        if self._behind:
+            self.paint()
+            return
+        scene = self.showing.scene(self._clock(), self.feed.interval)
+        if scene is not None and self._writable():
+            self.board.paint_header(scene)
+
+    def _redraw(self) -> None:
+        """Send every cell again: the shell has had the terminal."""
+        self.screen.refresh()
+
+    # Moving about
+
+    def action_move(self, lines: int) -> None:
+        """Move the cursor, or scroll; from the filter prompt, the cursor of the list."""
+        view = self.focused if isinstance(self.focused, LinesView) else self.devices
+        view.move(lines)
+
+    def action_page(self, pages: int) -> None:
+        """Move by a screen full."""
+        if isinstance(self.focused, LinesView):
+            self.focused.page(pages)
+
+    def action_edge(self, direction: int) -> None:
+        """Go to one end."""
+        if isinstance(self.focused, LinesView):
+            self.focused.edge(direction)
+
+    def action_next_pane(self, direction: int) -> None:
+        """Move the focus between panes."""
+        if self._on_main:
+            self.board.focus_next(direction)
+
+    def action_pane(self, pane: str) -> None:
+        """Show or hide a pane."""
+        if self._on_main:
+            self.board.toggle(pane)
+
+    def action_zoom(self) -> None:
+        """Give the focused pane everything, or take it back."""
+        if self._on_main:
+            self.board.zoomed = None if self.board.zoomed else self.board.focused_pane()
+            self.board.repaint()
+
+    # The list
+
+    def action_detail(self) -> None:
+        """Open or close the detail of a row; on a list to pick from, pick."""
+        if isinstance(self.screen, PickScreen):
+            self.screen.choose()
+        elif self._on_main and (key := self.devices.toggle_detail()) and self.showing.frame:
+            begin(self, partial(self._look_up, self.showing.frame.pool, key), group="facts")
+
+    async def _look_up(self, pool: str, key: str) -> None:
+        facts = await self.feed.details(pool, key)
+        self.post_message(FactsFound(pool, key, facts))
+
+    def on_facts_found(self, message: FactsFound) -> None:
+        """Show what was found about a device."""
+        self.devices.set_facts(message.key, message.facts)
+
+    def action_sort(self) -> None:
+        """Go on to the next order."""
+        names = list(SORTS)
+        after = names[(names.index(self.devices.arrangement.sort) + 1) % len(names)]
+        self._rearrange(sort=after)
+
+    def action_fold(self) -> None:
+        """Fold or unfold the row at the cursor."""
+        self._fold(lambda key, folded: folded ^ {key})
+
+    def action_fold_in(self) -> None:
+        """Fold the row at the cursor; from one without rows below it, go to the one above."""
+        item = self.devices.current
+        if item is None or item.row is None or not item.row.vdev.children or item.folded:
+            self.devices.to_parent()
+        else:
+            self._fold(lambda key, folded: folded | {key})
+
+    def action_fold_out(self) -> None:
+        """Unfold the row at the cursor."""
+        self._fold(lambda key, folded: folded - {key})
+
+    def _fold(self, change: Callable[[str, frozenset[str]], frozenset[str]]) -> None:
+        item = self.devices.current
+        if self._on_main and item is not None and item.row is not None:
+            self._rearrange(folded=change(item.key, self.devices.arrangement.folded))
+
+    def action_filter(self) -> None:
+        """Ask for the text to show only rows with."""
+        if self._on_main and not self.query(FilterPrompt):
+            prompt = FilterPrompt(self.devices.arrangement.filter)
+            self.board.show_prompt(prompt)
+
+    def on_input_changed(self, message: FilterPrompt.Changed) -> None:
+        """Filter as it is typed."""
+        self._rearrange(filter=message.value.strip())
+
+    def on_input_submitted(self, message: FilterPrompt.Submitted) -> None:
+        """Keep the filter, close the prompt."""
+        self._close_prompt()
+
+    def _close_prompt(self) -> None:
+        self.board.close_prompt()
+        self.devices.focus()
+
+    def _rearrange(self, **change: object) -> None:
+        self.devices.arrangement = replace(self.devices.arrangement, **change)  # type: ignore[arg-type]
+        self.devices.rearrange()
+
+    # Pools
+
+    def action_pool(self, step: int) -> None:
+        """Show the next pool."""
+        self.showing.select(self.showing.index + step)
+        self.paint()
+
+    def action_overview(self) -> None:
+        """List all pools, to open one."""
+        if not self._on_main or not self.showing.frames:
+            return
+        screen = PickScreen(
+            "POOLS",
+            lambda width: overview_lines(self.showing.frames, self.showing.look, width),
+            self._palette,
+            start=self.showing.index,
+            wide=True,
+        )
+        self.push_screen(screen, self._open_pool)
+
+    def _open_pool(self, index: int | None) -> None:
+        if index is not None:
+            self.showing.select(index)
+            self.paint()
+
+    def action_what_if(self) -> None:
+        """Ask what more vdevs or larger disks would bring."""
+        # Only here: few ask, and everybody waits for the first paint.
+        from zconsole.ui.dialogs.what_if_screen import open_what_if
+
+        if self._on_main:
+            open_what_if(self, self._palette)
+
+    # The console
+
+    def action_help(self) -> None:
+        """Show every key."""
+        if self._on_main:
+            look, offers = self.showing.look, self.showing.offers
+            self.push_screen(
+                TextScreen("HELP", lambda width: help_lines(look, width, offers), self._palette)
+            )
+
+    def action_pause(self) -> None:
+        """Freeze the body or go on; the header keeps telling the truth."""
+        self.showing.toggle_pause()
+        self.paint()
+
+    def action_interval(self, step: int) -> None:
+        """Sample less or more often."""
+        now = self.feed.interval
+        if not now:
+            self.notify("the source sets its own pace", timeout=3)
+            return
+        further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
+        if further:
+            self.feed.set_interval(further[0] if step > 0 else further[-1])
+            self.paint()
+
+    def action_units(self) -> None:
+        """Write sizes the next way."""
+        look = self.showing.look
+        unit = UNIT_MODES[(UNIT_MODES.index(look.unit) + 1) % len(UNIT_MODES)]
+        self.showing.look = replace(look, unit=unit)
+        self.paint()
+
+    def action_themes(self) -> None:
+        """Choose a theme; each is put on as the cursor comes to it."""
+        if self._on_main:
+            open_theme_list(self, self._themes, self._palette)
+
+    def action_change_theme(self) -> None:
+        """What textual's own palette calls for a theme."""
+        self.action_themes()
+
+    async def action_back(self) -> None:
+        """One step back; never out of the console."""
+        if isinstance(self.screen, PickScreen):
+            self.screen.dismiss(None)
+        elif isinstance(self.screen, TextScreen):
+            self.screen.dismiss()
+        elif self.query(FilterPrompt):
+            self._rearrange(filter="")
+            self._close_prompt()
+        elif self.board.zoomed:
+            self.action_zoom()
+        elif self.devices.arrangement.filter:
+            self._rearrange(filter="")
+        elif self.devices.expanded:
+            self.devices.expanded.clear()
+            self.devices.rearrange()
+
+    async def action_leave(self) -> None:
+        """Leave the screen on top, or the console."""
+        if self._on_main:
+            self.exit(return_code=ExitCode.OK)
+        else:
+            await self.action_back()
+
+    def action_interrupt(self) -> None:
+        """Leave at once, whatever is on top."""
+        self.exit(return_code=ExitCode.INTERRUPTED)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What the palette offers."""
+        for title, about, action in choices(self.showing.offers):
+            run = partial(self.call_later, self.run_action, action)
+            yield SystemCommand(title, about, run)
+
+    @property
+    def _on_main(self) -> bool:
+        return len(self.screen_stack) == 1
+
+    @property
+    def _palette(self) -> Palette:
+        theme = self._themes.get(self.theme)
+        return palette(theme, no_color=self.no_color) if theme else {}
+
+    def _dress(self) -> None:
+        """Paint everything in the present theme."""
+        self.board.dress(self._palette)
+        if isinstance(self.screen, PickScreen):
+            self.screen.dress(self._palette)

@@ -8,17 +8,18 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 
 from tests.ui.fakes import Clock, screen_text
-from zconsole.actions.kit import Kit
-from zconsole.actions.simulated import simulated_kit
-from zconsole.session import Session
+from zconsole.actions.backend import Kit
+from zconsole.monitor.feed import Update
+from zconsole.monitor.session import Session
+from zconsole.sim.backends.actions import simulated_kit
 from zconsole.sim.source import World
-from zconsole.sources.base import Capabilities
-from zconsole.themes import find_themes
-from zconsole.ui.actions.actor import Actor
-from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.feed import ConsoleOptions, Update
-from zconsole.ui.glyphs import UNICODE
-from zconsole.ui.look import Look
+from zconsole.ui.actions.acting_console import ActingConsole
+from zconsole.ui.actions.controller import Actor
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.display_format import Look
+from zconsole.ui.theme.files import find_themes
+from zconsole.ui.widgets.glyphs import UNICODE
+from zconsole.zfs.sources.base import Capabilities
 
 
 class SteppedFeed:

@@ -8,21 +8,21 @@ from types import SimpleNamespace
 import pytest
 
 from tests.ui.actions.acting import acting
-from tests.ui.actions.test_flows import RUN, commands
-from tests.unit.actions.test_execute import Canned
-from zconsole.actions.execute import Executor
-from zconsole.actions.look import FrameLook, situation_of
+from tests.ui.actions.test_controller import RUN, commands
+from tests.unit.actions.test_executor import Canned
+from zconsole.actions.executor import Executor
 from zconsole.actions.plan import Facts
+from zconsole.actions.refresh import FrameLook, situation_of
 from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.upkeep import plan_clear
-from zconsole.audit.log import MemoryLog
 from zconsole.errors import UnavailableError
-from zconsole.session import Session
+from zconsole.monitor.feed import Update
+from zconsole.monitor.session import Session
 from zconsole.sim.source import World
-from zconsole.sources.base import Capabilities
-from zconsole.ui.actions import watch as watching
-from zconsole.ui.actions.watch import Watch
-from zconsole.ui.feed import Update
+from zconsole.system.audit.log import MemoryLog
+from zconsole.ui.actions import follow_up as watching
+from zconsole.ui.actions.follow_up import Watch
+from zconsole.zfs.sources.base import Capabilities
 
 QUESTION = 100.0
 

@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.frame import Balance, Frame, Health, Row
-from zconsole.model import ErrorCounters, HostLoad, IoRates, Vdev
-from zconsole.topology import placed
+from zconsole.monitor.frame import Frame, Row
+from zconsole.pool.balance import Balance
+from zconsole.pool.health import Health
+from zconsole.pool.model import ErrorCounters, HostLoad, IoRates, Vdev
+from zconsole.pool.topology import placed
 
 NOW = 1795178467.0
 """2026-11-20 12:41:07 UTC."""

@@ -6,11 +6,15 @@ import math
 
 from tests.records import replace
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
-from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, Trouble, with_signs
+from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
+from zconsole.diagnosis.device_errors.faults import Deltas, Signs, SmartCounts, Trouble, with_signs
 from zconsole.eta import Estimate
-from zconsole.frame import Balance, Frame, Health, Redundancy, ScanView, VdevBalance
-from zconsole.limits.finding import Ceiling, Verdict
-from zconsole.model import ErrorCounters, Event, IoRates, Scan, Vdev
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.health import Health
+from zconsole.pool.model import ErrorCounters, Event, IoRates, Scan, Vdev
+from zconsole.pool.redundancy import Redundancy
 
 IDS = (
     "ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF",

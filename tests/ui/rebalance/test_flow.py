@@ -8,13 +8,13 @@ import pytest
 
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
-from zconsole.rebalance.running.desk import Listing, Measured
-from zconsole.sources.base import Capabilities
+from zconsole.rebalance.backend import Listing, Measured
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import PATIENCE
-from zconsole.ui.rebalance.folderscreen import FoldersScreen
-from zconsole.ui.rebalance.jobscreen import JobScreen
-from zconsole.ui.rebalance.planscreen import PlanScreen
-from zconsole.ui.screens import PickScreen
+from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.rebalance.plan_screen import PlanScreen
+from zconsole.zfs.sources.base import Capabilities
 
 SCENARIO = "added-vdev"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zconsole.rebalance.running.desk import Listing, Measured, Root
-from zconsole.ui.draw import plain
-from zconsole.ui.glyphs import ASCII, UNICODE
-from zconsole.ui.look import Look
+from zconsole.rebalance.backend import Listing, Measured, Root
+from zconsole.ui.display_format import Look
+from zconsole.ui.rebalance.folder_screen import folder_head, folder_lines, is_aged
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
-from zconsole.ui.rebalance.folderscreen import folder_head, folder_lines, is_aged
+from zconsole.ui.widgets.draw import plain
+from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 
 def made() -> Folders:

@@ -8,7 +8,7 @@ from tests.records import replace
 from zconsole.actions.device import Device
 from zconsole.actions.plan import Facts, Plan, Situation
 from zconsole.actions.replace import Swap, plan_replace
-from zconsole.model import Activity, Pool, Scan, Vdev
+from zconsole.pool.model import Activity, Pool, Scan, Vdev
 
 GIB = 1 << 30
 TIB = 1 << 40

@@ -27,7 +27,7 @@ from tests.unit.actions.pools import (
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.plan import Plan, Situation
 from zconsole.actions.replace import Swap, plan_replace, sequential_refusal
-from zconsole.model import Activity
+from zconsole.pool.model import Activity
 
 
 def test_replace_names_the_old_by_guid_and_the_new_by_path():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.bench.eta import judge, main, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from zconsole.eta import Work, forecast
-from zconsole.eta.course import Course, Reading
+from zconsole.eta.progress_curve import Course, Reading
 from zconsole.eta.work import TAIL
 
 pytestmark = pytest.mark.slow

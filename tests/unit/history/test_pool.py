@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zconsole.history import PoolHistory
-from zconsole.model import (
+from zconsole.pool.model import (
     Activity,
     BlockCounters,
     Event,
@@ -212,7 +212,7 @@ def test_trouble_before_the_first_sample_is_no_matter():
 @pytest.mark.parametrize("name", ["a", "/var/tmp/a"])
 def test_what_zpool_events_told_is_not_told_twice(name):
     from tests.records import replace
-    from zconsole.model import Event
+    from zconsole.pool.model import Event
 
     history = PoolHistory()
     history.push(sample(0, disk(name)))

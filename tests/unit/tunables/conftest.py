@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.audit.log import MemoryLog
+from zconsole.system.audit.log import MemoryLog
 from zconsole.tunables.control import Control
-from zconsole.tunables.memory import Memory
 from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import Memory
 
 LIVE = {
     "zfs_resilver_min_time_ms": 3000,

@@ -9,12 +9,12 @@ import pytest
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.tunables.test_guard import freeze, soon
-from zconsole.audit.log import AuditError, MemoryLog
 from zconsole.errors import ZconsoleError
-from zconsole.state import StateError
+from zconsole.system.audit.log import AuditError, MemoryLog
+from zconsole.system.state_dir import StateError
 from zconsole.tunables.control import Control
-from zconsole.tunables.memory import Memory
 from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import Memory
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
 
@@ -112,7 +112,7 @@ def test_values_that_cannot_be_forgotten_were_put_back_all_the_same(kernel, monk
     def full(path, data):
         raise StateError("No space left on device")
 
-    monkeypatch.setattr("zconsole.tunables.memory.write_private", full)
+    monkeypatch.setattr("zconsole.tunables.store.write_private", full)
     assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
     assert kernel.read(TIME) == 3000
 

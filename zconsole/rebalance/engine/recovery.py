@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.engine import content, metadata, swapping
+from zconsole.rebalance.engine import content, metadata, swap
 from zconsole.rebalance.engine.directories import Directories, Directory, MovedError
-from zconsole.rebalance.engine.inuse import Users
+from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
@@ -249,7 +249,7 @@ class Recovery:
 
     def _put_back(self, directory: Directory, temp: bytes, row: FileRow) -> bool:
         with self.directories.changing(directory):
-            return swapping.put_back(self.sys, directory.fd, temp, row.name, row.new)
+            return swap.put_back(self.sys, directory.fd, temp, row.name, row.new)
 
     def _inode(self, fd: int, name: bytes) -> int | None:
         try:

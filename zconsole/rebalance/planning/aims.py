@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from zconsole.rebalance.planning import newsizes
+from zconsole.rebalance.planning import new_sizes
 from zconsole.rebalance.planning.facts import Pool
-from zconsole.rebalance.planning.planned import DirectoryPlan
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.zdb import Listed
 
@@ -27,9 +27,9 @@ def in_vain(
 def _width(
     plans: Sequence[DirectoryPlan], pool: Pool, told: Sequence[Mapping[int, Listed]]
 ) -> tuple[str | None, list[str]]:
-    if not any(layout.parity for _, layout in newsizes.layouts_of(pool)):
+    if not any(layout.parity for _, layout in new_sizes.layouts_of(pool)):
         return "no raidz vdev: there is no width to gain", []
-    shares = [newsizes.narrowed(files, pool) for files in told]
+    shares = [new_sizes.narrowed(files, pool) for files in told]
     if any(share is None or share < 1 - NO_GAIN for share in shares):
         return None, []
     return _said(sum(map(len, told)), plans, "as wide as it would be written now")
@@ -44,7 +44,7 @@ def _record(plans: Sequence[DirectoryPlan]) -> tuple[str | None, list[str]]:
 
 def _has_record(file: Taken, plan: DirectoryPlan) -> bool:
     dataset = plan.place.dataset
-    record = (dataset.number("recordsize") if dataset else None) or newsizes.USUAL_RECORD
+    record = (dataset.number("recordsize") if dataset else None) or new_sizes.USUAL_RECORD
     return file.block == record if file.size > record else file.size <= file.block
 
 

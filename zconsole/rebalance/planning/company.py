@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from zconsole.rebalance.engine import holders
+from zconsole.rebalance.engine.file_locks import Look
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.engine.inuse import Look
-from zconsole.rebalance.planning.choice import COPIES
-from zconsole.rebalance.planning.planned import DirectoryPlan
+from zconsole.rebalance.planning.engine_choice import COPIES
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""

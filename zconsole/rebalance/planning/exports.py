@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from zconsole.rebalance.planning import nfsexports, smbshares
+from zconsole.rebalance.planning import nfs_exports, smb_shares
 from zconsole.rebalance.planning.facts import Run
-from zconsole.rebalance.planning.foreigntree import Tree, UnreadableError
+from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
 from zconsole.units import clean
 
 MACHINE = Path("/")
@@ -86,12 +86,12 @@ def _own(machine: Path, run: Run) -> Found:
 def _found(tree: Tree, table: tuple[Mounted, ...], run: Run | None) -> Found:
     unknown: list[str] = []
     nfs: list[str] = []
-    for name in (nfsexports.ETAB, *nfsexports.KERNEL):
+    for name in (nfs_exports.ETAB, *nfs_exports.KERNEL):
         try:
-            nfs += nfsexports.exported_paths(tree, (name,))
+            nfs += nfs_exports.exported_paths(tree, (name,))
         except UnreadableError as error:
             unknown.append(str(error))
-    shares = smbshares.shares_of(tree, run)
+    shares = smb_shares.shares_of(tree, run)
     return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
 
 
@@ -138,7 +138,7 @@ def _unseen_servers(
     """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
     if any(not process.namespace for process in processes):
         return [_unknown("an NFS server runs, and other mount namespaces may not be looked at")]
-    table = machine / nfsexports.ETAB.lstrip("/")
+    table = machine / nfs_exports.ETAB.lstrip("/")
     ours = table.exists() and any(mounted.kind == KERNEL_THREAD for mounted in own.table)
     if ours or any(found.table for found in others):
         return []
@@ -166,9 +166,9 @@ def _other(process: Path, names: set[str]) -> Iterator[Found]:
         return
     tree = Tree(process / "root", follow=False)
     found = _found(tree, table, None)
-    if serves_nfs and not found.unknown and _lacks(tree, nfsexports.ETAB):
+    if serves_nfs and not found.unknown and _lacks(tree, nfs_exports.ETAB):
         why = (
-            f"the NFS server in the container of process {process.name} shows no {nfsexports.ETAB}"
+            f"the NFS server in the container of process {process.name} shows no {nfs_exports.ETAB}"
         )
         found = found._replace(unknown=(why,))
     yield found
@@ -196,7 +196,7 @@ def mount_table(path: Path) -> tuple[Mounted, ...]:
         left, _, right = line.partition(" - ")
         fields, kind = left.split(" "), right.partition(" ")[0]
         if len(fields) > 4:
-            rows.append(Mounted(fields[2], nfsexports.unescaped(fields[4]), kind))
+            rows.append(Mounted(fields[2], nfs_exports.unescaped(fields[4]), kind))
     return tuple(rows)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.planning.predict import Space
-from zconsole.sources.blocking import Completed, DeadlineError, run_blocking
+from zconsole.pool.allocator import Space
+from zconsole.system.process import Completed, DeadlineError, run_blocking
 
 DEADLINE = 20.0
 """Seconds to wait for zfs or zpool; a pool that is suspended never answers."""

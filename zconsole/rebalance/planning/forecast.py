@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zconsole.rebalance.planning import predict, zdb
+from zconsole.pool import allocator
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, Pool, Reader
-from zconsole.rebalance.planning.planned import DirectoryPlan
-from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.zdb import Listed
 
 SPECIAL_FULL = 0.75
@@ -45,7 +46,7 @@ def source(
     allocated = sum(plan.found.allocated for plan in plans)
     if pool.added is not None and allocated:
         older = sum(plan.found.old_allocated for plan in plans) / allocated
-        return predict.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
+        return allocator.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
     return None, "all data alike"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zconsole.rebalance.planning.predict import Space
+from zconsole.pool.allocator import Space
 
 RECKONED = 128 << 10
 """The block by which ZFS reckons used space from raw space (SPA_OLD_MAXBLOCKSIZE)."""

@@ -8,27 +8,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
+from zconsole.pool import allocator
 from zconsole.rebalance.engine.directories import open_path
-from zconsole.rebalance.engine.inuse import Look, Users
+from zconsole.rebalance.engine.file_locks import Look, Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import (
     aims,
-    choice,
     company,
+    engine_choice,
     exports,
     facts,
     forecast,
-    newsizes,
-    predict,
+    new_sizes,
     quotas,
     sharing,
     survey,
     walk,
     zdb,
 )
-from zconsole.rebalance.planning.choice import Wish
+from zconsole.rebalance.planning.engine_choice import Wish
 from zconsole.rebalance.planning.facts import Dataset, Mount, Pool, Reader
-from zconsole.rebalance.planning.planned import (
+from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
     FLOOR,
     TARGET,
@@ -107,7 +107,7 @@ def make(
         listed = [file for files in told for file in files.values()]
         pool = replace(pool, sector=pool.sector or zdb.sector(listed))
         for each, files in zip(plans, told, strict=True):
-            each.sizes = newsizes.foretell(sys, each, pool, files)
+            each.sizes = new_sizes.foretell(sys, each, pool, files)
     plan = _predicted(plans, pool, goal, told)
     plan.notes += [*_notes(plan, goal), *quotas.notes(reader.run, plans)]
     plan.notes += [*sharing.notes(pool, plans), *company.notes(look, plans)]
@@ -139,9 +139,9 @@ def _directory_plan(
     able = can_rewrite(sys, place.root) if place.dataset else False
     exported = exports.why_exported(place.mount.point, reader.run)
     version, in_use = reader.version(), _overlay(sys, look, place.root)
-    chosen = choice.choose(wish, place.mount, place.dataset, version, able, exported, in_use)
+    chosen = engine_choice.choose(wish, place.mount, place.dataset, version, able, exported, in_use)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
-    plan.shared = bool(choice.why_shared(place.dataset, exported))
+    plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
@@ -234,10 +234,10 @@ def _predicted(
     size = sum(plan.bytes for plan in plans)
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, goal.max_bytes or size)
-    raw = predict.raw_to_target(pool.spaces, target, limit, source, pinned, plan.growth)
+    raw = allocator.raw_to_target(pool.spaces, target, limit, source, pinned, plan.growth)
     reaches = goal.until_spread is not None and raw is not None
     moved = raw if reaches and raw is not None else limit
-    plan.after = predict.rewritten(pool.spaces, moved, source, pinned, plan.growth)
+    plan.after = allocator.rewritten(pool.spaces, moved, source, pinned, plan.growth)
     plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
     plan.special = forecast.special(plans, pool)
     return plan
@@ -284,7 +284,7 @@ def _notes(plan: Plan, goal: Goal) -> list[str]:
                 f"moving everything goes too far: --until-spread {plan.target:g} would stop after"
                 f" {plan.bytes_to_target} bytes"
             )
-    if any(choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
+    if any(engine_choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
         notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
     held = sum(
         s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
@@ -324,7 +324,7 @@ def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | 
 def _aim_refusal(plan: Plan, wish: Wish, goal: Goal) -> str | None:
     if plan.pool is None or wish.aim != "balance":
         return None
-    before, after = predict.spread(plan.pool.spaces), predict.spread(plan.after)
+    before, after = allocator.spread(plan.pool.spaces), allocator.spread(plan.after)
     if goal.until_spread is not None and plan.bytes_to_target is None:
         return f"a spread of {goal.until_spread:g} cannot be reached: {before:.3f} to {after:.3f}"
     pinned = any(d.pinned_most for d in plan.directories)

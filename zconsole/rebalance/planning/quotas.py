@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, Run
-from zconsole.rebalance.planning.planned import DirectoryPlan
-from zconsole.sources.blocking import DeadlineError
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.system.process import DeadlineError
 from zconsole.units import clean, size
 
 COMMANDS = ("userspace", "groupspace", "projectspace")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from zconsole.rebalance.planning.choice import Wish
-from zconsole.rebalance.planning.planned import Goal
+from zconsole.rebalance.planning.engine_choice import Wish
+from zconsole.rebalance.planning.plan_model import Goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from zconsole.rebalance.planning.facts import Pool
-from zconsole.rebalance.planning.planned import DirectoryPlan
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 
 
 def notes(pool: Pool | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:

@@ -23,8 +23,8 @@ from typing import Any
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import Reader, mount_of
+from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk, mount_at
-from zconsole.rebalance.planning.worth import Held
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""

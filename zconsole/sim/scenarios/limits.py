@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story
-from zconsole.sim.engine import Incident
 from zconsole.sim.models import (
     EXOS_16T,
     MIB,
@@ -15,7 +14,8 @@ from zconsole.sim.models import (
     SHINGLED_8T,
     ULTRASTAR_18T,
 )
-from zconsole.sim.pool import Host, Layout, Member, PoolState
+from zconsole.sim.simulation import Incident
+from zconsole.sim.state import RESILVER, SCRUB, Host, Layout, Member, PoolState
 
 HOUR = 3600.0
 _BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
@@ -29,7 +29,7 @@ def memory_limited(seed: int) -> tuple[Story, ...]:
         layout=Layout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
         host=Host(memory=16 << 30, arc=6 << 30),
     )
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -44,7 +44,7 @@ def foreground_load(seed: int) -> tuple[Story, ...]:
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=_BULK
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -59,7 +59,7 @@ def straggler(seed: int) -> tuple[Story, ...]:
         load=make.load(read=400e3, write=200e3, bursty=0.5),
         layout=_BULK,
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -69,7 +69,7 @@ def shingled(seed: int) -> tuple[Story, ...]:
     disks: list[Member] = list(make.leaves(4, RED_8T))
     old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
     pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=_BULK)
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -81,7 +81,7 @@ def random_reads(seed: int) -> tuple[Story, ...]:
         layout=Layout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
     )
     pool.tunables.values["zfs_scan_mem_lim_fact"] = 4
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -96,7 +96,7 @@ def few_requests(seed: int) -> tuple[Story, ...]:
         host=Host(memory=256 << 30),
     )
     pool.tunables.values["zfs_vdev_scrub_max_active"] = 8
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -112,12 +112,12 @@ def shared_bus(seed: int) -> tuple[Story, ...]:
         layout=_BULK,
         host=Host(memory=256 << 30, buses={"expander": 1.6e9}),
     )
-    scan.walked(scan.begin(pool, scan.RESILVER, [new]), left=36e9)
+    scan.walked(scan.begin(pool, RESILVER, [new]), left=36e9)
     return (Story(pool, [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]),)
 
 
 def _scrub_walked(pool: PoolState) -> None:
-    scan.walked(scan.begin(pool, scan.SCRUB))
+    scan.walked(scan.begin(pool, SCRUB))
 
 
 def processor(seed: int) -> tuple[Story, ...]:
@@ -128,7 +128,7 @@ def processor(seed: int) -> tuple[Story, ...]:
         layout=Layout(block=float(MIB), span=128.0 * MIB),
         host=Host(memory=256 << 30, throughput=2.6e9),
     )
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 

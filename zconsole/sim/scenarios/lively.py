@@ -5,7 +5,7 @@ from __future__ import annotations
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story
 from zconsole.sim.models import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
-from zconsole.sim.pool import Host, Layout, Member
+from zconsole.sim.state import RESILVER, Host, Layout, Member
 
 HOUR = 3600.0
 
@@ -32,7 +32,7 @@ def resilver(seed: int) -> tuple[Story, ...]:
         spares=[spare],
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import DiskModel
-from zconsole.sim.models import (
-    DESKTOP_5T,
-    EXOS_16T,
-    GREEN_3T,
-    MIB,
-    NVME_1T5,
-    RED_8T,
-    TB,
-)
-from zconsole.sim.pool import Host, Layout, Member, PoolState
+from zconsole.sim.models import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB
 from zconsole.sim.rewrite import spread_over
+from zconsole.sim.state import RESILVER, SCRUB, Host, Layout, Member, PoolState
 from zconsole.sim.tunables import BEFORE_0_8, Tunables
 
 HOUR = 3600.0
@@ -39,7 +31,7 @@ def six_disk_swap(seed: int) -> tuple[Story, ...]:
     )
     pool.tunables.values["zfs_scan_mem_lim_fact"] = 2
     new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
-    scan.begin(pool, scan.RESILVER, new)
+    scan.begin(pool, RESILVER, new)
     return (Story(pool),)
 
 
@@ -57,7 +49,7 @@ def one_new_disk(seed: int) -> tuple[Story, ...]:
         host=Host(memory=8 << 30, arc=5 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
     )
     _before_0_8(pool)
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -72,7 +64,7 @@ def clamped_scrub(seed: int) -> tuple[Story, ...]:
         host=Host(memory=64 << 30, buses={"iscsi": 200 * MIB}),
     )
     _before_0_8(pool)
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -87,7 +79,7 @@ def nvme_raidz1(seed: int) -> tuple[Story, ...]:
         layout=Layout(block=float(MIB), span=192.0 * MIB),
         host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -106,7 +98,7 @@ def added_vdev(seed: int) -> tuple[Story, ...]:
     sizes = {"films": 38.2, "series": 21.6, "photos": 11.4, "backup": 15.9, "home": 4.1}
     paths = {f"/storage/{name}": size * TB for name, size in sizes.items()}
     pool.directories = spread_over(pool, paths)
-    finished(pool, scan.SCRUB, 9 * DAY, 31 * HOUR)
+    finished(pool, SCRUB, 9 * DAY, 31 * HOUR)
     return (Story(pool),)
 
 
@@ -117,7 +109,7 @@ def mirror_ceiling(seed: int) -> tuple[Story, ...]:
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],
         layout=Layout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
     )
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 

@@ -8,8 +8,8 @@ from functools import partial
 
 from rich.cells import cell_len
 
-from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.growth import plan_autoexpand, plan_expand
+from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Plan, Situation
 from zconsole.actions.scrub import (
     plan_pause,
@@ -21,9 +21,9 @@ from zconsole.actions.scrub import (
 from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
 from zconsole.actions.target import Target, find
 from zconsole.actions.upkeep import CHANGES, plan_clear, plan_initialize, plan_locate, plan_trim
-from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.draw import Line, Span, fit
-from zconsole.ui.look import Look
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.display_format import Look
+from zconsole.ui.widgets.draw import Line, Span, fit
 
 Planner = Callable[[Situation], Plan]
 

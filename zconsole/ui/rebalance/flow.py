@@ -6,26 +6,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zconsole.errors import ZconsoleError
-from zconsole.frame import Frame
+from zconsole.monitor.frame import Frame
+from zconsole.rebalance.backend import JobView, Proposal, by_hand
+from zconsole.rebalance.job.duration_estimate import Pace, pace_of
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.rebalance.running.desk import JobView, Proposal, by_hand
-from zconsole.rebalance.running.pace import Pace, pace_of
-from zconsole.ui.actions.ask import AskScreen
-from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.actions.lines import wrapped_lines
-from zconsole.ui.draw import Line
+from zconsole.ui.actions.acting_console import ActingConsole
+from zconsole.ui.actions.plan_lines import wrapped_lines
+from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
-from zconsole.ui.rebalance.folderscreen import FoldersScreen
-from zconsole.ui.rebalance.joblines import Fills
-from zconsole.ui.rebalance.joblist import job_rows
-from zconsole.ui.rebalance.jobscreen import JobScreen
+from zconsole.ui.rebalance.job_lines import Fills
+from zconsole.ui.rebalance.job_list import job_rows
+from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import LIMITS, Limit
 from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
-from zconsole.ui.rebalance.planlines import plan_lines
-from zconsole.ui.rebalance.planscreen import PlanScreen
-from zconsole.ui.rebalance.watch import JobWatch
-from zconsole.ui.screens import PickScreen
-from zconsole.ui.theming import Palette
+from zconsole.ui.rebalance.plan_lines import plan_lines
+from zconsole.ui.rebalance.plan_screen import PlanScreen
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.running.desk import Listing, Measured, Root
+from zconsole.rebalance.backend import Listing, Measured, Root
 
 PATIENCE = 10.0
 """Seconds after which a directory that was asked for is said not to answer."""

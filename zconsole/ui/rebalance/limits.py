@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.planned import FLOOR
+from zconsole.rebalance.job.pacer import window_gate
+from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.running.pacing import window_gate
-from zconsole.ui.look import Look, percent
+from zconsole.ui.display_format import Look, percent
 from zconsole.units import latency, parse_size
 
 NONE = ("none", "off", "-", "0")

@@ -7,11 +7,11 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.draw import Line, Span, fit
-from zconsole.ui.look import Look
-from zconsole.ui.names import middle
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.display_format import Look
 from zconsole.ui.rebalance.limits import LIMITS
+from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.short_names import middle
 
 AIMS = {
     "balance": "spread evenly over the vdevs",

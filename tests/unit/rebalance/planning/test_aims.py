@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rebalance.planning.listing import listed
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import aims
-from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
-from zconsole.rebalance.planning.planned import DirectoryPlan, Place
-from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, Place
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.survey import Ages, Survey
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from zconsole.rebalance.engine.file_locks import Look
 from zconsole.rebalance.engine.holders import Holders
-from zconsole.rebalance.engine.inuse import Look
 from zconsole.rebalance.engine.mounts import View
-from zconsole.rebalance.planning.choice import COPIES, Choice
 from zconsole.rebalance.planning.company import INITIAL, notes
+from zconsole.rebalance.planning.engine_choice import COPIES, Choice
 
 LOOK = Look(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, (), 0)
 

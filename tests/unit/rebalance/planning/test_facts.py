@@ -9,7 +9,7 @@ import pytest
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.planning.facts import Dataset, Reader, last_addition, mount_of, parse_spaces
 from zconsole.rebalance.planning.walk import mount_at
-from zconsole.sources.blocking import Completed
+from zconsole.system.process import Completed
 
 LIST = (
     "tank\t2013265920\t795516416\t1217749504\t-\t-\t9\t39\t1.00\tONLINE\t-\n"

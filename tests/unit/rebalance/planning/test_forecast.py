@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.job.counting import WalkSink
 from zconsole.rebalance.planning import forecast
-from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
-from zconsole.rebalance.planning.planned import DirectoryPlan, Place
-from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, Place
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
-from zconsole.rebalance.running.counting import WalkSink
 
 SPACES = (Space("mirror-0", 1000, 900), Space("mirror-1", 1000, 100))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.layout import Layout, layouts
-from zconsole.rebalance.planning.predict import Space
 
 KIB = 1 << 10
 

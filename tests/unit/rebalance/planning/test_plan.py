@@ -11,10 +11,10 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.choice import COPIES, Wish
+from zconsole.rebalance.planning.engine_choice import COPIES, Wish
 from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.lines import plan_lines
-from zconsole.rebalance.planning.planned import Goal, Plan
+from zconsole.rebalance.planning.plan_model import Goal, Plan
+from zconsole.rebalance.planning.plan_text import plan_lines
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"

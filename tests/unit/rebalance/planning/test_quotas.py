@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.planned import DirectoryPlan, Place
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, Place
 from zconsole.rebalance.planning.quotas import Quota, held, notes
 from zconsole.rebalance.planning.survey import Ages, Survey
-from zconsole.sources.blocking import Completed
+from zconsole.system.process import Completed
 
 MIB = 1 << 20
 USERS = (

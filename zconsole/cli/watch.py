@@ -1,0 +1,108 @@
+"""``zconsole watch``: a line, or a JSON object, a pool and sample; and when a scan is over."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from zconsole.cli import event_loop, output, remote
+from zconsole.cli.alert_options import wake_of
+from zconsole.errors import ExitCode
+from zconsole.monitor.alerts.dispatcher import Wake
+from zconsole.monitor.frame import Frame
+from zconsole.pool.health import left_behind
+from zconsole.units import clean
+
+SETTLE = 20.0
+"""Seconds after the end in which a replaced device may still go, or a deferred pass start."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the pools; returns the exit code."""
+    return event_loop.run(_follow(args))
+
+
+async def _follow(args: argparse.Namespace) -> int:
+    wake = wake_of(args, _say)
+    try:
+        return await _rounds(args, remote.sampled(args, needed=True), wake)
+    finally:
+        if wake is not None:
+            await wake.aclose()
+
+
+async def _rounds(
+    args: argparse.Namespace, rounds: AsyncGenerator[list[Frame], None], wake: Wake | None
+) -> int:
+    """Show each round and wake whoever asked for it, until it is time to stop."""
+    ending, taken = Ending(), 0
+    async with contextlib.aclosing(rounds) as following:
+        async for frames in following:
+            output.show(frames, args.json, None)
+            if wake is not None:
+                _tell(wake, frames)
+            if not frames and not taken:
+                _say("no pools are imported")
+            taken += 1
+            if args.until_done and ending.reached(frames):
+                return ending.code(frames)
+            if args.count is not None and taken >= args.count:
+                break
+    return ExitCode.OK
+
+
+def _tell(wake: Wake, frames: Sequence[Frame]) -> None:
+    """Alerts go to stderr, which is the terminal or somebody's log; stdout carries data only."""
+    for alert in wake.look(frames):
+        _say(f"{alert.pool}: {alert.text}")
+        if sys.stderr.isatty():
+            print(wake.ways.terminal(alert), end="", file=sys.stderr, flush=True)
+
+
+def _say(text: str) -> None:
+    print(f"zconsole: {clean(text)}", file=sys.stderr, flush=True)
+
+
+class Ending:
+    """Knows when the scans of all pools are over, given one round of frames after another."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def reached(self, frames: Sequence[Frame]) -> bool:
+        """Whether nothing runs any more and what follows an end has had time to happen."""
+        over = [self._over(frame) for frame in frames]
+        return all(over)
+
+    def code(self, frames: Sequence[Frame]) -> ExitCode:
+        """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0."""
+        codes = {ending_code(frame) for frame in frames}
+        for code in (ExitCode.DEGRADED, ExitCode.CANCELED):
+            if code in codes:
+                return code
+        return ExitCode.OK
+
+    def _over(self, frame: Frame) -> bool:
+        if frame.problem or any(view.scan.active for view in frame.scans):
+            self._since.pop(frame.pool, None)
+            return False
+        since = self._since.setdefault(frame.pool, frame.t)
+        return ending_code(frame) == ExitCode.OK or frame.t - since >= SETTLE
+
+
+def ending_code(frame: Frame) -> ExitCode:
+    """How the newest scan of a pool, over now, has ended."""
+    view = frame.scan
+    if view is not None and view.scan.state == "canceled":
+        return ExitCode.CANCELED
+    errors = view is not None and view.scan.errors
+    if frame.health.word != "OK" or errors or left_behind(frame.root):
+        return ExitCode.DEGRADED
+    return ExitCode.OK
+
+
+def running(frames: Sequence[Frame]) -> Mapping[str, bool]:
+    """Which pools have a scan running or paused."""
+    return {f.pool: any(view.scan.active for view in f.scans) for f in frames}

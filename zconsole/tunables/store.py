@@ -1,0 +1,181 @@
+"""What was there before we changed it: one file, shared by every console of the machine.
+
+It belongs to one boot and one load of the module; after either, every parameter is at its default
+again and what was remembered means nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
+
+NAME = "tunables.json"
+KEPT_CHANGES = 500
+"""Changes kept for the rate timeline."""
+
+MOST_BYTES = 1 << 20
+PATIENCE = 10.0
+"""Seconds to wait while another console changes a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One parameter we have set."""
+
+    original: int
+    """What it was before the first console changed it."""
+    value: int
+    """What we set it to; anything else found there was set by somebody else."""
+    t: float
+    owner: str | None = None
+    """The console that set it (``pid:start``); None when it was set to stay (command line)."""
+    until: str | None = None
+    """GUID of the pool at whose scan's end it is to be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write, for the timeline of rates: when, what, from and to."""
+
+    t: float
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(slots=True)
+class Book:
+    """The file's contents while it is locked; saved when changed, and on demand before that."""
+
+    era: str
+    values: dict[str, Remembered] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    save: Callable[[], None] = lambda: None
+    """Returns when it survives a death and a power cut. Raises StateError."""
+
+
+class Keeper(Protocol):
+    """Where the book is kept."""
+
+    def open(self, era: str) -> AbstractContextManager[Book]:
+        """The book of this era, to read and change by one at a time."""
+
+    def peek(self, era: str) -> Book:
+        """The book of this era, to look at."""
+
+
+class Volatile:
+    """A book that is forgotten with its console: for simulated kernels."""
+
+    def __init__(self) -> None:
+        self._book = Book("")
+
+    @contextlib.contextmanager
+    def open(self, era: str) -> Iterator[Book]:
+        """See Keeper.open."""
+        yield self.peek(era)
+
+    def peek(self, era: str) -> Book:
+        """See Keeper.peek."""
+        if self._book.era != era:
+            self._book = Book(era)
+        return self._book
+
+
+class Memory:
+    """The file in the state directory, locked while it is read and changed."""
+
+    def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
+        """``check`` is called before each change; it raises StateError for a directory that may
+        not be used."""
+        self._check = check
+        self._path = directory / NAME
+        self._lock = directory / f"{NAME}.lock"
+
+    @contextlib.contextmanager
+    def open(self, era: str) -> Iterator[Book]:
+        """The book of this era, exclusively; written back whole if it was changed.
+
+        A book of another era is as good as empty. Raises StateError when the directory is not
+        there or not ours to write, or when another process keeps the lock.
+        """
+        self._check()
+        handle = lock_within(self._lock, PATIENCE)
+        if handle is None:
+            raise StateError(
+                f"{self._lock} is locked by another zconsole for over {PATIENCE:g} s."
+                " End that one (see /proc/locks) and try again"
+            )
+        try:
+            book = self.peek(era)
+            saved = _dump(book)
+
+            def save() -> None:
+                nonlocal saved
+                if (text := _dump(book)) != saved:
+                    write_private(self._path, text.encode("ascii"))
+                    saved = text
+
+            book.save = save
+            try:
+                yield book
+            finally:
+                save()
+        finally:
+            os.close(handle)
+
+    def peek(self, era: str) -> Book:
+        """The book of this era without a lock, to look at; empty when there is none to read."""
+        try:
+            data: Any = json.loads(read_private(self._path, MOST_BYTES))
+            return _load(data, era)
+        except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError):
+            return Book(era)
+
+
+def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
+    """``pid:start`` of a process, which no later process shares; None when it is gone.
+
+    Field 22 of /proc/PID/stat, counted after the parenthesised name (proc(5)).
+    """
+    try:
+        text = (proc / str(pid) / "stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return f"{pid}:{fields[19]}" if len(fields) > 19 else None
+
+
+def alive(mark: str, proc: Path = Path("/proc")) -> bool:
+    """Whether the process of a mark still runs."""
+    pid = mark.partition(":")[0]
+    return pid.isdigit() and process_mark(int(pid), proc) == mark
+
+
+def _dump(book: Book) -> str:
+    return json.dumps(
+        {
+            "version": 1,
+            "era": book.era,
+            "values": {name: asdict(entry) for name, entry in book.values.items()},
+            "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
+        }
+    )
+
+
+def _load(data: Any, era: str) -> Book:
+    if data["era"] != era:
+        return Book(era)
+    return Book(
+        era,
+        {str(name): Remembered(**entry) for name, entry in data["values"].items()},
+        [Change(**change) for change in data["changes"]],
+    )

@@ -1,0 +1,290 @@
+"""What acts on the pools a console shows: it asks, plans, has confirmed, runs and follows.
+
+It takes as long to load as all that only looks, so the console loads it after its first paint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from zconsole.actions.backend import Kit
+from zconsole.actions.executor import Event, Executor
+from zconsole.actions.growth import plan_expand, space_gained
+from zconsole.actions.plan import Facts, Outcome, Plan, Situation
+from zconsole.actions.refresh import FrameLook, situation_of
+from zconsole.actions.target import key_of
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.monitor.feed import Update
+from zconsole.pool.topology import data_vdevs
+from zconsole.system.daemon_thread import beside
+from zconsole.ui.actions.follow_up import Done, Watch
+from zconsole.ui.actions.menu import (
+    Entry,
+    Planner,
+    menu_lines,
+    reason_lines,
+    row_entries,
+    scan_entries,
+)
+from zconsole.ui.actions.plan_lines import plan_lines, wrapped
+from zconsole.ui.actions.quit_warnings import UnderWay, left_behind
+from zconsole.ui.actions.tunables_flow import tunables_flow
+from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.confirm import ConfirmScreen, Deed, Said
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line
+
+if TYPE_CHECKING:
+    from zconsole.ui.actions.acting_console import ActingConsole
+    from zconsole.ui.rebalance.flow import RebalanceFlow
+
+_ROLES = {
+    "begun": "accent",
+    "output": "",
+    "skipped": "dim",
+    "warning": "warning",
+    "failed": "error",
+    "refused": "error",
+    "done": "notice",
+}
+
+
+class Actor:
+    """Acts for one console, with the kit of its machine."""
+
+    def __init__(self, console: ActingConsole, kit: Kit) -> None:
+        self.console = console
+        self.kit = kit
+        self.watch = Watch(console.feed)
+        self.jobs = JobWatch(kit.desk)
+        self._under_way: list[UnderWay] = []
+
+    @property
+    def colors(self) -> Palette:
+        """The palette for screens of flows."""
+        return cast("Palette", self.console.colors)
+
+    def look(self, update: Update) -> Update:
+        """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
+        self.watch.take(update)
+        changes = self.kit.control.changes()
+        for plan, outcome in self.watch.ended():
+            self._report(plan, outcome)
+        for frame in self.watch.scans_over():
+            self._put_back(frame.guid)
+        begin(self.console, partial(self._look_at_jobs, update), group="jobs")
+        marked = (self.watch.marked(frame, changes) for frame in update.frames)
+        return replace(update, frames=tuple(map(self.jobs.marked, marked)))
+
+    async def _look_at_jobs(self, update: Update) -> None:
+        for news in await self.jobs.round([frame.pool for frame in update.frames]):
+            self.console.notify(news.text, severity=news.severity, timeout=15, markup=False)
+
+    def offer_to_put_back(self) -> None:
+        """Tell of tunables that a console which is gone had set."""
+        if left := self.kit.control.orphans():
+            names = ", ".join(left)
+            self.console.notify(
+                f"A console that is no longer there had set {names}; T, then u, puts it back.",
+                severity="warning",
+                timeout=20,
+                markup=False,
+            )
+
+    # Flows
+
+    async def row_menu(self, key: str) -> None:
+        """List everything that can be done with a row."""
+        await self._menu("ACTIONS", partial(row_entries, key=key), key)
+
+    async def scan_menu(self) -> None:
+        """List what can be done with scrubs and resilvers."""
+        await self._menu("SCANS", scan_entries, "")
+
+    async def replace(self, key: str) -> None:
+        """Replace a device."""
+        await replace_flow(self, key)
+
+    async def tunables(self) -> None:
+        """Show the tunables."""
+        await tunables_flow(self)
+
+    async def rebalance(self) -> None:
+        """Rebalance the pool on show: its jobs, and new ones."""
+        flow = await beside(_rebalance)
+        if (frame := self.console.showing.frame) is not None:
+            await flow(self.console, self.jobs, frame.pool, self.colors).run()
+
+    async def leave(self) -> None:
+        """Say what quitting leaves behind, and quit if that is all right."""
+        behind, look = self.left_behind(), self.console.showing.look
+
+        def body(width: int) -> tuple[Line, ...]:
+            return tuple(line for s in behind for line in wrapped(s.text, s.role, look, width))
+
+        async def quit_console(typed: str | None) -> AsyncIterator[Said]:
+            self.console.exit(return_code=ExitCode.OK)
+            yield Said("")
+
+        deed = Deed("Quit all the same?", body, quit_console, verb="Quit")
+        await self.console.push_screen_wait(ConfirmScreen([deed], look, self.colors))
+
+    def left_behind(self) -> tuple[Said, ...]:
+        """What quitting now would leave undone or untold; empty when nothing is."""
+        guids = [frame.guid for frame in self.console.showing.frames if frame.guid]
+        waiting = [name for guid in guids for name in self.kit.control.due(guid)]
+        return left_behind(self._under_way, waiting)
+
+    # What flows use
+
+    async def situation(self, paths: tuple[str, ...] = ()) -> Situation:
+        """The pool on show, with facts asked for now. Raises UnavailableError without any."""
+        frame = self.console.showing.frame
+        if frame is None:
+            raise ZconsoleError("nothing is known of a pool yet")
+        bare = situation_of(frame, Facts())
+        facts = await self.kit.ask(bare.pool, bare.suspended, paths)
+        return situation_of(frame, facts)
+
+    async def pick(self, screen: PickScreen) -> int | None:
+        """What is picked on a list."""
+        return await self.console.push_screen_wait(screen)
+
+    async def confirm(self, ways: Sequence[Planner], paths: tuple[str, ...] = ()) -> None:
+        """Show the plan, in each of its ways, and let it be run."""
+        situation = await self.situation(paths)
+        deeds = [self._deed(way(situation), situation.facts, paths) for way in ways]
+        # A way that is refused stands last: the first is what Enter would run.
+        deeds.sort(key=lambda deed: deed.barred)
+        await self.console.push_screen_wait(
+            ConfirmScreen(deeds, self.console.showing.look, self.colors)
+        )
+
+    def _look(self, paths: tuple[str, ...] = ()) -> FrameLook:
+        return FrameLook(self.watch.fresh, self.kit.ask, paths)
+
+    def _executor(self, denied: str = "", paths: tuple[str, ...] = ()) -> Executor:
+        kit = self.kit
+        return Executor(kit.hands, self._look(paths), kit.log, denied, kit.clock, kit.steady)
+
+    def _deed(self, plan: Plan, facts: Facts, paths: tuple[str, ...]) -> Deed:
+        denied = self.console.denied
+        executor = self._executor(denied, paths)
+        return Deed(
+            plan.title,
+            lambda width: plan_lines(plan, denied, self.console.showing.look, width),
+            partial(self._carry_out, plan, facts, executor),
+            plan.needs_typed,
+            barred=plan.refused is not None or bool(denied),
+        )
+
+    async def _carry_out(
+        self, plan: Plan, facts: Facts, executor: Executor, typed: str | None
+    ) -> AsyncIterator[Said]:
+        kind = ""
+        self._under_way.append(now := UnderWay(plan))
+        try:
+            async for event in executor.run(plan, typed):
+                kind = event.kind
+                if kind == "begun" and not now.begun:
+                    self.watch.did(Done(self.kit.clock(), plan.pool, plan.title))
+                now.begun += kind in ("begun", "skipped")
+                for said in _said(event):
+                    yield said
+        except ZconsoleError as error:
+            yield Said(str(error), "error")
+            return
+        finally:
+            self._under_way.remove(now)
+        if kind == "done" and plan.follow is not None:
+            self.watch.follow(plan, facts, self.kit.clock())
+            yield Said("Followed to its end; that will be told.", "dim")
+
+    # Inside
+
+    async def _menu(
+        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str
+    ) -> None:
+        situation = await self.situation()
+        found: tuple[Entry, ...] = entries(situation)
+        look = self.console.showing.look
+        screen = PickScreen(
+            title,
+            lambda width: menu_lines(found, look, width),
+            self.colors,
+            wide=True,
+            about=lambda index, width: reason_lines(found, index, look, width),
+            ellipsis=look.glyphs.ellipsis,
+        )
+        chosen = await self.pick(screen)
+        if chosen is None:
+            return
+        entry = found[chosen]
+        flows = {"batch": batch_flow, "attach": attach_flow}
+        if entry.ways:
+            await self.confirm(entry.ways)
+        elif entry.flow in flows:
+            await flows[entry.flow](self, key)
+        else:
+            await replace_flow(self, key, give_back=entry.flow == "give_back")
+
+    def _report(self, plan: Plan, outcome: Outcome) -> None:
+        self._executor().ended(plan, outcome)
+        self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
+        if outcome.ok and plan.action in ("replace", "spare"):
+            offer = partial(self._offer_growth, plan.pool)
+            begin(self.console, offer, group="growth", exit_on_error=False)
+
+    def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
+        """Say it now, and keep it among the events for who looks later."""
+        severity = "notice" if ok else "error"
+        self.watch.did(Done(self.kit.clock(), pool, text, severity, marked=False))
+        self.console.notify(
+            text, timeout=20, markup=False, severity="information" if ok else "error"
+        )
+
+    async def _offer_growth(self, pool: str) -> None:
+        """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
+        situation = await self._look()(pool, self.kit.steady())
+        for top in data_vdevs(situation.pool.root):
+            key = key_of(situation.pool, top)
+            plan = plan_expand(situation, key) if key else None
+            if plan is not None and plan.refused is None and space_gained(situation, top):
+                gain = f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A."
+                self._tell(pool, gain)
+
+    def _put_back(self, guid: str | None) -> None:
+        """The scan has ended: put back what was set only for its time."""
+        names = self.kit.control.due(guid) if guid and not self.console.denied else ()
+        if not names:
+            return
+        try:
+            done = self.kit.control.restore(self.kit.clock(), names)
+        except (OSError, ZconsoleError) as error:
+            text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
+            self.console.notify(text, severity="error", timeout=20, markup=False)
+        else:
+            text = "\n".join(f"{entry.name} {entry.text}" for entry in done)
+            self.console.notify(text, markup=False)
+
+
+def _rebalance() -> type[RebalanceFlow]:
+    """The screens of a rebalance; they take a moment to load."""
+    from zconsole.ui.rebalance.flow import RebalanceFlow
+
+    return RebalanceFlow
+
+
+def _said(event: Event) -> list[Said]:
+    role = _ROLES.get(event.kind, "")
+    words = {"begun": f"$ {event.text}", "done": "Done.", "skipped": f"Not needed: {event.text}"}
+    said = [Said(words.get(event.kind, event.text), role)]
+    if event.kind == "failed" and event.step is not None:
+        said = [Said("Failed; nothing more was run.", role)]
+    return [*said, Said(event.meaning, "warning")] if event.meaning else said

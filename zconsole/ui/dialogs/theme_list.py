@@ -1,0 +1,57 @@
+"""Choosing a theme from a list; the screen behind shows the one at the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from zconsole.system.daemon_thread import beside
+from zconsole.system.state_dir import StateError
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.display_format import Look
+from zconsole.ui.theme.files import ThemeFile
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line, Span
+
+if TYPE_CHECKING:
+    from zconsole.ui.app import Console
+
+
+def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: Palette) -> None:
+    """Put the list over the console; each theme is put on as the cursor comes to it."""
+    names, before = sorted(themes), console.theme
+
+    def done(index: int | None) -> None:
+        console.theme = before if index is None else names[index]
+        if index is not None:
+            begin(console, partial(_keep, console, names[index]), group="theme", exclusive=True)
+
+    def preview(index: int) -> None:
+        console.theme = names[index]
+
+    lines = theme_lines([themes[name] for name in names], console.showing.look)
+    screen = PickScreen(
+        "THEMES  Enter keep, Esc undo",
+        lambda width: lines,
+        palette,
+        start=names.index(before) if before in names else 0,
+        moved=preview,
+    )
+    console.push_screen(screen, done)
+
+
+async def _keep(console: Console, name: str) -> None:
+    """For the next start; a disk that does not answer keeps nobody waiting."""
+    if (choice := console.showing.options.choice) is None:
+        return
+    try:
+        await beside(partial(choice.keep, name, sixteen=console.sixteen))
+    except StateError as error:
+        console.notify(f"theme not remembered: {error}", timeout=4, markup=False)
+
+
+def theme_lines(themes: Sequence[ThemeFile], look: Look) -> tuple[Line, ...]:
+    """The name of each theme, a line each."""
+    return tuple((Span(f" {look.text(theme.name)}"),) for theme in themes)
