@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.records import replace
 from zconsole.eta import Estimate
 from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health
 from zconsole.pool.model import IoRates, Pool, Scan, Vdev
@@ -48,7 +48,7 @@ def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
 def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fields) -> Frame:
     """A fresh frame of ``pool``; its scans are shown with nothing derived unless given."""
     left = redundancy(pool.root)
-    rows = tuple(Row(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
+    rows = tuple(VdevRow(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
     base = Frame(
         t=t,
         source="libzfs",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.job.job import Clocks
+from zconsole.rebalance.job.job import JobClocks
 
 
 class Disk:
@@ -45,7 +45,7 @@ def test_no_job_waits_for_space_that_its_own_originals_hold(
     disk = Disk(2)
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
     monkeypatch.setattr("zconsole.rebalance.job.gates.os.statvfs", disk.statvfs)
-    clocks = Clocks(monotonic=lambda: disk.now, sleep=disk.sleep)
+    clocks = JobClocks(monotonic=lambda: disk.now, sleep=disk.sleep)
     _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)
     assert summary["files_moved"] == 8
 
@@ -76,7 +76,7 @@ def test_a_job_waits_while_others_fill_the_filesystem(
     crowd = Crowd(2)
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
     monkeypatch.setattr("zconsole.rebalance.job.gates.os.statvfs", crowd.statvfs)
-    clocks = Clocks(monotonic=lambda: crowd.now, sleep=crowd.sleep)
+    clocks = JobClocks(monotonic=lambda: crowd.now, sleep=crowd.sleep)
     shown, summary = run(area / "job.db", FaultySys(after=crowd.called), clocks)
     assert crowd.waited
     assert (summary["files_moved"], summary["skipped"]) == (8, {})

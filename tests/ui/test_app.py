@@ -7,7 +7,7 @@ from textual import events
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, showing
+from tests.ui.fakes import FakeFeed, view_state
 from zconsole.errors import ExitCode
 from zconsole.history.series import RateSeries
 from zconsole.pool.model import IoRates
@@ -21,13 +21,13 @@ def cursor_name(app):
 
 
 async def test_before_the_first_frame_it_says_what_it_waits_for():
-    async with showing(feed=FakeFeed()) as (_, _, screen):
+    async with view_state(feed=FakeFeed()) as (_, _, screen):
         assert "waiting for the first sample" in screen()
 
 
 async def test_where_no_pool_is_imported_it_says_so():
     feed = FakeFeed(())
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         assert "no pools are imported" in screen()
         feed.put(frames.healthy())
         await pilot.pause()
@@ -37,20 +37,20 @@ async def test_where_no_pool_is_imported_it_says_so():
 
 async def test_a_frame_is_shown_when_it_comes():
     feed = FakeFeed()
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         feed.put(frames.resilver())
         await pilot.pause()
         assert " DEGRADED  tank" in screen()
 
 
 async def test_q_quits_with_0():
-    async with showing(frames.healthy()) as (app, pilot, _):
+    async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("q")
     assert app.return_code == ExitCode.OK
 
 
 async def test_a_timer_may_outlive_the_screens():
-    async with showing(frames.healthy()) as (app, pilot, _):
+    async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("q")
     assert app.screen_stack == []
     app._tick()
@@ -58,20 +58,20 @@ async def test_a_timer_may_outlive_the_screens():
 
 
 async def test_control_c_quits_with_130():
-    async with showing(frames.healthy()) as (app, pilot, _):
+    async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("ctrl+c")
     assert app.return_code == ExitCode.INTERRUPTED
 
 
 async def test_escape_never_quits():
-    async with showing(frames.healthy()) as (app, pilot, screen):
+    async with view_state(frames.healthy()) as (app, pilot, screen):
         await pilot.press("escape", "escape", "escape")
         assert app.is_running
         assert "OK  backup" in screen()
 
 
 async def test_help_lists_every_key_and_q_closes_it():
-    async with showing(frames.healthy(), size=(100, 70)) as (app, pilot, screen):
+    async with view_state(frames.healthy(), size=(100, 70)) as (app, pilot, screen):
         await pilot.press("question_mark")
         said = screen()
         for key in TABLE:
@@ -84,7 +84,7 @@ async def test_help_lists_every_key_and_q_closes_it():
 
 
 async def test_help_scrolls():
-    async with showing(frames.healthy()) as (_, pilot, screen):
+    async with view_state(frames.healthy()) as (_, pilot, screen):
         await pilot.press("question_mark", "G")
         assert "Columns" in screen()
         await pilot.press("g")
@@ -93,7 +93,7 @@ async def test_help_scrolls():
 
 @pytest.mark.parametrize(("down", "up"), [("down", "up"), ("j", "k")])
 async def test_arrows_and_vi_keys_move_the_cursor(down, up):
-    async with showing(frames.healthy()) as (app, pilot, _):
+    async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press(down, down)
         assert cursor_name(app) == "sda"
         await pilot.press(up)
@@ -102,7 +102,7 @@ async def test_arrows_and_vi_keys_move_the_cursor(down, up):
 
 @pytest.mark.parametrize(("end", "home"), [("G", "g"), ("end", "home")])
 async def test_to_the_end_and_back(end, home):
-    async with showing(frames.many(200)) as (app, pilot, screen):
+    async with view_state(frames.many(200)) as (app, pilot, screen):
         await pilot.press(end)
         assert cursor_name(app) == "slot0199"
         assert "slot0199" in screen()
@@ -112,7 +112,7 @@ async def test_to_the_end_and_back(end, home):
 
 @pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+f", "ctrl+b")])
 async def test_pages(down, up):
-    async with showing(frames.many(200)) as (app, pilot, _):
+    async with view_state(frames.many(200)) as (app, pilot, _):
         await pilot.press(down)
         assert cursor_name(app) != "huge"
         await pilot.press(up)
@@ -121,7 +121,7 @@ async def test_pages(down, up):
 
 async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
     feed = FakeFeed((frames.healthy(),))
-    async with showing(feed=feed) as (app, pilot, _):
+    async with view_state(feed=feed) as (app, pilot, _):
         await pilot.press("down", "down", "down", "down")
         assert cursor_name(app) == "mirror-1"
         feed.put(
@@ -133,7 +133,7 @@ async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
 
 async def test_enter_opens_the_detail_and_asks_the_feed():
     feed = FakeFeed((frames.resilver(),))
-    async with showing(feed=feed, size=(100, 40)) as (app, pilot, screen):
+    async with view_state(feed=feed, size=(100, 40)) as (app, pilot, screen):
         await pilot.press(*"jjj", "enter")
         await pilot.pause()
         said = screen()
@@ -145,13 +145,13 @@ async def test_enter_opens_the_detail_and_asks_the_feed():
 
 
 async def test_escape_closes_details():
-    async with showing(frames.resilver(), size=(100, 40)) as (_, pilot, screen):
+    async with view_state(frames.resilver(), size=(100, 40)) as (_, pilot, screen):
         await pilot.press(*"jjj", "enter", "escape")
         assert "path  " not in screen()
 
 
 async def test_space_folds_and_counts():
-    async with showing(frames.imbalance()) as (_, pilot, screen):
+    async with view_state(frames.imbalance()) as (_, pilot, screen):
         await pilot.press("j", "space")
         assert "raidz1-0 ▸4" in screen()
         assert " sda " not in screen()
@@ -161,7 +161,7 @@ async def test_space_folds_and_counts():
 
 @pytest.mark.parametrize(("close", "open_"), [("left", "right"), ("h", "l")])
 async def test_left_folds_then_goes_up_and_right_unfolds(close, open_):
-    async with showing(frames.imbalance()) as (app, pilot, screen):
+    async with view_state(frames.imbalance()) as (app, pilot, screen):
         await pilot.press("j", "j", close)
         assert cursor_name(app) == "raidz1-0"
         await pilot.press(close)
@@ -171,7 +171,7 @@ async def test_left_folds_then_goes_up_and_right_unfolds(close, open_):
 
 
 async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
-    async with showing(frames.healthy(), size=(100, 40)) as (app, pilot, screen):
+    async with view_state(frames.healthy(), size=(100, 40)) as (app, pilot, screen):
         await pilot.press("slash", *"sdc")
         assert "mirror-1" in screen()
         assert "mirror-0" not in screen().split("BALANCE")[0]
@@ -185,7 +185,7 @@ async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
 
 async def test_a_filter_that_comes_in_one_packet_is_no_row_of_commands():
     """A slow link delivers what was typed at once."""
-    async with showing(frames.healthy(), size=(100, 40)) as (app, pilot, _):
+    async with view_state(frames.healthy(), size=(100, 40)) as (app, pilot, _):
         for name in ("slash", *"sdc"):
             app.post_message(events.Key(name, "/" if name == "slash" else name))
         await pilot.pause()
@@ -196,7 +196,7 @@ async def test_a_filter_that_comes_in_one_packet_is_no_row_of_commands():
 
 
 async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drops_it():
-    async with showing(frames.healthy()) as (_, pilot, screen):
+    async with view_state(frames.healthy()) as (_, pilot, screen):
         await pilot.press("slash", *"zzz")
         assert "nothing matches" in screen()
         await pilot.press("escape")
@@ -205,7 +205,7 @@ async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drop
 
 
 async def test_sort_goes_through_its_orders():
-    async with showing(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
+    async with view_state(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
         await pilot.press("s")
         assert "LAT▾" in screen()
         assert "resilvering" in screen().split("LAT▾")[1].splitlines()[1]
@@ -217,7 +217,7 @@ async def test_sort_goes_through_its_orders():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
 async def test_the_order_is_marked_on_every_title(size):
     """A title that fills its column gives its last letter for the mark, and is not cut."""
-    async with showing(frames.resilver(), size=size) as (_, pilot, screen):
+    async with view_state(frames.resilver(), size=size) as (_, pilot, screen):
         for title in ("LAT▾", "BUS▾", "READ▾", "WRI", "▾"):
             await pilot.press("s")
             (heading,) = [line for line in screen().splitlines() if line.startswith(" NAME")]
@@ -230,7 +230,7 @@ async def test_the_order_is_marked_on_every_title(size):
 
 
 async def test_help_is_wrapped_where_it_is_narrow():
-    async with showing(frames.healthy(), size=(60, 90)) as (_, pilot, screen):
+    async with view_state(frames.healthy(), size=(60, 90)) as (_, pilot, screen):
         await pilot.press("question_mark")
         assert "…" not in screen()
         assert "path, note" in screen()
@@ -238,7 +238,7 @@ async def test_help_is_wrapped_where_it_is_narrow():
 
 async def test_pause_freezes_the_body_and_not_the_header():
     feed = FakeFeed((frames.healthy(),))
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         await pilot.press("p")
         assert "PAUSED" in screen()
         feed.put(replace(frames.imbalance(), pool="backup"))
@@ -266,7 +266,7 @@ async def test_pause_freezes_the_past_of_the_rates_too():
             series.put_device(row.key, IoRates(1e7, 1e7, 1e7, 1e7))
 
     sampled()
-    async with showing(feed=feed, size=(120, 40)) as (_, pilot, screen):
+    async with view_state(feed=feed, size=(120, 40)) as (_, pilot, screen):
         await pilot.press("p")
         before = screen()
         for _ in range(5):
@@ -278,7 +278,7 @@ async def test_pause_freezes_the_past_of_the_rates_too():
 
 
 async def test_units():
-    async with showing(frames.resilver()) as (_, pilot, screen):
+    async with view_state(frames.resilver()) as (_, pilot, screen):
         assert "4.93T of 12.9T" in screen()
         await pilot.press("u")
         assert "5.42T of 14.2T" in screen()
@@ -291,7 +291,7 @@ async def test_units():
 @pytest.mark.parametrize(("more", "less"), [("plus", "minus"), ("equals_sign", "minus")])
 async def test_interval(more, less):
     feed = FakeFeed((frames.healthy(),), interval=1.0)
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         await pilot.press(more)
         assert feed.interval == 2.0
         assert "every 2s" in screen()
@@ -301,13 +301,13 @@ async def test_interval(more, less):
 
 async def test_a_recording_keeps_its_own_pace():
     feed = FakeFeed((frames.healthy(),), interval=0.0)
-    async with showing(feed=feed) as (_, pilot, _):
+    async with view_state(feed=feed) as (_, pilot, _):
         await pilot.press("plus")
         assert feed.interval == 0.0
 
 
 async def test_themes_are_put_on_as_the_cursor_passes_and_escape_puts_back():
-    async with showing(frames.healthy()) as (app, pilot, _):
+    async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("t")
         await pilot.press("down")
         assert app.theme == "high-contrast"
@@ -325,7 +325,7 @@ _STAYING = [name for key in TABLE for name in key.keys if name not in _LEAVING]
 async def test_no_key_fails_anywhere(before):
     """Every key of the table, on every screen, over names nobody should give a disk."""
     feed = FakeFeed((frames.odd_names(), frames.healthy()))
-    async with showing(feed=feed) as (app, pilot, screen):
+    async with view_state(feed=feed) as (app, pilot, screen):
         for key in _STAYING:
             await pilot.press(*before, key)
             assert app.is_running
@@ -333,13 +333,13 @@ async def test_no_key_fails_anywhere(before):
 
 
 async def test_no_key_fails_before_the_first_frame():
-    async with showing(feed=FakeFeed()) as (app, pilot, _):
+    async with view_state(feed=FakeFeed()) as (app, pilot, _):
         for key in _STAYING:
             await pilot.press(key)
             assert app.is_running
 
 
 async def test_a_click_puts_the_cursor_there():
-    async with showing(frames.healthy()) as (app, pilot, _):
+    async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.click("#devices", offset=(5, 3))
         assert cursor_name(app) == "sda"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.fakes import Clock, FakeFeed, console, screen_text, showing
+from tests.ui.fakes import Clock, FakeFeed, console, screen_text, view_state
 from zconsole.errors import ExitCode, NotFoundError
 
 
 async def test_the_age_ticks_while_no_sample_comes():
     clock = Clock()
-    async with showing(frames.healthy(), clock=clock) as (app, pilot, screen):
+    async with view_state(frames.healthy(), clock=clock) as (app, pilot, screen):
         assert "age <2s" in screen()
         clock.now += 12
         app._tick()
@@ -20,7 +20,7 @@ async def test_the_age_ticks_while_no_sample_comes():
 
 async def test_an_ended_recording_says_so_and_stays():
     feed = FakeFeed((frames.resilver(),))
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         feed.end()
         await pilot.pause()
         assert "ENDED" in screen()
@@ -32,7 +32,7 @@ async def test_a_feed_that_cannot_begin_ends_the_console_with_its_reason():
         async def next(self):
             raise NotFoundError("no pool nope")
 
-    async with showing(feed=Broken()) as (app, _, _):
+    async with view_state(feed=Broken()) as (app, _, _):
         pass
     assert app.return_code == ExitCode.NOT_FOUND
     assert str(app.failure) == "no pool nope"
@@ -40,7 +40,7 @@ async def test_a_feed_that_cannot_begin_ends_the_console_with_its_reason():
 
 async def test_nothing_is_marked_dirty_when_nothing_changed():
     feed = FakeFeed((frames.resilver(),))
-    async with showing(feed=feed) as (app, pilot, _):
+    async with view_state(feed=feed) as (app, pilot, _):
         await pilot.pause()
         marked = []
         for view in app.query("LinesView"):
@@ -52,7 +52,7 @@ async def test_nothing_is_marked_dirty_when_nothing_changed():
 
 async def test_only_the_lines_that_changed_are_marked():
     feed = FakeFeed((frames.resilver(),))
-    async with showing(feed=feed) as (app, pilot, _):
+    async with view_state(feed=feed) as (app, pilot, _):
         await pilot.pause()
         marked = {}
         for view in app.query("LinesView"):
@@ -84,10 +84,10 @@ async def test_nothing_is_painted_while_the_terminal_is_behind_and_keys_still_wo
 async def test_frames_are_painted_once_a_second_at_most():
     clock = Clock()
     feed = FakeFeed((frames.resilver(),), interval=1.0)
-    async with showing(feed=feed, clock=clock) as (app, pilot, screen):
+    async with view_state(feed=feed, clock=clock) as (app, pilot, screen):
         assert "tank" in screen()
         painted = []
-        app.board.paint = painted.append
+        app.main_screen.paint = painted.append
         for _ in range(5):
             clock.now += 0.01
             feed.put(frames.resilver())
@@ -100,7 +100,7 @@ async def test_frames_are_painted_once_a_second_at_most():
 
 
 async def test_resizing_lays_out_anew():
-    async with showing(frames.resilver()) as (app, pilot, screen):
+    async with view_state(frames.resilver()) as (app, pilot, screen):
         for size in ((200, 50), (60, 15), (30, 5), (80, 24)):
             await pilot.resize_terminal(*size)
             while app.screen._compositor.size != size:
@@ -109,7 +109,7 @@ async def test_resizing_lays_out_anew():
 
 
 async def test_a_terminal_too_small_has_the_essential_numbers():
-    async with showing(frames.resilver(), size=(40, 5)) as (_, _, screen):
+    async with view_state(frames.resilver(), size=(40, 5)) as (_, _, screen):
         assert screen().startswith(" DEGRADED  tank 38.2 % 17h52m")
 
 
@@ -128,7 +128,7 @@ async def test_without_color_no_cell_has_one(monkeypatch):
 
 
 async def test_outside_text_never_reaches_the_terminal_raw():
-    async with showing(frames.odd_names(), size=(120, 40)) as (_, pilot, screen):
+    async with view_state(frames.odd_names(), size=(120, 40)) as (_, pilot, screen):
         await pilot.press("j", "j", "enter")
         await pilot.pause()
         said = screen()
@@ -137,5 +137,5 @@ async def test_outside_text_never_reaches_the_terminal_raw():
 
 
 async def test_read_only_is_shown():
-    async with showing(frames.healthy(), read_only=True) as (_, _, screen):
+    async with view_state(frames.healthy(), read_only=True) as (_, _, screen):
         assert "READ-ONLY" in screen()

@@ -11,22 +11,22 @@ from rich.cells import cell_len
 from tests.ui.frames import NOW, Past
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import Health
 from zconsole.pool.model import Activity, ErrorCounters, Event, IoRates, Progress, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.topology import placed
-from zconsole.ui.display_format import UNIT_MODES, Look
+from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.main_screen import notice_line
-from zconsole.ui.pane_layout import Wanted, allot
+from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_cells import Panel, common_scale, heading, row_line
 from zconsole.ui.panes.device_columns import arrange
 from zconsole.ui.panes.device_detail import detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines
-from zconsole.ui.panes.header import Status, header_lines
+from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
@@ -170,7 +170,7 @@ happenings = records(
 def any_frame(draw):
     """A frame of anything."""
     rows = tuple(
-        Row(p.key, p.depth, p.vdev, draw(rates), draw(st.none() | words), draw(when))
+        VdevRow(p.key, p.depth, p.vdev, draw(rates), draw(st.none() | words), draw(when))
         for p in placed(draw(roots))
     )
     return Frame(
@@ -201,7 +201,7 @@ def any_frame(draw):
 
 def everything(frame, look, width, height):
     """Every line any view would draw of a frame."""
-    status = Status("host", ("PAUSED",), 1.0, frame.stale_seconds, NOW)
+    status = HeaderStatus("host", ("PAUSED",), 1.0, frame.stale_seconds, NOW)
     lines = [*header_lines(frame, status, look, width)]
     for compact in (False, True):
         lines += scan_lines(frame, look, width, compact=compact)
@@ -219,7 +219,7 @@ def everything(frame, look, width, height):
         lines += [row_line(item, panel) for item in items(frame.rows, Arrangement(sort))]
     for row in frame.rows:
         lines += detail_lines(row, frame, (("fact", "\x1b"),), look, width)
-    allot(width, height, Wanted(2, 3, len(frame.rows), 3, 3), {})
+    allot(width, height, WantedHeights(2, 3, len(frame.rows), 3, 3), {})
     return lines
 
 
@@ -232,7 +232,7 @@ def everything(frame, look, width, height):
     st.booleans(),
 )
 def test_any_frame_can_be_drawn_at_any_size(frame, width, height, unit, plain):
-    look = Look(ASCII if plain else UNICODE, unit)
+    look = DisplayFormat(ASCII if plain else UNICODE, unit)
     for line in everything(frame, look, width, height):
         for span in line:
             assert span.role in ROLES
@@ -244,6 +244,6 @@ def test_any_frame_can_be_drawn_at_any_size(frame, width, height, unit, plain):
 @settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(any_frame(), st.integers(1, 53))
 def test_any_frame_can_be_drawn_in_no_room_at_all(frame, width):
-    lines = list(everything(frame, Look(), width, 1))
+    lines = list(everything(frame, DisplayFormat(), width, 1))
     assert lines
     assert all(span.role in ROLES for line in lines for span in line)

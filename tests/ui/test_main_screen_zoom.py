@@ -6,7 +6,7 @@ from textual import events
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.fakes import showing
+from tests.ui.fakes import view_state
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame
@@ -14,7 +14,7 @@ from zconsole.pool.model import Activity
 
 
 async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
-    async with showing(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
+    async with view_state(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
         assert "metadata" not in screen()
         await pilot.press("shift+tab", "z")
         assert "metadata" in screen()
@@ -23,7 +23,7 @@ async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
 
 
 async def test_panes_are_shown_and_hidden_by_number():
-    async with showing(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
+    async with view_state(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
         for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
             assert sign in screen()
             await pilot.press(key)
@@ -33,7 +33,7 @@ async def test_panes_are_shown_and_hidden_by_number():
 
 
 async def test_zoom_and_back():
-    async with showing(frames.resilver()) as (_, pilot, screen):
+    async with view_state(frames.resilver()) as (_, pilot, screen):
         await pilot.press("z")
         assert "BALANCE" not in screen()
         assert "metadata" not in screen()
@@ -43,7 +43,7 @@ async def test_zoom_and_back():
 
 
 async def test_tab_goes_round_the_panes():
-    async with showing(frames.resilver()) as (app, pilot, _):
+    async with view_state(frames.resilver()) as (app, pilot, _):
         seen = [app.focused.id]
         for _ in range(4):
             await pilot.press("tab")
@@ -55,7 +55,7 @@ async def test_tab_goes_round_the_panes():
 
 async def test_tabs_that_come_in_one_packet_go_as_far():
     """A slow link delivers what was typed at once."""
-    async with showing(frames.resilver()) as (app, pilot, screen):
+    async with view_state(frames.resilver()) as (app, pilot, screen):
         for key in ("tab", "tab", "z"):
             app.post_message(events.Key(key, None if key == "tab" else key))
         await pilot.pause()
@@ -65,7 +65,7 @@ async def test_tabs_that_come_in_one_packet_go_as_far():
 
 
 async def test_zoom_of_another_pane():
-    async with showing(frames.resilver()) as (_, pilot, screen):
+    async with view_state(frames.resilver()) as (_, pilot, screen):
         await pilot.press("tab", "z")
         assert "STATE" not in screen()
         assert "BALANCE" in screen()
@@ -79,7 +79,7 @@ def with_trims(state: str) -> Frame:
 
 
 async def test_what_is_beyond_the_room_is_counted_and_zoom_shows_it_all():
-    async with showing(with_trims("paused"), size=(60, 15)) as (app, pilot, screen):
+    async with view_state(with_trims("paused"), size=(60, 15)) as (app, pilot, screen):
         assert "+5 more" in screen()
         assert screen().count("ETA") == 3
         app.query_one("#scan").focus()
@@ -89,7 +89,7 @@ async def test_what_is_beyond_the_room_is_counted_and_zoom_shows_it_all():
 
 
 async def test_many_devices_at_one_work_are_told_together_and_zoom_shows_each():
-    async with showing(with_trims("running"), size=(60, 15)) as (app, pilot, screen):
+    async with view_state(with_trims("running"), size=(60, 15)) as (app, pilot, screen):
         assert "trim of 8 devices running" in screen()
         assert screen().count("ETA") == 1
         app.query_one("#scan").focus()

@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.ui.pane_layout import PANES, Wanted, allot
+from zconsole.ui.pane_layout import PANES, WantedHeights, allot
 
-WANTED = Wanted(header=3, scan=4, devices=9, balance=2, events=4)
+WANTED = WantedHeights(header=3, scan=4, devices=9, balance=2, events=4)
 
 
 def used(heights):
@@ -17,7 +17,7 @@ def used(heights):
     st.integers(10, 250),
     st.integers(3, 100),
     st.builds(
-        Wanted,
+        WantedHeights,
         st.integers(1, 5),
         st.integers(0, 30),
         st.integers(1, 1500),

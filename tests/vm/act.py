@@ -18,8 +18,8 @@ from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.machine import Machine
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import Plan, Situation
-from zconsole.actions.refresh import MachineFacts, SourceLook
+from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.refresh import MachineFacts, SourceRefresher
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
@@ -46,7 +46,7 @@ def key(s: Situation, word: str) -> str:
     raise SystemExit(f"no {word} in {[p.vdev.name for p in placed(s.pool.root)]}")
 
 
-ACTIONS: dict[str, Callable[[Situation, list[str]], Plan]] = {
+ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "replace": lambda s, w: plan_replace(s, swaps(s, w)[0]),
     "replace-s": lambda s, w: plan_replace(s, swaps(s, w)[0], sequential=True),
     "batch": lambda s, w: plan_batch(s, swaps(s, w)),
@@ -80,7 +80,7 @@ async def main(args: argparse.Namespace) -> int:
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    look = SourceLook(source, MachineFacts(runner, Machine()), paths)
+    look = SourceRefresher(source, MachineFacts(runner, Machine()), paths)
     if args.wait:
         say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from zconsole.actions.machine import Machine
 from zconsole.actions.refresh import Asker, MachineFacts
-from zconsole.system.async_process import LastingRunner, ProcessRunner, Runner
+from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.host import steady_clock
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters, SysfsParameters
-from zconsole.tunables.store import Memory, process_mark
+from zconsole.tunables.store import FileTunableStore, process_mark
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.backend import Desk
+    from zconsole.rebalance.backend import RebalanceBackend
 
 Freeze = Callable[[str, int], Awaitable[None]]
 """Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
@@ -30,20 +30,20 @@ FROZEN = 3600.0
 """Seconds after which frozen scans go on, whatever the console does."""
 
 
-def live_desk() -> Desk:
+def live_rebalance() -> RebalanceBackend:
     """Rebalance on this machine."""
-    from zconsole.rebalance.live_backend import LiveDesk
+    from zconsole.rebalance.live_backend import LiveRebalance
 
-    return LiveDesk()
+    return LiveRebalance()
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class ActionBackend:
     """What acts; made anew for each console."""
 
-    runner: Runner
+    runner: CommandRunner
     """Asks the machine; what does not answer in time is ended."""
-    hands: Runner
+    command_runner: CommandRunner
     """Runs what a plan says; that is never cut short."""
     ask: Asker
     log: Log
@@ -55,11 +55,11 @@ class Kit:
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_clock
     """The clock by which samples say when they began."""
-    desk: Callable[[], Desk] = live_desk
+    rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
     """Makes the console's side of rebalance; loaded once it is wanted."""
 
 
-def live_kit(read_only: bool) -> Kit:
+def live_backend(read_only: bool) -> ActionBackend:
     """A kit for this machine; one that may not write says why in ``denied``."""
     runner = ProcessRunner()
     parameters = SysfsParameters()
@@ -73,13 +73,15 @@ def live_kit(read_only: bool) -> Kit:
     async def freeze(name: str, value: int) -> None:
         await guard.start(runner, directory, name, value, FROZEN, mark)
 
-    return Kit(
+    return ActionBackend(
         runner,
         LastingRunner(),
         MachineFacts(runner, Machine()),
         log,
         parameters,
-        Control(parameters, Memory(directory, partial(state_dir, create=True)), log, mark),
+        Control(
+            parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
+        ),
         freeze,
         denied,
     )

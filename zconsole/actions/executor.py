@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.actions.conditions import answering
-from zconsole.actions.plan import Outcome, Plan, Situation, Step, failing, same_pool
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
 from zconsole.actions.recorded import DONE, RunRecord
 from zconsole.actions.refresh import Look
 from zconsole.actions.refusals import explain
 from zconsole.errors import ZconsoleError
-from zconsole.system.async_process import Runner
+from zconsole.system.async_process import CommandRunner
 from zconsole.system.audit.log import Log
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import steady_clock
 from zconsole.system.process import Completed, DeadlineError
 
@@ -26,7 +26,7 @@ DEADLINE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ExecutionEvent:
     """Something that happened while a plan ran; ``text`` is as printed, uncleaned."""
 
     kind: str
@@ -42,7 +42,7 @@ class Executor:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: CommandRunner,
         look: Look,
         log: Log,
         denied: str = "",
@@ -58,7 +58,9 @@ class Executor:
         self._clock = clock
         self._steady = steady
 
-    async def run(self, plan: Plan, typed: str | None = None) -> AsyncIterator[Event]:
+    async def run(
+        self, plan: ActionPlan, typed: str | None = None
+    ) -> AsyncIterator[ExecutionEvent]:
         """Run the plan's commands one after another; ends at the first that fails.
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
@@ -68,7 +70,7 @@ class Executor:
         tried again.
         """
         if why := self._barred(plan, typed):
-            yield Event("refused", why)
+            yield ExecutionEvent("refused", why)
             return
         record = RunRecord(self._log, self._clock, plan)
         for number, step in enumerate(plan.steps):
@@ -80,10 +82,10 @@ class Executor:
                     await record.over("failed" if begun else event.text)
                     return
         if why := await record.over(DONE):
-            yield Event("warning", why)
-        yield Event("done", plan.title)
+            yield ExecutionEvent("warning", why)
+        yield ExecutionEvent("done", plan.title)
 
-    async def follow(self, plan: Plan, every: float = 2.0) -> Outcome | None:
+    async def follow(self, plan: ActionPlan, every: float = 2.0) -> ActionOutcome | None:
         """Look every ``every`` seconds until the plan's end shows; None when it has no end."""
         if plan.follow is None:
             return None
@@ -92,7 +94,7 @@ class Executor:
         self.ended(plan, outcome)
         return outcome
 
-    def ended(self, plan: Plan, outcome: Outcome) -> None:
+    def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         """Write down how a followed action ended; nobody waits for that line."""
         self._log.note(
             self._clock(),
@@ -106,7 +108,7 @@ class Executor:
             text=outcome.text,
         )
 
-    def _barred(self, plan: Plan, typed: str | None) -> str | None:
+    def _barred(self, plan: ActionPlan, typed: str | None) -> str | None:
         if self.denied:
             return self.denied
         if plan.refused is not None:
@@ -118,41 +120,41 @@ class Executor:
         return None
 
     async def _one(
-        self, plan: Plan, step: Step, record: RunRecord, first: bool
-    ) -> AsyncIterator[Event]:
+        self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
+    ) -> AsyncIterator[ExecutionEvent]:
         """Everything about one command: a fresh look, its lines in the log, what it printed."""
         since = self._steady()
         try:
             now = await self._look(plan.pool, since)
         except ZconsoleError as error:
-            yield Event("failed", str(error), step)
+            yield ExecutionEvent("failed", str(error), step)
             return
         record.urgent = plan.urgent(now)
         why = outdated(now, since, record.urgent)
         if why is None and step.skip is not None and (needless := step.skip(now)):
-            yield Event("skipped", needless, step)
+            yield ExecutionEvent("skipped", needless, step)
             return
         why = why or self._unmet(plan, step, now, first)
         if why is None and first and plan.saves_evidence:
             why = await record.evidence(now)
         if why := why or await record.begun(step):
-            yield Event("refused", why, step)
+            yield ExecutionEvent("refused", why, step)
             return
         if why := await self._other_pool(plan, now, record.urgent):
             await record.ended(step, f"not run: {why}")
-            yield Event("refused", why, step)
+            yield ExecutionEvent("refused", why, step)
             return
-        yield Event("begun", step.command, step)
+        yield ExecutionEvent("begun", step.command, step)
         async for event in self._step(step, record):
             yield event
 
-    def _unmet(self, plan: Plan, step: Step, now: Situation, first: bool) -> str | None:
+    def _unmet(self, plan: ActionPlan, step: Step, now: Situation, first: bool) -> str | None:
         """Why this step may not run on this pool as it is now."""
         same = same_pool(plan.pool, plan.guid)
         rest = plan.preconditions if first else ()
         return failing((same, *rest, *step.requires), now)
 
-    async def _other_pool(self, plan: Plan, now: Situation, urgent: bool) -> str | None:
+    async def _other_pool(self, plan: ActionPlan, now: Situation, urgent: bool) -> str | None:
         """Why the name is not this plan's pool any more, asked just before the command.
 
         zpool takes a pool by name only. Between this answer and zpool's own look-up lie a few
@@ -170,7 +172,7 @@ class Executor:
             return None
         return f"another pool is named {plan.pool} now: GUID {found}, not {plan.guid}; plan again"
 
-    async def _step(self, step: Step, record: RunRecord) -> AsyncIterator[Event]:
+    async def _step(self, step: Step, record: RunRecord) -> AsyncIterator[ExecutionEvent]:
         try:
             completed = await self._command(step)
         except asyncio.CancelledError:
@@ -178,12 +180,12 @@ class Executor:
             raise
         except (OSError, DeadlineError) as error:
             warning = await record.ended(step, "failed", error=str(error))
-            events = [Event("failed", str(error), step, _unanswered(error))]
+            events = [ExecutionEvent("failed", str(error), step, _unanswered(error))]
         else:
             warning = await record.ended(step, _result(completed), **_output(completed))
             events = list(_said(completed, step))
         if warning:
-            yield Event("warning", warning, step)
+            yield ExecutionEvent("warning", warning, step)
         for event in events:
             yield event
 
@@ -191,7 +193,7 @@ class Executor:
         if step.write is None:
             return await self._runner.run(step.argv, DEADLINE)
         path, text = step.write
-        await beside(Path(path).write_text, text)
+        await in_daemon_thread(Path(path).write_text, text)
         return Completed(step.argv, 0, "", "")
 
 
@@ -211,15 +213,15 @@ def outdated(now: Situation, since: float, urgent: bool) -> str | None:
     return None
 
 
-def _said(completed: Completed, step: Step) -> Iterator[Event]:
+def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
     """What a command printed, and what that means."""
     text = (completed.stderr + completed.stdout).strip()
-    yield from (Event("output", line, step) for line in text.splitlines())
+    yield from (ExecutionEvent("output", line, step) for line in text.splitlines())
     if completed.returncode != 0:
         text = text or f"exit status {completed.returncode}"
-        yield Event("failed", text, step, explain(text))
+        yield ExecutionEvent("failed", text, step, explain(text))
     elif meaning := explain(completed.stdout):
-        yield Event("warning", completed.stdout.strip(), step, meaning)
+        yield ExecutionEvent("warning", completed.stdout.strip(), step, meaning)
 
 
 def _output(completed: Completed) -> dict[str, Any]:

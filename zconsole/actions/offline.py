@@ -6,7 +6,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import gone, leaf_is
 from zconsole.actions.leftover import leftover
-from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, disk_path, find, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, parity
@@ -14,7 +14,7 @@ from zconsole.pool.redundancy import is_complete, parity
 NOT_THERE = "the device is not in the pool"
 
 
-def plan_offline(s: Situation, key: str, temporary: bool = False) -> Plan:
+def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
     """Take a device offline; ``temporary`` only until the next import or reboot."""
     target = find(s.pool, key)
     if target is None:
@@ -22,7 +22,7 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> Plan:
     options = ("-t",) if temporary else ()
     argv = zpool("offline", *options, operands=(s.pool.name, target.argument))
     lasts = "until the next reboot or import" if temporary else "until it is put online, over a"
-    plan = Plan(
+    plan = ActionPlan(
         action="offline",
         title=f"Take {target.name} offline",
         pool=s.pool.name,
@@ -38,13 +38,13 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> Plan:
     return decide(plan, s)
 
 
-def plan_online(s: Situation, key: str) -> Plan:
+def plan_online(s: Situation, key: str) -> ActionPlan:
     """Put a device online again; it is resilvered with what it missed."""
     target = find(s.pool, key)
     if target is None:
         return refuse("online", "Put a device online", s.pool.name, NOT_THERE)
     argv = zpool("online", operands=(s.pool.name, disk_path(target.vdev)))
-    plan = Plan(
+    plan = ActionPlan(
         action="online",
         title=f"Put {target.name} online",
         pool=s.pool.name,
@@ -63,13 +63,13 @@ def plan_online(s: Situation, key: str) -> Plan:
     return decide(plan, s)
 
 
-def plan_detach(s: Situation, key: str) -> Plan:
+def plan_detach(s: Situation, key: str) -> ActionPlan:
     """Remove a side of a mirror, or one device of a replacing or spare group."""
     target = find(s.pool, key)
     if target is None:
         return refuse("detach", "Detach a device", s.pool.name, NOT_THERE)
     argv = zpool("detach", operands=(s.pool.name, target.argument))
-    plan = Plan(
+    plan = ActionPlan(
         action="detach",
         title=f"Detach {target.name}",
         pool=s.pool.name,

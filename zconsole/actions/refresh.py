@@ -14,8 +14,8 @@ from zconsole.actions.machine import Machine
 from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.monitor.frame import Frame
-from zconsole.pool.model import Pool, Sample, Trouble
-from zconsole.system.async_process import Runner
+from zconsole.pool.model import Pool, Sample, SampleFailure
+from zconsole.system.async_process import CommandRunner
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
 
@@ -35,7 +35,7 @@ class Asker(Protocol):
 class MachineFacts:
     """The facts about a real machine, asked of it each time."""
 
-    def __init__(self, runner: Runner, machine: Machine) -> None:
+    def __init__(self, runner: CommandRunner, machine: Machine) -> None:
         self._runner = runner
         self._machine = machine
 
@@ -85,7 +85,7 @@ class Look(Protocol):
         """See Asker.guid."""
 
 
-class SourceLook:
+class SourceRefresher:
     """Looks through a source of its own; a stuck pool is looked at as it last was."""
 
     def __init__(
@@ -119,7 +119,7 @@ class SourceLook:
                     return self._situation(seen)
         raise NotFoundError(f"{name}: no such pool is imported")
 
-    def _situation(self, seen: Sample | Trouble) -> Situation:
+    def _situation(self, seen: Sample | SampleFailure) -> Situation:
         name = _pool_name(seen)
         if isinstance(seen, Sample):
             stuck = SUSPENDED in (seen.pool.state, seen.kstat)
@@ -144,7 +144,7 @@ def is_answer(looked: float | None, problem: str | None, suspended: bool, since:
     return looked is not None and looked > since and (problem is None or suspended)
 
 
-def _pool_name(seen: Sample | Trouble) -> str:
+def _pool_name(seen: Sample | SampleFailure) -> str:
     return seen.pool.name if isinstance(seen, Sample) else seen.pool
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zconsole.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from zconsole.monitor.alerts.dispatcher import Wake
+    from zconsole.monitor.alerts.dispatcher import AlertDispatcher
 
 SLIP, FLOOR, STALLED = 0.25, 0.05, 600.0
 
@@ -80,7 +80,7 @@ def _number(word: str) -> float:
         return float("nan")
 
 
-def wake_of(args: argparse.Namespace, complain: Callable[[str], None]) -> Wake | None:
+def wake_of(args: argparse.Namespace, complain: Callable[[str], None]) -> AlertDispatcher | None:
     """The vigil the options ask for; None when nobody wants to be woken.
 
     ``complain`` is told of hooks that fail. Raises UsageError or NotFoundError for a hook that is
@@ -89,12 +89,14 @@ def wake_of(args: argparse.Namespace, complain: Callable[[str], None]) -> Wake |
     if not (args.hook is not None or args.bell or args.notify):
         return None
     from zconsole.monitor.alerts.channels import hook_argv
-    from zconsole.monitor.alerts.dispatcher import Wake, Ways
-    from zconsole.monitor.alerts.rules import Rules
+    from zconsole.monitor.alerts.dispatcher import AlertChannels, AlertDispatcher
+    from zconsole.monitor.alerts.rules import AlertThresholds
     from zconsole.system.async_process import ProcessRunner
 
-    rules = Rules(args.stalled_after, args.slip, args.free_floor)
+    rules = AlertThresholds(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_argv(args.hook)
     if hook and shutil.which(hook[0]) is None:
         raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
-    return Wake(rules, Ways(hook, args.bell, args.notify), ProcessRunner(), complain)
+    return AlertDispatcher(
+        rules, AlertChannels(hook, args.bell, args.notify), ProcessRunner(), complain
+    )

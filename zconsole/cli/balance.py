@@ -17,7 +17,7 @@ from zconsole.output.what_if import duration_object, outlook_lines, outlook_obje
 from zconsole.pool.balance import balance
 from zconsole.pool.model import Vdev
 from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, shape_of
-from zconsole.scan_report.resilver_time import Pace, paces, resilver_duration
+from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
@@ -33,7 +33,7 @@ class _Seen:
 
     root: Vdev
     version: str | None = None
-    paces: tuple[Pace, ...] = ()
+    paces: tuple[PastRate, ...] = ()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from zconsole.cli import local, status
 from zconsole.cli.alert_options import wake_of
 from zconsole.cli.remote import fleet_of
 from zconsole.cli.terminal import has_terminal, open_console
-from zconsole.monitor.alerts.alerting_feed import WakefulFeed
+from zconsole.monitor.alerts.alerting_feed import AlertingFeed
 from zconsole.monitor.device_details import machine_details
 from zconsole.monitor.feed import Feed
 from zconsole.monitor.fleet import FleetFeed
@@ -22,7 +22,7 @@ from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.remote import hosts_of, socket_directory
 
 if TYPE_CHECKING:
-    from zconsole.actions.backend import Kit
+    from zconsole.actions.backend import ActionBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,18 +39,20 @@ def _live(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         feed = _feed(args, stack)
         if wake is not None:
-            feed = WakefulFeed(feed, wake)
-        make_kit = partial(_kit, args.read_only) if args.host is None else None
-        code = open_console(args, feed, None, host=args.host, make_kit=make_kit, past=local.past)
+            feed = AlertingFeed(feed, wake)
+        make_backend = partial(_backend, args.read_only) if args.host is None else None
+        code = open_console(
+            args, feed, None, host=args.host, make_backend=make_backend, past=local.past
+        )
     for complaint in dict.fromkeys(complaints):
         print(f"zconsole: {clean(complaint)}", file=sys.stderr)
     return code
 
 
-def _kit(read_only: bool) -> Kit:
-    from zconsole.actions.backend import live_kit
+def _backend(read_only: bool) -> ActionBackend:
+    from zconsole.actions.backend import live_backend
 
-    return live_kit(read_only)
+    return live_backend(read_only)
 
 
 def _feed(args: argparse.Namespace, stack: contextlib.ExitStack) -> Feed:

@@ -16,7 +16,7 @@ from zconsole.sim import scenarios
 from zconsole.sim.source import SimulatedSource, samples
 
 if TYPE_CHECKING:
-    from zconsole.actions.backend import Kit
+    from zconsole.actions.backend import ActionBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +56,7 @@ def _report(args: argparse.Namespace) -> int:
 
 def _console(args: argparse.Namespace) -> int:
     # Only here: --json needs no event loop.
-    from zconsole.monitor.device_prober import SignWatch
+    from zconsole.monitor.device_prober import DeviceProber
     from zconsole.monitor.session_feed import SessionFeed
     from zconsole.sim.probe_results import details_of, signs_of
 
@@ -64,13 +64,13 @@ def _console(args: argparse.Namespace) -> int:
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
     session = Session(flags=source.capabilities.flags)
-    signs = SignWatch(partial(signs_of, source.world))
+    signs = DeviceProber(partial(signs_of, source.world))
     details = partial(details_of, source.world)
     feed = SessionFeed(source, session, args.interval, details, signs)
 
-    def kit() -> Kit:
-        from zconsole.sim.backends.actions import simulated_kit
+    def backend() -> ActionBackend:
+        from zconsole.sim.backends.actions import simulated_backend
 
-        return simulated_kit(source.world)
+        return simulated_backend(source.world)
 
-    return open_console(args, feed, None, host="demo", make_kit=kit)
+    return open_console(args, feed, None, host="demo", make_backend=backend)

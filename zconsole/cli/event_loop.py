@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from zconsole.monitor.device_prober import SignWatch
+from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.units import clean
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 async def rounds(
-    source: Source, session: Session, interval: float, signs: SignWatch | None = None
+    source: Source, session: Session, interval: float, signs: DeviceProber | None = None
 ) -> AsyncGenerator[list[Frame], None]:
     """Frames of each sample of ``source``, ``interval`` seconds from start to start.
 

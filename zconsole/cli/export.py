@@ -15,7 +15,7 @@ from zconsole.errors import ExitCode, UsageError
 from zconsole.monitor.frame import Frame
 from zconsole.output.prometheus.metrics import families
 from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def feed(
     taken = 0
     async with contextlib.aclosing(rounds) as following:
         async for frames in following:
-            page.families = families(frames, await beside(_jobs))
+            page.families = families(frames, await in_daemon_thread(_jobs))
             if textfile is not None:
                 write(registry, Path(textfile))
             taken += 1

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from zconsole.cli.output import local_zone
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.history.storage import HistoryStore
-from zconsole.monitor.device_prober import SignWatch
+from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.session import Session
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.async_writer import LateWriter, Write
-from zconsole.system.daemon_thread import beside
+from zconsole.system.async_writer import AsyncWriter, Write
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def session(keep: bool = True) -> Session:
     except StateError as error:
         notes.append(f"no history kept: {error}")
         directory = None
-    writer = LateWriter()
+    writer = AsyncWriter()
     reports = _keeper(directory, readable, writer.write) if directory else None
     store = HistoryStore(directory, readable, writer.write)
     return Session(zone=local_zone(), store=store, reports=reports, writer=writer, notes=notes)
@@ -51,10 +51,10 @@ async def past(guid: str) -> Sequence[ScanReport]:
     """The reports kept of a pool's scans, newest first; read beside everything else."""
     from zconsole.scan_report.store import ReportStore
 
-    return await beside(ReportStore(None, state_dirs()).reports, None, guid)
+    return await in_daemon_thread(ReportStore(None, state_dirs()).reports, None, guid)
 
 
-def signs() -> SignWatch:
+def signs() -> DeviceProber:
     """Asks this machine's SMART and kernel log about devices in trouble."""
     runner = ProcessRunner()
-    return SignWatch(lambda path, since: signs_of(runner, path, since))
+    return DeviceProber(lambda path, since: signs_of(runner, path, since))

@@ -23,10 +23,10 @@ from zconsole.units import clean
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.audited import AuditedJobs
-    from zconsole.rebalance.job.control import Status, Unread
+    from zconsole.rebalance.job.control import JobStatus, Unread
     from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
-    from zconsole.rebalance.planning.plan_model import Plan
+    from zconsole.rebalance.planning.plan_model import RebalancePlan
     from zconsole.rebalance.planning.settings import Settings
     from zconsole.rebalance.planning.survey import Ages, Sink
     from zconsole.rebalance.planning.walk import Portion
@@ -170,9 +170,9 @@ def _settings(args: argparse.Namespace) -> Settings:
 def _plan(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.syscalls import Sys
     from zconsole.rebalance.planning import plan
-    from zconsole.rebalance.planning.facts import Reader
+    from zconsole.rebalance.planning.facts import FactsReader
 
-    settings, reader = _settings(args), Reader()
+    settings, reader = _settings(args), FactsReader()
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
     made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
@@ -231,7 +231,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
     from zconsole.rebalance.job import control, resuming
-    from zconsole.rebalance.planning.facts import Reader
+    from zconsole.rebalance.planning.facts import FactsReader
 
     record = control.adopt(journal)
     given = {name: getattr(args, name) for name in resuming.OPTIONS}
@@ -240,7 +240,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
     if not args.detach and not control.is_counted(record):
-        _show_plan(control.recount(record, Reader()).plan.as_json())
+        _show_plan(control.recount(record, FactsReader()).plan.as_json())
     return record
 
 
@@ -250,12 +250,12 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
     Unless another process is to run it, its trees stay locked, so that no job comes between.
     """
     from zconsole.rebalance.job import control
-    from zconsole.rebalance.planning.facts import Reader
+    from zconsole.rebalance.planning.facts import FactsReader
 
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("no terminal to ask on: pass --yes")
 
-    def ask(plan: Plan) -> None:
+    def ask(plan: RebalancePlan) -> None:
         _show_plan(plan.as_json())
         if not args.yes and not _agreed():
             raise ZconsoleError("nothing was done")
@@ -265,7 +265,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
 
     settings = _settings(args)
     hold = not args.detach
-    made = control.create(settings, Reader(), journal, args.yes, begun, ask=ask, hold=hold)
+    made = control.create(settings, FactsReader(), journal, args.yes, begun, ask=ask, hold=hold)
     return made.record, made.locks
 
 
@@ -335,7 +335,7 @@ def _status(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _show_job(status: Status, as_json: bool) -> None:
+def _show_job(status: JobStatus, as_json: bool) -> None:
     from zconsole.rebalance.job import control
 
     data, left = status.as_json(), control.left_out(status.record)

@@ -10,7 +10,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zconsole.actions.backend import Kit
+    from zconsole.actions.backend import ActionBackend
     from zconsole.monitor.feed import Feed
     from zconsole.ui.console_options import Past
 
@@ -25,7 +25,7 @@ def open_console(
     feed: Feed,
     zone: tzinfo | None,
     host: str | None = None,
-    make_kit: Callable[[], Kit] | None = None,
+    make_backend: Callable[[], ActionBackend] | None = None,
     past: Past | None = None,
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
@@ -35,17 +35,17 @@ def open_console(
     # Only here: whoever asks whether there is a terminal may find none.
     from zconsole.ui.console_options import ConsoleOptions, no_past
     from zconsole.ui.start import run_console
-    from zconsole.ui.theme.saved_theme import ThemeChoice
+    from zconsole.ui.theme.saved_theme import SavedTheme
 
     options = ConsoleOptions(
         host=os.uname().nodename if host is None else host,
         pools=tuple(getattr(args, "pools", ())),
         theme=args.theme,
-        choice=ThemeChoice(),
+        choice=SavedTheme(),
         ascii=args.ascii,
         mouse=not args.no_mouse,
         read_only=args.read_only,
         zone=zone,
         past=past or no_past,
     )
-    return run_console(feed, options, make_kit)
+    return run_console(feed, options, make_backend)

@@ -20,7 +20,7 @@ from zconsole.tunables import guard
 from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.parameters import MODULE, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
-from zconsole.tunables.store import NAME, Memory
+from zconsole.tunables.store import NAME, FileTunableStore
 from zconsole.units import clean
 
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     _check(args)
     if not parameters.era:
         raise UnavailableError("the zfs module is not loaded on this machine")
-    memory = Memory(state_dir(create=False), partial(state_dir, create=True))
+    memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
     control = Control(parameters, memory, audit_log())
     if args.action == "set":
         return _set(args, control, values, module)
@@ -72,7 +72,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
 def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     if args.words:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
-    control = Control(parameters, Memory(_remembered()), MemoryLog())
+    control = Control(parameters, FileTunableStore(_remembered()), MemoryLog())
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from zconsole.cli import event_loop, output, remote
 from zconsole.cli.alert_options import wake_of
 from zconsole.errors import ExitCode
-from zconsole.monitor.alerts.dispatcher import Wake
+from zconsole.monitor.alerts.dispatcher import AlertDispatcher
 from zconsole.monitor.frame import Frame
 from zconsole.pool.health import left_behind
 from zconsole.units import clean
@@ -34,7 +34,9 @@ async def _follow(args: argparse.Namespace) -> int:
 
 
 async def _rounds(
-    args: argparse.Namespace, rounds: AsyncGenerator[list[Frame], None], wake: Wake | None
+    args: argparse.Namespace,
+    rounds: AsyncGenerator[list[Frame], None],
+    wake: AlertDispatcher | None,
 ) -> int:
     """Show each round and wake whoever asked for it, until it is time to stop."""
     ending, taken = Ending(), 0
@@ -53,7 +55,7 @@ async def _rounds(
     return ExitCode.OK
 
 
-def _tell(wake: Wake, frames: Sequence[Frame]) -> None:
+def _tell(wake: AlertDispatcher, frames: Sequence[Frame]) -> None:
     """Alerts go to stderr, which is the terminal or somebody's log; stdout carries data only."""
     for alert in wake.look(frames):
         _say(f"{alert.pool}: {alert.text}")

@@ -24,7 +24,7 @@ SANE = 2**60
 """Counters beyond this are the kernel's unsigned underflow, not bytes (openzfs/zfs#17990)."""
 
 
-class Reading(NamedTuple):
+class ProgressReading(NamedTuple):
     """What one sample says about the work: bytes since its start, as the source has them."""
 
     t: float
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
         return all(0 <= n < SANE for n in (self.issued, self.scanned, self.processed))
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """Counters summed over every unbroken stretch watched, against running seconds."""
 
     x: float
@@ -54,18 +54,20 @@ class Point(NamedTuple):
     processed: float
 
 
-class Course:
+class ProgressCurve:
     """Points of one scan, oldest first; breaks in the counters are bridged, never counted."""
 
-    def __init__(self, points: Iterable[Point] = (), last: Reading | None = None) -> None:
-        self.points: list[Point] = list(points)
+    def __init__(
+        self, points: Iterable[CurvePoint] = (), last: ProgressReading | None = None
+    ) -> None:
+        self.points: list[CurvePoint] = list(points)
         self.last = last if self.points else None
         self._remembered = self.last is not None
         """Whether ``last`` is from an earlier run, whose clock says nothing now."""
         self.moved_at = self.points[-1].x if self.points else 0.0
         """Running seconds at which a counter last moved."""
 
-    def add(self, reading: Reading) -> bool:
+    def add(self, reading: ProgressReading) -> bool:
         """Take a sample in; returns whether the counters or the clock broke since the last one."""
         if not reading.sane:
             return False
@@ -73,7 +75,7 @@ class Course:
         if last is None:
             self.last = reading
             self.points = [
-                Point(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
+                CurvePoint(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
             ]
             return False
         seconds = reading.t - last.t if self._remembered else reading.clock - last.clock
@@ -109,7 +111,7 @@ class Course:
         """The mean time between two points."""
         return self.seconds / (len(self.points) - 1)
 
-    def _jumped(self, last: Reading, reading: Reading, seconds: float) -> bool:
+    def _jumped(self, last: ProgressReading, reading: ProgressReading, seconds: float) -> bool:
         """Whether bytes leapt across a hole in the sampling, as they do on import.
 
         The kernel then counts as issued what its last checkpoint had walked (dsl_scan.c,
@@ -126,7 +128,7 @@ class Course:
     def _append(self, t: float, seconds: float, steps: tuple[float, float, float]) -> None:
         old = self.points[-1]
         moved = (old.issued + steps[0], old.scanned + steps[1], old.processed + max(0.0, steps[2]))
-        point = Point(old.x + seconds, t, *moved)
+        point = CurvePoint(old.x + seconds, t, *moved)
         if max(steps) > 0:
             self.moved_at = point.x
         if seconds == 0:
@@ -147,7 +149,7 @@ class Course:
         return self.points[-1].x - self.moved_at if self.points else 0.0
 
 
-def _steps(last: Reading, reading: Reading) -> tuple[float, float, float]:
+def _steps(last: ProgressReading, reading: ProgressReading) -> tuple[float, float, float]:
     return (
         reading.issued - last.issued,
         reading.scanned - last.scanned,
@@ -155,7 +157,7 @@ def _steps(last: Reading, reading: Reading) -> tuple[float, float, float]:
     )
 
 
-def thinned(points: list[Point]) -> list[Point]:
+def thinned(points: list[CurvePoint]) -> list[CurvePoint]:
     """Every other point of all but the newest ones; the first and last stay."""
     old, new = points[:-RECENT_POINTS], points[-RECENT_POINTS:]
     return old[::2] + new

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from zconsole.eta import Forecast, forecast, nothing
-from zconsole.eta.progress_curve import Course
+from zconsole.eta.progress_curve import ProgressCurve
 from zconsole.eta.work import activity_reading, activity_work
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Pool, Progress, Sample
@@ -14,21 +14,21 @@ from zconsole.pool.topology import Placed, placed
 ActivityKey = tuple[str, str | None, float | None]
 
 
-class ActivityBook:
+class ActivityTracker:
     """The course of every activity that runs."""
 
     def __init__(self) -> None:
-        self._courses: dict[ActivityKey, Course] = {}
+        self._courses: dict[ActivityKey, ProgressCurve] = {}
 
     def push(self, sample: Sample, tree: Mapping[str, Placed]) -> None:
         """Take in a sample; ``tree`` holds its vdevs by key."""
-        kept: dict[ActivityKey, Course] = {}
+        kept: dict[ActivityKey, ProgressCurve] = {}
         for activity in activities(sample.pool, tree.values()):
             reading = activity_reading(sample.t, sample.clock, activity)
             if reading is None or activity.state not in ("running", "paused"):
                 continue
             key = _key(activity)
-            course = kept[key] = self._courses.get(key, Course())
+            course = kept[key] = self._courses.get(key, ProgressCurve())
             course.add(reading)
         self._courses = kept
 

@@ -16,7 +16,7 @@ _PLAIN = (" started", " paused", " resumed", " finished", " canceled")
 """What the console sees and has nothing to add to."""
 
 
-def told_once(
+def without_duplicates(
     known: Iterable[Event], new: Iterable[Event], gap: float, now: float = -inf
 ) -> list[Event]:
     """``known`` and ``new`` together, newest last; of a change told twice, the kernel's event.

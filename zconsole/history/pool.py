@@ -12,21 +12,21 @@ from datetime import UTC, tzinfo
 from math import inf
 from typing import TYPE_CHECKING
 
-from zconsole.diagnosis.bottleneck.tracker import LimitBook
-from zconsole.diagnosis.device_errors.tracker import ErrorBook
-from zconsole.history.activities import ActivityBook
+from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
+from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
+from zconsole.history.activities import ActivityTracker
 from zconsole.history.changes import device_changes, pool_change
-from zconsole.history.event_dedup import told_once
+from zconsole.history.event_dedup import without_duplicates
 from zconsole.history.rates import NONE, RateWindow
-from zconsole.history.scans import ScanBook
+from zconsole.history.scans import ScanTracker
 from zconsole.history.series import RateSeries
 from zconsole.history.views import ActivityView, ScanView
-from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, Trouble
+from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, SampleFailure
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.topology import Placed, is_group, placed
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.device_errors.faults import Trouble as DeviceTrouble
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 MAX_EVENTS = 500
 NO_DATA = ("cache", "spare")
@@ -38,10 +38,10 @@ class PoolHistory:
 
     def __init__(self, tz: tzinfo = UTC) -> None:
         self.series = RateSeries()
-        self.scans = ScanBook(tz)
-        self.activities = ActivityBook()
-        self.limits = LimitBook()
-        self.errors = ErrorBook()
+        self.scans = ScanTracker(tz)
+        self.activities = ActivityTracker()
+        self.limits = BottleneckTracker()
+        self.errors = DeviceErrorTracker()
         self._windows: dict[str, RateWindow] = {}
         self._rates: dict[str, IoRates] = {}
         self._tree: dict[str, Placed] = {}
@@ -75,7 +75,7 @@ class PoolHistory:
             self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
         self._tree, self._last = tree, sample
 
-    def push_trouble(self, trouble: Trouble) -> None:
+    def push_trouble(self, trouble: SampleFailure) -> None:
         """Take in that there is no sample; what diskstats still gives goes on."""
         if trouble.gap and not self._in_gap:
             self._events.append(Event(trouble.t, "gap", trouble.text, "info", None, "console"))
@@ -124,13 +124,13 @@ class PoolHistory:
         """
         return frozenset(self._returned)
 
-    def troubles(self, t: float) -> tuple[DeviceTrouble, ...]:
+    def troubles(self, t: float) -> tuple[DeviceFault, ...]:
         """Devices with new errors, or that came and went, in the hour before ``t``."""
         return self.errors.troubles(t, self._tree, self.events)
 
     def _tell(self, events: Sequence[Event], gap: float, now: float) -> None:
         if events:
-            self._events = deque(told_once(self._events, events, gap, now), MAX_EVENTS)
+            self._events = deque(without_duplicates(self._events, events, gap, now), MAX_EVENTS)
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool
@@ -249,7 +249,7 @@ def _subject(event: Event) -> tuple[str, str | None]:
     return event.name, event.vdev and event.vdev.rpartition("/")[2]
 
 
-def _with_block(place: Placed, trouble: Trouble) -> Placed:
+def _with_block(place: Placed, trouble: SampleFailure) -> Placed:
     """The vdev with nothing but the block counters that are still to be had."""
     block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
     vdev = place.vdev._replace(io=None, rates=None, histograms={}, block=block)

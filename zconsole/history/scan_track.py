@@ -7,7 +7,7 @@ from math import inf
 
 from zconsole import units
 from zconsole.eta import Estimate, Forecast, forecast, nothing
-from zconsole.eta.progress_curve import Course, Point
+from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work
 from zconsole.history.views import ScanView
@@ -41,12 +41,12 @@ class ScanTrack:
     def __init__(
         self,
         scan: Scan,
-        course: Course | None = None,
+        course: ProgressCurve | None = None,
         restarts: int | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         self.scan = scan
-        self.course = Course() if course is None else course
+        self.course = ProgressCurve() if course is None else course
         self.restarts = restarts
         self.notes = list(notes)
         """Newest first."""
@@ -156,7 +156,7 @@ class ScanTrack:
         return "issuing" if issued > 0 and scanned <= 0 else scan.stage
 
 
-def _moved(points: Sequence[Point], at: int) -> bool:
+def _moved(points: Sequence[CurvePoint], at: int) -> bool:
     old, new = points[at - 1], points[at]
     return new.issued > old.issued or new.scanned > old.scanned
 

@@ -18,7 +18,7 @@ CAUSE_SECONDS = 90.0
 """What happened this long before a restart may have caused it."""
 
 
-class ScanBook:
+class ScanTracker:
     """The newest scan of every slot, followed from sample to sample."""
 
     def __init__(self, tz: tzinfo) -> None:

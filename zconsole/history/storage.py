@@ -14,13 +14,13 @@ from itertools import pairwise
 from typing import Any
 
 from zconsole.eta import Estimate, Forecast
-from zconsole.eta.progress_curve import MAX_POINTS, SANE, Course, Point, Reading
+from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
-from zconsole.system.locked_store import Shelf
+from zconsole.system.locked_store import LockedStore
 from zconsole.system.state_dir import StateError
 
 FORMAT = 1
@@ -35,7 +35,7 @@ DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowE
 
 
 @dataclass(slots=True)
-class HistoryStore(Shelf):
+class HistoryStore(LockedStore):
     """Where the histories of pools are kept between runs."""
 
     _saved: dict[str, float] = field(default_factory=dict, init=False)
@@ -133,21 +133,21 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
 
 
 def _restored(entry: Mapping[str, Any]) -> ScanTrack:
-    points = [Point(*(_number(n) for n in row)) for row in entry["points"][:MAX_POINTS]]
+    points = [CurvePoint(*(_number(n) for n in row)) for row in entry["points"][:MAX_POINTS]]
     if not points or any(a.x >= b.x for a, b in pairwise(points)):
         raise ValueError("points out of order")
-    track = ScanTrack(_scan(entry), Course(points, _last(entry)), notes=_notes(entry))
+    track = ScanTrack(_scan(entry), ProgressCurve(points, _last(entry)), notes=_notes(entry))
     track.restarts = None if entry["restarts"] is None else int(_number(entry["restarts"]))
     low = _maybe(entry["low"])
     track.told = Forecast(Estimate(low, low, low, "remembered"))
     return track
 
 
-def _last(entry: Mapping[str, Any]) -> Reading:
+def _last(entry: Mapping[str, Any]) -> ProgressReading:
     t, running, *counters = entry["last"]
     issued, scanned, processed = (_number(n) for n in counters)
     started, paused = entry["pass"]
-    return Reading(
+    return ProgressReading(
         _number(t),
         0.0,
         running is True,

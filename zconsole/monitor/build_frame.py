@@ -5,10 +5,10 @@ from __future__ import annotations
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history import PoolHistory
 from zconsole.history.views import Series
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, balance
 from zconsole.pool.health import Health, health, unreachable
-from zconsole.pool.model import IoRates, Sample, Trouble
+from zconsole.pool.model import IoRates, Sample, SampleFailure
 from zconsole.pool.redundancy import redundancy
 from zconsole.pool.topology import placed
 
@@ -52,7 +52,7 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
     )
 
 
-def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
+def stale_frame(last: Frame, trouble: SampleFailure, history: PoolHistory) -> Frame:
     """The last good frame, aged, with why there is no newer one; its tree and ETA stay.
 
     Rates are what diskstats still gives.
@@ -71,12 +71,12 @@ def stale_frame(last: Frame, trouble: Trouble, history: PoolHistory) -> Frame:
     )
 
 
-def _aged(row: Row, history: PoolHistory) -> Row:
+def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
     missing = history.missing_since(row.key)
     return row._replace(rates=history.rates(row.key), missing_since=missing)
 
 
-def blank_frame(trouble: Trouble, series: Series) -> Frame:
+def blank_frame(trouble: SampleFailure, series: Series) -> Frame:
     """A frame for a pool that never gave a sample: its name and why."""
     return Frame(
         t=trouble.t,
@@ -104,17 +104,17 @@ def blank_frame(trouble: Trouble, series: Series) -> Frame:
     )
 
 
-def _never_seen(trouble: Trouble) -> Health:
+def _never_seen(trouble: SampleFailure) -> Health:
     found = unreachable(trouble, 0.0)
     return found._replace(reasons=(trouble.text,))
 
 
-def _rows(sample: Sample, history: PoolHistory) -> tuple[Row, ...]:
+def _rows(sample: Sample, history: PoolHistory) -> tuple[VdevRow, ...]:
     places = placed(sample.pool.root)
     rates = {place.key: history.rates(place.key) for place in places}
     slow = slow_siblings(places, rates)
     return tuple(
-        Row(
+        VdevRow(
             key=place.key,
             depth=place.depth,
             vdev=place.vdev,

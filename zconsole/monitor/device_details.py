@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.units import size
 
 Pairs = tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ async def machine_details(path: str) -> Pairs:
 
     try:
         async with asyncio.timeout(DEADLINE):
-            facts = described(await beside(device_facts, path))
+            facts = described(await in_daemon_thread(device_facts, path))
     except (TimeoutError, OSError):
         facts = ()
     return (*facts, *await _signs(path))

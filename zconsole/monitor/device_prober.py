@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from zconsole.diagnosis.device_errors.faults import Signs, Trouble, with_signs
+from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_signs
 from zconsole.monitor.frame import Frame
 
-Ask = Callable[[str, float], Awaitable[Signs]]
+Ask = Callable[[str, float], Awaitable[ProbeResults]]
 """A leaf's path and the epoch second since which messages count, to what is said of it."""
 
 AGAIN = 300.0
@@ -20,12 +20,12 @@ AT_ONCE = 4
 """Devices asked about at a time: a shelf that fails must not start forty smartctl."""
 
 
-class SignWatch:
+class DeviceProber:
     """One for a run; answers come with a later round than they were asked for in."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._known: dict[str, Signs] = {}
+        self._known: dict[str, ProbeResults] = {}
         self._asked: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -50,7 +50,7 @@ class SignWatch:
             found.append(with_signs(trouble, signs) if signs else trouble)
         return frame._replace(troubles=tuple(found))
 
-    def _begin(self, path: str, trouble: Trouble, now: float) -> None:
+    def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))
         wait = SOONEST if trouble.last > asked else AGAIN
         if now - asked < wait or len(self._tasks) >= AT_ONCE:
@@ -65,4 +65,4 @@ class SignWatch:
         old = self._known.get(path)
         before = old.before if old is not None else signs.smart
         smart = signs.smart or (old.smart if old is not None else None)
-        self._known[path] = Signs(smart, signs.kernel, before or signs.smart)
+        self._known[path] = ProbeResults(smart, signs.kernel, before or signs.smart)

@@ -9,7 +9,7 @@ from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
-from zconsole.system.sample_timer import Pace
+from zconsole.system.sample_timer import SampleTimer
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.remote import RemoteSource
 
@@ -101,7 +101,7 @@ class FleetFeed:
 
     def __init__(self, fleet: Fleet, interval: float) -> None:
         self._fleet = fleet
-        self._pace = Pace(interval)
+        self._pace = SampleTimer(interval)
 
     @property
     def interval(self) -> float:

@@ -13,10 +13,10 @@ from zconsole.pool.redundancy import Redundancy
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-    from zconsole.diagnosis.device_errors.faults import Trouble
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 
-class Row(NamedTuple):
+class VdevRow(NamedTuple):
     """One line of the topology."""
 
     key: str
@@ -64,7 +64,7 @@ class Frame(NamedTuple):
     scans: tuple[ScanView, ...]
     activities: tuple[ActivityView, ...]
     redundancy: tuple[Redundancy, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[VdevRow, ...]
     balance: Balance
     series: Series
     events: tuple[Event, ...] = ()
@@ -82,7 +82,7 @@ class Frame(NamedTuple):
     """Module parameters of scans, where known."""
     marks: tuple[Mark, ...] = ()
     """What was done from consoles, newest last."""
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
     see: str | None = None
     """Where zpool says that more is told of its message."""

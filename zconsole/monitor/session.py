@@ -10,7 +10,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.history import PoolHistory
 from zconsole.monitor.build_frame import blank_frame, frame_of, stale_frame
 from zconsole.monitor.frame import Frame
-from zconsole.pool.model import Sample, Trouble
+from zconsole.pool.model import Sample, SampleFailure
 from zconsole.system.state_dir import StateError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.tree import check_size
@@ -20,7 +20,7 @@ from zconsole.zfs.raw import Raw
 if TYPE_CHECKING:
     from zconsole.history.storage import HistoryStore
     from zconsole.scan_report.keeper import ReportKeeper
-    from zconsole.system.async_writer import LateWriter
+    from zconsole.system.async_writer import AsyncWriter
     from zconsole.zfs.sources.recording_gaps import Gaps
 
 SETTLE = 0.5
@@ -36,7 +36,7 @@ class Session:
         flags: tuple[str, ...] = (),
         store: HistoryStore | None = None,
         reports: ReportKeeper | None = None,
-        writer: LateWriter | None = None,
+        writer: AsyncWriter | None = None,
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
     ) -> None:
@@ -87,16 +87,16 @@ class Session:
         text = f"gap in the recording: {error}"
         for name in self._last:
             if raw.get("pool", name) == name:
-                yield self._troubled(Trouble(name, t, clock, text, gap=True))
+                yield self._troubled(SampleFailure(name, t, clock, text, gap=True))
 
-    def _apart(self, found: Iterable[Sample | Trouble]) -> Iterator[Sample | Trouble]:
+    def _apart(self, found: Iterable[Sample | SampleFailure]) -> Iterator[Sample | SampleFailure]:
         """``found`` as it is; a pool that one output shows twice has no past the second time.
 
         Nothing tells what time lies between the two, or whether they are of one machine.
         """
         names: set[str] = set()
         for seen in found:
-            name = seen.pool if isinstance(seen, Trouble) else seen.pool.name
+            name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
             if name in names:
                 self._histories.pop(name, None)
             names.add(name)
@@ -135,7 +135,7 @@ class Session:
         if self._writer is not None:
             self._writer.settle(SETTLE)
 
-    def _decode(self, raw: Raw) -> tuple[Sample | Trouble, ...]:
+    def _decode(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
         try:
             if "gap" in raw:
                 raise NotUnderstoodError(raw["gap"])
@@ -148,9 +148,9 @@ class Session:
             if name is None or self._gaps is not None or not is_time(raw.get("t")):
                 raise _placed(error, raw) from None
             clock = raw.get("clock", raw["t"])
-            return (Trouble(name, raw["t"], clock, str(error), raw.get("kstat")),)
+            return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
 
-    def _check_recorded(self, found: Iterable[Sample | Trouble]) -> None:
+    def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
         """Raise NotUnderstoodError where a recording holds no pool, or pools without end."""
         seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
         if not seen:
@@ -159,8 +159,8 @@ class Session:
             known = (f.root for name, f in self._last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
-    def _frame(self, seen: Sample | Trouble) -> Frame:
-        if isinstance(seen, Trouble):
+    def _frame(self, seen: Sample | SampleFailure) -> Frame:
+        if isinstance(seen, SampleFailure):
             return self._troubled(seen)
         name, guid = seen.pool.name, seen.pool.guid
         if name not in self._last and self._store is not None and guid is not None:
@@ -193,7 +193,7 @@ class Session:
         if trouble is not None:
             self._notes[f"{pool}: {trouble}"] = None
 
-    def _troubled(self, trouble: Trouble) -> Frame:
+    def _troubled(self, trouble: SampleFailure) -> Frame:
         history = self.history(trouble.pool)
         history.push_trouble(trouble)
         last = self._last.get(trouble.pool)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from zconsole.monitor.device_details import Details, Pairs, no_details
-from zconsole.monitor.device_prober import SignWatch
+from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
-from zconsole.system.sample_timer import Pace
+from zconsole.system.sample_timer import SampleTimer
 from zconsole.zfs.sources.base import Source
 
 
@@ -19,11 +19,11 @@ class SessionFeed:
         session: Session,
         interval: float,
         details: Details = no_details,
-        signs: SignWatch | None = None,
+        signs: DeviceProber | None = None,
     ) -> None:
         self._source = source
         self._session = session
-        self._pace = Pace(interval)
+        self._pace = SampleTimer(interval)
         self._details = details
         self._signs = signs
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.model import Scan
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-    from zconsole.diagnosis.device_errors.faults import SmartCounts, Trouble
+    from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 
 VERSION = 1
 
@@ -69,7 +69,7 @@ def _limit(found: Verdict | None) -> dict[str, Any] | None:
     }
 
 
-def _trouble(found: Trouble) -> dict[str, Any]:
+def _trouble(found: DeviceFault) -> dict[str, Any]:
     deltas = found.deltas
     return {
         "device": found.name,
@@ -201,7 +201,7 @@ def balance_object(found: Balance) -> dict[str, Any]:
     }
 
 
-def _tree(rows: tuple[Row, ...]) -> dict[str, Any] | None:
+def _tree(rows: tuple[VdevRow, ...]) -> dict[str, Any] | None:
     """The nested NODEs of rows that are in pre-order with their depths."""
     stack: list[dict[str, Any]] = []
     for row in rows:
@@ -213,7 +213,7 @@ def _tree(rows: tuple[Row, ...]) -> dict[str, Any] | None:
     return stack[0] if stack else None
 
 
-def _node(row: Row) -> dict[str, Any]:
+def _node(row: VdevRow) -> dict[str, Any]:
     vdev, rates = row.vdev, row.rates
     return {
         "name": vdev.name,

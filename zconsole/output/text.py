@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
@@ -243,7 +243,7 @@ def _scan_words(view: ScanView) -> Iterator[str]:
         yield f"full redundancy {duration(view.full.eta)}"
 
 
-def _table(rows: tuple[Row, ...]) -> Iterator[str]:
+def _table(rows: tuple[VdevRow, ...]) -> Iterator[str]:
     width = max(NAME_WIDTH, *(cells(clean(row.vdev.name)) + 2 * row.depth for row in rows))
     yield f"{'NAME':<{width}}  {'STATE':<9} {'READ/s':>7} {'WRITE/s':>7} {'WAIT':>6} {'ERRORS':>11}"
     vclass = "normal"
@@ -255,7 +255,7 @@ def _table(rows: tuple[Row, ...]) -> Iterator[str]:
         yield _table_row(row, width)
 
 
-def _table_row(row: Row, width: int) -> str:
+def _table_row(row: VdevRow, width: int) -> str:
     vdev, rates = row.vdev, row.rates
     name = padded(f"{'  ' * row.depth}{clean(vdev.name)}", width)
     counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from zconsole.pool.model import Pool, Scan, Trouble, Vdev
+from zconsole.pool.model import Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import is_group
 from zconsole.units import duration, size
@@ -60,7 +60,7 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
 
 
-def unreachable(trouble: Trouble, age: float) -> Health:
+def unreachable(trouble: SampleFailure, age: float) -> Health:
     """The health of a pool that gives no fresh sample: the last good one is ``age`` seconds old."""
     lost = trouble.kstat if trouble.kstat in LOST_STATES else None
     word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")

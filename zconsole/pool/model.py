@@ -320,7 +320,7 @@ class Sample(NamedTuple):
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
-class Trouble(NamedTuple):
+class SampleFailure(NamedTuple):
     """Why there is no fresh sample of a pool, in words an operator can act on."""
 
     pool: str

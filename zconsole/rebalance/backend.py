@@ -24,7 +24,7 @@ TARGET = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class VdevFill:
     """A normal-class top-level vdev: its fill as a share 0…1, before and after."""
 
     name: str
@@ -33,7 +33,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DirectoryView:
     """What a plan says of one directory; sizes in bytes, ``None`` where ZFS would have to say."""
 
     dir: str
@@ -62,12 +62,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class PlanView:
     """A plan, made: measured and predicted, and refused where it cannot work."""
 
     settings: Settings
-    parts: tuple[Part, ...]
-    vdevs: tuple[Fill, ...] = ()
+    parts: tuple[DirectoryView, ...]
+    vdevs: tuple[VdevFill, ...] = ()
     spread_before: float | None = None
     spread_after: float | None = None
     target: float = TARGET
@@ -81,7 +81,7 @@ class Proposal:
     """What the prediction rests on."""
     notes: tuple[str, ...] = ()
     refused: str | None = None
-    special: tuple[Fill, ...] = ()
+    special: tuple[VdevFill, ...] = ()
     """The special vdevs, where the pool has any."""
     order: str = ""
     """Which files go first."""
@@ -101,7 +101,7 @@ class Proposal:
         return min(bound for bound in bounds if bound is not None)
 
     @classmethod
-    def from_json(cls, settings: Settings, data: Mapping[str, Any]) -> Proposal:
+    def from_json(cls, settings: Settings, data: Mapping[str, Any]) -> PlanView:
         """The object ``zconsole rebalance plan --json`` prints. Raises KeyError, TypeError."""
         return cls(
             settings,
@@ -122,12 +122,12 @@ class Proposal:
         )
 
 
-def _fills(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Fill, ...]:
-    return tuple(Fill(row["name"], row["fill_before"], row["fill_after"]) for row in rows or ())
+def _fills(rows: Sequence[Mapping[str, Any]] | None) -> tuple[VdevFill, ...]:
+    return tuple(VdevFill(row["name"], row["fill_before"], row["fill_after"]) for row in rows or ())
 
 
-def _part(data: Mapping[str, Any]) -> Part:
-    return Part(
+def _part(data: Mapping[str, Any]) -> DirectoryView:
+    return DirectoryView(
         data["dir"],
         data["files"],
         data["bytes"],
@@ -216,7 +216,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """The directories inside one, or why they cannot be told."""
 
     path: str
@@ -245,14 +245,14 @@ class Explorer(Protocol):
     def used(self, path: str) -> None:
         """Ask what the whole filesystem mounted at a path uses."""
 
-    async def next(self) -> Listing | Measured | None:
+    async def next(self) -> DirectoryListing | Measured | None:
         """The next answer; None once there will be no more. Raises ZconsoleError."""
 
     def close(self) -> None:
         """Look no further; never waits, not even for a directory that does not answer."""
 
 
-class Desk(Protocol):
+class RebalanceBackend(Protocol):
     """Rebalance for a console. Nothing here waits longer than a few seconds for anything."""
 
     @property
@@ -268,7 +268,7 @@ class Desk(Protocol):
     async def explore(self) -> Explorer:
         """An explorer of its own. Raises ZconsoleError."""
 
-    def plan(self, settings: Settings) -> AsyncIterator[Counted | Proposal]:
+    def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
         """Make a plan; counts on the way, the proposal last. Closing it ends the work.
 
         Raises ZconsoleError.
@@ -292,9 +292,9 @@ class Desk(Protocol):
         """What a job started here and gone since has said last; empty when nothing is known."""
 
 
-def by_hand(desk: Desk, settings: Settings) -> str:
+def by_hand(rebalance_backend: RebalanceBackend, settings: Settings) -> str:
     """The command line that runs a job with these settings, for a shell to read."""
-    return " ".join([desk.command, "rebalance run", *map(quoted, run_words(settings))])
+    return " ".join([rebalance_backend.command, "rebalance run", *map(quoted, run_words(settings))])
 
 
 def run_words(settings: Settings) -> list[str]:

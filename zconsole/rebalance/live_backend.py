@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.rebalance.backend import (
     Counted,
+    DirectoryListing,
     Explorer,
     JobView,
-    Listing,
     Measured,
-    Proposal,
+    PlanView,
     Root,
     plan_words,
     quoted,
@@ -68,14 +68,14 @@ class LiveExplorer:
         """Ask what a whole filesystem uses."""
         self.process.write(json.dumps({"used": path}))
 
-    async def next(self) -> Listing | Measured | None:
+    async def next(self) -> DirectoryListing | Measured | None:
         """See Explorer.next."""
         line = await self.process.readline()
         if line is None:
             return None
         data = json.loads(line)
         if "listing" in data:
-            return Listing(data["listing"], tuple(data["names"]), data["problem"])
+            return DirectoryListing(data["listing"], tuple(data["names"]), data["problem"])
         return Measured(
             data["measured"], data["bytes"], data["files"], data["done"], data.get("old")
         )
@@ -86,8 +86,8 @@ class LiveExplorer:
 
 
 @dataclass(slots=True)
-class LiveDesk:
-    """See Desk."""
+class LiveRebalance:
+    """See RebalanceBackend."""
 
     spawner: Spawner = field(default_factory=ProcessRunner)
     command: str = field(default_factory=lambda: own_command(python.argv[0]))
@@ -100,7 +100,7 @@ class LiveDesk:
     _logs: dict[str, Path] = field(default_factory=dict)
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """See Desk.jobs; those of every filesystem for None."""
+        """See RebalanceBackend.jobs; those of every filesystem for None."""
         async with self._turn:
             return await self._beside(self._reading, lambda: self._read(pool))
 
@@ -117,26 +117,26 @@ class LiveDesk:
         return self._reader.read(pool)
 
     def roots(self, pool: str) -> tuple[Root, ...]:
-        """See Desk.roots."""
+        """See RebalanceBackend.roots."""
         from zconsole.rebalance.planning.facts import mounts_of
 
         found = [Root(mount.point, mount.source) for mount in mounts_of(pool, self.mounts)]
         return tuple(sorted(found, key=lambda root: root.path))
 
     async def explore(self) -> Explorer:
-        """See Desk.explore."""
+        """See RebalanceBackend.explore."""
         argv = (*_MODULE, "zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
-    async def plan(self, settings: Settings) -> AsyncIterator[Counted | Proposal]:
-        """See Desk.plan."""
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+        """See RebalanceBackend.plan."""
         argv = (*_MODULE, "zconsole", "rebalance", "plan", "--json", "--progress")
         process = await self._spawn((*argv, *plan_words(settings)))
         try:
             while (line := await process.readline()) is not None:
                 data = json.loads(line)
                 if "progress" not in data:
-                    yield Proposal.from_json(settings, data)
+                    yield PlanView.from_json(settings, data)
                     return
                 yield Counted(**data["progress"])
             last_words = await process.last_words(DEADLINE)
@@ -145,7 +145,7 @@ class LiveDesk:
             process.abandon()
 
     async def start(self, settings: Settings) -> str:
-        """See Desk.start."""
+        """See RebalanceBackend.start."""
         from zconsole.rebalance.job import job_store
 
         where = await self._beside(self._writing, job_store.directory)
@@ -167,7 +167,7 @@ class LiveDesk:
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """See Desk.order."""
+        """See RebalanceBackend.order."""
         from zconsole.rebalance.job import job_store
         from zconsole.rebalance.job.audited import AuditedJobs
 
@@ -176,7 +176,7 @@ class LiveDesk:
         await self._beside(self._writing, work)
 
     async def resume(self, job: str) -> None:
-        """See Desk.resume."""
+        """See RebalanceBackend.resume."""
         from zconsole.rebalance.job import job_store
         from zconsole.rebalance.job.audited import AuditedJobs
 
@@ -184,7 +184,7 @@ class LiveDesk:
         await self._beside(self._writing, _worded(lambda: audited.resume(job_store.find(job))))
 
     def last_words(self, job: str) -> str:
-        """See Desk.last_words."""
+        """See RebalanceBackend.last_words."""
         log = self._logs.get(job)
         return _last_line(_text(log)) if log else ""
 

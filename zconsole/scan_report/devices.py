@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from zconsole.monitor.frame import Row
+from zconsole.monitor.frame import VdevRow
 from zconsole.scan_report.report import DeviceReport
 
 MOST = 256
@@ -38,14 +38,14 @@ class DeviceLog:
         self._sums: dict[str, _Sums] = {}
         self._earlier = {device.name: device for device in earlier}
 
-    def add(self, rows: Sequence[Row], seconds: float) -> None:
+    def add(self, rows: Sequence[VdevRow], seconds: float) -> None:
         """Take in the rates of a frame, which held for ``seconds``."""
         for row in rows:
             entry = self._of(row)
             if entry is not None:
                 _add(entry, row, seconds)
 
-    def count_errors(self, rows: Sequence[Row]) -> None:
+    def count_errors(self, rows: Sequence[VdevRow]) -> None:
         """Count errors that are new since the last frame."""
         for row in rows:
             entry = self._of(row)
@@ -56,7 +56,7 @@ class DeviceLog:
                 entry.errors += max(0, now - entry.counter)
             entry.counter = now
 
-    def _of(self, row: Row) -> _Sums | None:
+    def _of(self, row: VdevRow) -> _Sums | None:
         if row.vdev.children or row.vdev.vclass not in DATA or row.depth == 0:
             return None
         entry = self._sums.get(row.key)
@@ -83,7 +83,7 @@ def _sums(name: str, earlier: DeviceReport | None) -> _Sums:
     return moved
 
 
-def _add(entry: _Sums, row: Row, seconds: float) -> None:
+def _add(entry: _Sums, row: VdevRow, seconds: float) -> None:
     rates = row.rates
     entry.filled = entry.filled or row.vdev.resilvering
     entry.read += (rates.read or 0.0) * seconds

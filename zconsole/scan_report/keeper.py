@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.monitor.frame import Frame
-from zconsole.scan_report.recorder import ReportBook
+from zconsole.scan_report.recorder import ReportRecorder
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
 
@@ -15,7 +15,7 @@ class ReportKeeper:
 
     def __init__(self, store: ReportStore | None = None) -> None:
         self._store = store
-        self._books: dict[str, ReportBook] = {}
+        self._books: dict[str, ReportRecorder] = {}
         self._saved: dict[str, float] = {}
 
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
@@ -47,14 +47,14 @@ class ReportKeeper:
             if self._store is not None:
                 self._store.close()
 
-    def _opened(self, frame: Frame) -> ReportBook:
-        book = ReportBook()
+    def _opened(self, frame: Frame) -> ReportRecorder:
+        book = ReportRecorder()
         if self._store is not None and frame.guid is not None:
             for report in self._store.unfinished(frame.guid):
                 book.resume(report)
         return book
 
-    def _write_all(self, book: ReportBook) -> None:
+    def _write_all(self, book: ReportRecorder) -> None:
         for report in book.current():
             self._write(report)
 

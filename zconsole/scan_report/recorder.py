@@ -11,7 +11,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.pool.health import left_behind
 from zconsole.scan_report.devices import DeviceLog
 from zconsole.scan_report.report import MOST_POINTS, Moment, ScanReport, TunableChange
-from zconsole.tunables.effect import SETTLE, WINDOW, Point, measure
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 
 FINEST = 1.0
 """Seconds between two kept moments, at first; doubled whenever there are too many."""
@@ -30,7 +30,7 @@ class _Open:
     moments: list[Moment]
     limits: dict[str, float]
     changes: list[TunableChange]
-    recent: deque[Point]
+    recent: deque[EffectSample]
     step: float = FINEST
     tunables: Mapping[str, int] | None = None
     last: float | None = None
@@ -38,7 +38,7 @@ class _Open:
     """When it was first seen to be over."""
 
 
-class ReportBook:
+class ReportRecorder:
     """Fed with every frame of one pool; hands over a report when its scan is over."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ def _add(entry: _Open, frame: Frame, view: ScanView) -> None:
             entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     entry.devices.count_errors(frame.rows)
     moment = _moment(frame, view)
-    entry.recent.append(Point(frame.t, moment.issue_rate, moment.latency))
+    entry.recent.append(EffectSample(frame.t, moment.issue_rate, moment.latency))
     _note_changes(entry, frame)
     if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
         entry.moments.append(moment)

@@ -22,7 +22,7 @@ MARGIN = (0.85, 1.2)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PastRate:
     """How fast one scan was for each disk it worked on."""
 
     rate: float
@@ -38,7 +38,7 @@ class Pace:
 
 def paces(
     root: Vdev, scans: Sequence[Scan], reports: Sequence[ScanReport] = ()
-) -> tuple[Pace, ...]:
+) -> tuple[PastRate, ...]:
     """Every pace that finished scans and kept reports tell of; the nearest kind, newest, first.
 
     A finished scan of T allocated bytes in S seconds moved T by the disks it is spread over. A
@@ -49,7 +49,7 @@ def paces(
     return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
 
 
-def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[Pace]) -> Duration | None:
+def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Duration | None:
     """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
 
     It rests on the newest of the nearest paces known; its range on all of that kind. None
@@ -62,7 +62,7 @@ def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[Pace]) -> Dur
     return _duration(fill * disk_bytes, f"{fill:.0%} of the disk", known)
 
 
-def member_duration(top: Vdev, known: Sequence[Pace]) -> Duration | None:
+def member_duration(top: Vdev, known: Sequence[PastRate]) -> Duration | None:
     """How long one disk of a top-level vdev would resilver; its new disk's size does not matter.
 
     None without a pace, or where nothing is allocated.
@@ -72,7 +72,7 @@ def member_duration(top: Vdev, known: Sequence[Pace]) -> Duration | None:
     return _duration(top.alloc_bytes / _width(top), "its share of the data", known)
 
 
-def _duration(need: float, what: str, known: Sequence[Pace]) -> Duration:
+def _duration(need: float, what: str, known: Sequence[PastRate]) -> Duration:
     newest = known[0]
     alike = [pace.rate for pace in known if pace.closeness == newest.closeness]
     expected = need / newest.rate
@@ -85,20 +85,22 @@ def _duration(need: float, what: str, known: Sequence[Pace]) -> Duration:
     return Duration(expected, low, high, reason)
 
 
-def _of_reports(reports: Sequence[ScanReport]) -> Iterator[Pace]:
+def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
     for report in reports:
         if report.state != "finished" or report.function not in REPAIRS:
             continue
         filled = [d for d in report.devices if d.filled and d.seconds >= LEAST_SECONDS]
         rates = [d.write_bytes / d.seconds for d in filled if d.write_bytes >= LEAST_BYTES]
         if rates:
-            yield Pace(min(rates), f"the last {report.function} that was watched", report.start, 2)
+            yield PastRate(
+                min(rates), f"the last {report.function} that was watched", report.start, 2
+            )
 
 
-def _of_scan(scan: Scan, disks: int) -> Pace:
+def _of_scan(scan: Scan, disks: int) -> PastRate:
     each = (scan.to_issue_bytes or 0) / _seconds(scan) / disks
     closeness = 1 if scan.function in REPAIRS else 0
-    return Pace(each, f"the last {scan.function}", scan.start or 0.0, closeness)
+    return PastRate(each, f"the last {scan.function}", scan.start or 0.0, closeness)
 
 
 def _telling(scan: Scan) -> bool:

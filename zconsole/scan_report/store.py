@@ -8,7 +8,7 @@ from pathlib import Path
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.scan_report.report import ScanReport, dumped, loaded
 from zconsole.system import state_dir
-from zconsole.system.locked_store import Shelf
+from zconsole.system.locked_store import LockedStore
 from zconsole.system.state_dir import StateError
 
 MOST_BYTES = 4 * 2**20
@@ -17,7 +17,7 @@ KEPT = 50
 _NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json", re.ASCII)
 
 
-class ReportStore(Shelf):
+class ReportStore(LockedStore):
     """Where reports are written, by one console of a pool at a time, and read by all."""
 
     __slots__ = ()

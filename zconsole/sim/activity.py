@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zconsole.sim import scan
 from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
-from zconsole.sim.flow import Job, Part, emit, solve
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import (
     ACTIVE,
     FINISHED,
@@ -38,14 +38,14 @@ def _evacuate(pool: PoolState, removal: Removal, dt: float) -> None:
     others = [t for t in pool.normal_tops() if t is not top]
     shares = pool.write_shares(others)
     sources = top.sources()
-    parts = [Part(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
+    parts = [DiskShare(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
     for other, share in zip(others, shares, strict=True):
         parts += [
-            Part(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
+            DiskShare(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
             for x in other.leaves()
             if x.online
         ]
-    job = Job(removal.vdev, parts, duty=0.8)
+    job = DiskJob(removal.vdev, parts, duty=0.8)
     solve([job], pool.host)
     done = min(job.rate * dt, removal.total - removal.copied)
     emit(job, done / dt, 0.0)
@@ -63,9 +63,9 @@ def _reflow(pool: PoolState, expansion: Expansion, dt: float) -> None:
     if pool.scan is not None and pool.scan.running and pool.scan.function == 2:
         return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
     share = top.share
-    parts = [Part(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
-    parts += [Part(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
-    job = Job(expansion.vdev, parts)
+    parts = [DiskShare(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    parts += [DiskShare(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    job = DiskJob(expansion.vdev, parts)
     solve([job], pool.host)
     done = min(job.rate * dt, expansion.total - expansion.reflowed)
     emit(job, done / dt, 0.0)

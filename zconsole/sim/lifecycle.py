@@ -13,7 +13,7 @@ from zconsole.sim.state import (
     SCRUB,
     Group,
     PoolState,
-    Scan,
+    SimulatedScan,
     Top,
     groups,
     leaves_of,
@@ -49,7 +49,7 @@ def conclude(pool: PoolState) -> None:
         _conclude_scan(pool, current)
 
 
-def _conclude_scan(pool: PoolState, current: Scan) -> None:
+def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
     current.state, current.end = FINISHED, pool.now
     if current.function == SCRUB:
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")

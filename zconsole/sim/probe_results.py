@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from zconsole.diagnosis.device_errors.faults import Signs, SmartCounts
+from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.monitor.device_details import Pairs, described
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World
 
 
-async def signs_of(world: World, path: str, since: float) -> Signs:
+async def signs_of(world: World, path: str, since: float) -> ProbeResults:
     """The counts of the leaf at ``path``: damaged transfers as CRC errors, failed reads as
     pending sectors; nothing for one that is not there."""
     leaf = _there(world, path)
-    return Signs() if leaf is None else Signs(_counts(leaf))
+    return ProbeResults() if leaf is None else ProbeResults(_counts(leaf))
 
 
 async def details_of(world: World, path: str) -> Pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.sim.disk import Leaf
-from zconsole.sim.flow import Job, Part, emit, solve
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import PoolState, Rebuild, Top
 
 ACTIVE, CANCELED, COMPLETE = 1, 2, 3
@@ -44,7 +44,7 @@ def advance(pool: PoolState, dt: float) -> None:
         emit(job, step / dt, float(pool.tunables["zfs_rebuild_vdev_limit"]))
 
 
-def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> Job:
+def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> DiskJob:
     knobs = pool.tunables
     size = float(knobs["zfs_rebuild_max_segment"])
     run = max(size, pool.layout.run / 2)
@@ -54,13 +54,13 @@ def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> Job:
     sources = top.sources()
     share = 1.0 / len(sources) if top.kind == "mirror" and sources else top.share
     share *= rebuild.needed
-    parts = [Part(x, share, "rebuild", False, size, run, queue) for x in sources]
+    parts = [DiskShare(x, share, "rebuild", False, size, run, queue) for x in sources]
     for leaf in rebuild.targets:
         spread = sources if leaf.kind == "dspare" else [leaf]
         for x in spread:
             part = top.share * rebuild.needed / len(spread)
-            parts.append(Part(x, part, "rebuild", True, size, run, queue))
+            parts.append(DiskShare(x, part, "rebuild", True, size, run, queue))
     fill = top.alloc / top.space if top.space else 0.0
     for leaf in top.leaves():
         leaf.position = fill * min(1.0, rebuild.scanned / max(1.0, rebuild.estimate))
-    return Job(index, parts, weight=0.4 * rebuild.needed)  # no checksums to verify
+    return DiskJob(index, parts, weight=0.4 * rebuild.needed)  # no checksums to verify

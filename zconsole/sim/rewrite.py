@@ -7,24 +7,28 @@ from typing import TYPE_CHECKING
 from zconsole.sim import rebuild
 from zconsole.sim.disk import MIB, ONLINE
 from zconsole.sim.emit import pool_state
-from zconsole.sim.flow import Job, Part, emit, solve
-from zconsole.sim.state import RESILVER, SCANNING, Directory, Rewrite
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.state import RESILVER, SCANNING, Rewrite, SimulatedDirectory
 
 if TYPE_CHECKING:
     from zconsole.sim.state import PoolState, Top
 
 
-def spread_over(pool: PoolState, sizes: dict[str, float], pinned: float = 0.0) -> list[Directory]:
+def spread_over(
+    pool: PoolState, sizes: dict[str, float], pinned: float = 0.0
+) -> list[SimulatedDirectory]:
     """Directories of these allocated sizes, lying where the pool's data lies."""
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
     return [
-        Directory(path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops], pinned)
+        SimulatedDirectory(
+            path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops], pinned
+        )
         for path, size in sizes.items()
     ]
 
 
-def move(pool: PoolState, directory: Directory, amount: float) -> float:
+def move(pool: PoolState, directory: SimulatedDirectory, amount: float) -> float:
     """Rewrites up to ``amount`` allocated bytes of ``directory``; returns how many.
 
     Each leaves the vdevs in proportion to what they hold of the directory that was not moved yet,
@@ -62,7 +66,7 @@ def advance(pool: PoolState, dt: float) -> None:
         return
     index = next(i for i, left in enumerate(current.left) if left > 1.0)
     directory, left = current.directories[index], current.left[index]
-    job = Job(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
+    job = DiskJob(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
     solve([job], pool.host)
     step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
     current.done += step
@@ -107,20 +111,22 @@ def scanning(pool: PoolState) -> str:
     return "resilver" if now.function == RESILVER else "scrub"
 
 
-def _parts(pool: PoolState, directory: Directory) -> list[Part]:
+def _parts(pool: PoolState, directory: SimulatedDirectory) -> list[DiskShare]:
     """A byte's reads where the directory lies, and its writes where they land."""
     tops = pool.normal_tops()
     size, run = float(MIB), 4.0 * MIB
-    parts: list[Part] = []
+    parts: list[DiskShare] = []
     waiting = sum(directory.old) or 1.0
     for top, held, share in zip(tops, directory.old, pool.write_shares(tops), strict=True):
         sources = top.sources()
         each = held / waiting * _reading(top) / max(1, len(sources))
         if each > 0.0:
-            parts += [Part(x, each, "async_r", False, size, run, 3.0) for x in sources]
+            parts += [DiskShare(x, each, "async_r", False, size, run, 3.0) for x in sources]
         if share > 0.0:
             writers = [x for x in top.leaves() if x.online]
-            parts += [Part(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers]
+            parts += [
+                DiskShare(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers
+            ]
     return parts
 
 

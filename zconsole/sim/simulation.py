@@ -22,7 +22,7 @@ class Incident:
 
 
 @dataclass(slots=True)
-class Engine:
+class PoolSimulation:
     """One pool with what is still to happen to it, soonest first."""
 
     pool: PoolState

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from zconsole.sim import blockdev, emit, message
 from zconsole.sim.scenarios import DEFAULT, find
-from zconsole.sim.simulation import Engine
+from zconsole.sim.simulation import PoolSimulation
 from zconsole.sim.state import PoolState
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
@@ -29,10 +29,10 @@ class World:
         chosen = find(scenario)
         self.scenario = chosen
         self._age = chosen.age
-        self.engines: list[Engine] = []
+        self.engines: list[PoolSimulation] = []
         for story in chosen.build(seed):
             _place(story.pool, start - chosen.age)
-            engine = Engine(story.pool, sorted(story.incidents, key=lambda i: i.t))
+            engine = PoolSimulation(story.pool, sorted(story.incidents, key=lambda i: i.t))
             leaves = sum(1 for _ in story.pool.leaves())
             steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _WARM_UP // leaves))
             engine.advance(chosen.age, steps)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zconsole.sim.disk import DEGRADED, Leaf
-from zconsole.sim.load import Load
+from zconsole.sim.load import ForegroundLoad
 from zconsole.sim.noise import Wobble
 from zconsole.sim.tunables import Tunables
 
@@ -49,7 +49,7 @@ class Checkpoint:
 
 
 @dataclass(slots=True)
-class Directory:
+class SimulatedDirectory:
     """Files that can be rewritten; bytes are allocated ones, parity included."""
 
     path: str
@@ -76,7 +76,7 @@ class Directory:
 class Rewrite:
     """A rebalance under way: directories one after the other."""
 
-    directories: list[Directory]
+    directories: list[SimulatedDirectory]
     limit: float = math.inf
     """Bytes/s it may take."""
     running: bool = True
@@ -158,7 +158,7 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Scan:
+class SimulatedScan:
     """dsl_scan_phys_t and what only memory holds of a scan; times in epoch seconds."""
 
     function: int
@@ -353,7 +353,7 @@ def groups(top: Top) -> list[Group]:
 
 
 @dataclass(slots=True)
-class Layout:
+class DataLayout:
     """How the pool's data lies on its disks."""
 
     block: float = 131072.0
@@ -400,19 +400,19 @@ class PoolState:
     guid: int
     tops: list[Top]
     host: Host
-    load: Load
+    load: ForegroundLoad
     breath: Wobble
     """The devices' little ups and downs."""
-    layout: Layout = field(default_factory=Layout)
+    layout: DataLayout = field(default_factory=DataLayout)
     version: str = "2.3.9"
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
     tunables: Tunables = field(default_factory=Tunables)
-    scan: Scan | None = None
+    scan: SimulatedScan | None = None
     removal: Removal | None = None
     expansion: Expansion | None = None
     checkpoint: Checkpoint | None = None
-    directories: list[Directory] = field(default_factory=list)
+    directories: list[SimulatedDirectory] = field(default_factory=list)
     rewrite: Rewrite | None = None
     data_errors: float = 0.0
     damaged: tuple[str, ...] = ()

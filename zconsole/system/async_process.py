@@ -30,14 +30,14 @@ SETTLE_STEP = 0.01
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
 
-class Runner(Protocol):
+class CommandRunner(Protocol):
     """Runs one command to its end."""
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """The finished command. Raises DeadlineError after ``deadline`` s, OSError if absent."""
 
 
-class Teller(Protocol):
+class HookRunner(Protocol):
     """Runs a command of the operator's own, to its end."""
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
@@ -101,7 +101,7 @@ class Connector(Protocol):
         """The running process. Raises OSError when the command is absent."""
 
 
-class Keeper(Spawner, Connector, Protocol):
+class ProcessManager(Spawner, Connector, Protocol):
     """Starts long-lived processes, and knows what became of them."""
 
     async def settle(self, patience: float) -> None:
@@ -115,7 +115,7 @@ class ProcessRunner:
         self._started: list[asyncio.SubprocessTransport] = []
 
     async def settle(self, patience: float) -> None:
-        """See Keeper.settle.
+        """See ProcessManager.settle.
 
         Before Python 3.12 a child that ends after its event loop was closed is logged to stderr.
         """
@@ -132,14 +132,14 @@ class ProcessRunner:
         self._started.append(transport)
 
     async def run(self, argv: Sequence[str], deadline: float, cwd: Path | None = None) -> Completed:
-        """See Runner.run."""
+        """See CommandRunner.run."""
         null = asyncio.subprocess.DEVNULL
         transport, output = await _start(_Output, argv, stdin=null, cwd=cwd)
         self._remember(transport)
         return await _finished(argv, transport, output, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
-        """See Teller.tell."""
+        """See HookRunner.tell."""
         pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
         transport, output = await _start(_Output, argv, stdin=pipe, environment=own)
         self._remember(transport)
@@ -181,7 +181,7 @@ class LastingRunner:
     """
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See Runner.run; after the deadline the command is not waited for, nor told to stop."""
+        """See CommandRunner.run; after the deadline it is not waited for, nor told to stop."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
             process = _unwatched(argv, out, errors)
             try:

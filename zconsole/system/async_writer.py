@@ -16,7 +16,7 @@ Write = Callable[[Path, bytes], None]
 """Puts content in the place of a file. Raises StateError."""
 
 
-class LateWriter:
+class AsyncWriter:
     """Writes in a daemon thread that lives while there is something to write; of every file only
     the newest content."""
 

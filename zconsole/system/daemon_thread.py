@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 
-async def beside(job: Callable[..., _T], *args: Any) -> _T:
+async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
     """What ``job`` returns or raises, run in a daemon thread of its own.
 
     The threads of ``asyncio.to_thread`` are joined when the loop ends: one that reads a dying disk

@@ -12,7 +12,7 @@ from zconsole.system.async_writer import Write
 
 
 @dataclass(slots=True)
-class Shelf:
+class LockedStore:
     """Where such files are; with ``directory`` None none are written."""
 
     directory: Path | None

@@ -63,7 +63,7 @@ def find_command(name: str) -> str | None:
 
 
 def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
-    """``Runner.run`` for programs without an event loop; safe in a thread.
+    """``CommandRunner.run`` for programs without an event loop; safe in a thread.
 
     Raises DeadlineError after ``deadline`` seconds, with the command told to stop and abandoned;
     OSError if absent.

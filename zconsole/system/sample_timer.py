@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Pace:
+class SampleTimer:
     """Seconds from the start of one sample to the start of the next; 0 waits for nothing."""
 
     def __init__(self, interval: float) -> None:

@@ -27,7 +27,7 @@ PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class SavedTunable:
     """One parameter we have set."""
 
     original: int
@@ -52,45 +52,45 @@ class Change:
 
 
 @dataclass(slots=True)
-class Book:
+class SavedTunables:
     """The file's contents while it is locked; saved when changed, and on demand before that."""
 
     era: str
-    values: dict[str, Remembered] = field(default_factory=dict)
+    values: dict[str, SavedTunable] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     save: Callable[[], None] = lambda: None
     """Returns when it survives a death and a power cut. Raises StateError."""
 
 
-class Keeper(Protocol):
+class TunableStore(Protocol):
     """Where the book is kept."""
 
-    def open(self, era: str) -> AbstractContextManager[Book]:
+    def open(self, era: str) -> AbstractContextManager[SavedTunables]:
         """The book of this era, to read and change by one at a time."""
 
-    def peek(self, era: str) -> Book:
+    def peek(self, era: str) -> SavedTunables:
         """The book of this era, to look at."""
 
 
-class Volatile:
+class VolatileTunableStore:
     """A book that is forgotten with its console: for simulated kernels."""
 
     def __init__(self) -> None:
-        self._book = Book("")
+        self._book = SavedTunables("")
 
     @contextlib.contextmanager
-    def open(self, era: str) -> Iterator[Book]:
-        """See Keeper.open."""
+    def open(self, era: str) -> Iterator[SavedTunables]:
+        """See TunableStore.open."""
         yield self.peek(era)
 
-    def peek(self, era: str) -> Book:
-        """See Keeper.peek."""
+    def peek(self, era: str) -> SavedTunables:
+        """See TunableStore.peek."""
         if self._book.era != era:
-            self._book = Book(era)
+            self._book = SavedTunables(era)
         return self._book
 
 
-class Memory:
+class FileTunableStore:
     """The file in the state directory, locked while it is read and changed."""
 
     def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
@@ -101,7 +101,7 @@ class Memory:
         self._lock = directory / f"{NAME}.lock"
 
     @contextlib.contextmanager
-    def open(self, era: str) -> Iterator[Book]:
+    def open(self, era: str) -> Iterator[SavedTunables]:
         """The book of this era, exclusively; written back whole if it was changed.
 
         A book of another era is as good as empty. Raises StateError when the directory is not
@@ -132,13 +132,13 @@ class Memory:
         finally:
             os.close(handle)
 
-    def peek(self, era: str) -> Book:
+    def peek(self, era: str) -> SavedTunables:
         """The book of this era without a lock, to look at; empty when there is none to read."""
         try:
             data: Any = json.loads(read_private(self._path, MOST_BYTES))
             return _load(data, era)
         except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError):
-            return Book(era)
+            return SavedTunables(era)
 
 
 def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
@@ -160,7 +160,7 @@ def alive(mark: str, proc: Path = Path("/proc")) -> bool:
     return pid.isdigit() and process_mark(int(pid), proc) == mark
 
 
-def _dump(book: Book) -> str:
+def _dump(book: SavedTunables) -> str:
     return json.dumps(
         {
             "version": 1,
@@ -171,11 +171,11 @@ def _dump(book: Book) -> str:
     )
 
 
-def _load(data: Any, era: str) -> Book:
+def _load(data: Any, era: str) -> SavedTunables:
     if data["era"] != era:
-        return Book(era)
-    return Book(
+        return SavedTunables(era)
+    return SavedTunables(
         era,
-        {str(name): Remembered(**entry) for name, entry in data["values"].items()},
+        {str(name): SavedTunable(**entry) for name, entry in data["values"].items()},
         [Change(**change) for change in data["changes"]],
     )

@@ -19,10 +19,10 @@ from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import PickScreen, TextScreen
 from zconsole.ui.dialogs.theme_list import open_theme_list
-from zconsole.ui.display_format import UNIT_MODES, Look
+from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import TABLE, choices
-from zconsole.ui.main_screen import Board
+from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.messages import FactsFound, FeedEnded, FramesReady
 from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
@@ -31,7 +31,7 @@ from zconsole.ui.panes.overview import overview_lines
 from zconsole.ui.safe_app import SafeApp
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
-from zconsole.ui.view_state import Showing
+from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.filter_prompt import FilterPrompt
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -60,7 +60,7 @@ class Console(SafeApp):
         self,
         feed: Feed,
         options: ConsoleOptions,
-        look: Look,
+        look: DisplayFormat,
         themes: Iterable[ThemeFile],
         *,
         writable: Callable[[], bool] = terminal_ready,
@@ -71,7 +71,7 @@ class Console(SafeApp):
         self.feed = feed
         self.failure: ZconsoleError | None = None
         """What ended the feed before it gave anything."""
-        self.showing = Showing(options, look)
+        self.view_state = ViewState(options, look)
         self._clock = options.clock
         self._writable = writable
         self._notices = tuple(notices)
@@ -84,12 +84,12 @@ class Console(SafeApp):
 
     def compose(self) -> ComposeResult:
         """The board is all there is."""
-        yield Board()
+        yield MainScreen()
 
     @property
-    def board(self) -> Board:
+    def main_screen(self) -> MainScreen:
         """The main screen's parts, also while another screen is over it."""
-        return self.screen_stack[0].query_one(Board)
+        return self.screen_stack[0].query_one(MainScreen)
 
     @property
     def sixteen(self) -> bool:
@@ -99,15 +99,15 @@ class Console(SafeApp):
     @property
     def devices(self) -> DeviceView:
         """The device list."""
-        return self.board.devices
+        return self.main_screen.devices
 
     def on_mount(self) -> None:
         """Dress, start listening to the feed and ticking."""
-        self.set_class(self.showing.look.glyphs.is_ascii, "ascii")
+        self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
         self._dress()
         self.theme_changed_signal.subscribe(self, lambda _: self._dress())
         self.app_resume_signal.subscribe(self, lambda _: self._redraw())
-        self.board.waiting("waiting for the first sample")
+        self.main_screen.waiting("waiting for the first sample")
         self.devices.focus()
         begin(self, self._poll, group="poll", exclusive=True)
         self.set_interval(_TICK, self._tick)
@@ -130,7 +130,7 @@ class Console(SafeApp):
 
     def on_frames_ready(self, message: FramesReady) -> None:
         """Take the round, and paint it unless one was painted a moment ago."""
-        self.showing.take(message.update, message.arrived)
+        self.view_state.take(message.update, message.arrived)
         gap = min(_PAINT_GAP, self.feed.interval)
         wait = self._painted + gap * 0.9 - self._clock()
         if wait <= 0:
@@ -140,7 +140,7 @@ class Console(SafeApp):
 
     def on_feed_ended(self) -> None:
         """Say so; what was shown last stays."""
-        self.showing.ended = True
+        self.view_state.ended = True
         self.paint()
 
     def paint(self) -> None:
@@ -151,13 +151,13 @@ class Console(SafeApp):
         if not self.screen_stack:  # the console closes: screens end before timers
             return
         self._behind = not self._writable()
-        scene = self.showing.scene(self._clock(), self.feed.interval)
-        if self._behind or scene is None:
-            if not self._behind and self.showing.poolless:
-                self.board.waiting("no pools are imported; waiting for one")
+        view_model = self.view_state.view_model(self._clock(), self.feed.interval)
+        if self._behind or view_model is None:
+            if not self._behind and self.view_state.poolless:
+                self.main_screen.waiting("no pools are imported; waiting for one")
             return
         self._painted = self._clock()
-        self.board.paint(scene)
+        self.main_screen.paint(view_model)
         if isinstance(self.screen, PickScreen):
             self.screen.update()
 
@@ -168,9 +168,9 @@ class Console(SafeApp):
         if self._behind:
             self.paint()
             return
-        scene = self.showing.scene(self._clock(), self.feed.interval)
-        if scene is not None and self._writable():
-            self.board.paint_header(scene)
+        view_model = self.view_state.view_model(self._clock(), self.feed.interval)
+        if view_model is not None and self._writable():
+            self.main_screen.paint_header(view_model)
 
     def _redraw(self) -> None:
         """Send every cell again: the shell has had the terminal."""
@@ -196,18 +196,20 @@ class Console(SafeApp):
     def action_next_pane(self, direction: int) -> None:
         """Move the focus between panes."""
         if self._on_main:
-            self.board.focus_next(direction)
+            self.main_screen.focus_next(direction)
 
     def action_pane(self, pane: str) -> None:
         """Show or hide a pane."""
         if self._on_main:
-            self.board.toggle(pane)
+            self.main_screen.toggle(pane)
 
     def action_zoom(self) -> None:
         """Give the focused pane everything, or take it back."""
         if self._on_main:
-            self.board.zoomed = None if self.board.zoomed else self.board.focused_pane()
-            self.board.repaint()
+            self.main_screen.zoomed = (
+                None if self.main_screen.zoomed else self.main_screen.focused_pane()
+            )
+            self.main_screen.repaint()
 
     # The list
 
@@ -215,8 +217,8 @@ class Console(SafeApp):
         """Open or close the detail of a row; on a list to pick from, pick."""
         if isinstance(self.screen, PickScreen):
             self.screen.choose()
-        elif self._on_main and (key := self.devices.toggle_detail()) and self.showing.frame:
-            begin(self, partial(self._look_up, self.showing.frame.pool, key), group="facts")
+        elif self._on_main and (key := self.devices.toggle_detail()) and self.view_state.frame:
+            begin(self, partial(self._look_up, self.view_state.frame.pool, key), group="facts")
 
     async def _look_up(self, pool: str, key: str) -> None:
         facts = await self.feed.details(pool, key)
@@ -257,7 +259,7 @@ class Console(SafeApp):
         """Ask for the text to show only rows with."""
         if self._on_main and not self.query(FilterPrompt):
             prompt = FilterPrompt(self.devices.arrangement.filter)
-            self.board.show_prompt(prompt)
+            self.main_screen.show_prompt(prompt)
 
     def on_input_changed(self, message: FilterPrompt.Changed) -> None:
         """Filter as it is typed."""
@@ -268,7 +270,7 @@ class Console(SafeApp):
         self._close_prompt()
 
     def _close_prompt(self) -> None:
-        self.board.close_prompt()
+        self.main_screen.close_prompt()
         self.devices.focus()
 
     def _rearrange(self, **change: object) -> None:
@@ -279,25 +281,25 @@ class Console(SafeApp):
 
     def action_pool(self, step: int) -> None:
         """Show the next pool."""
-        self.showing.select(self.showing.index + step)
+        self.view_state.select(self.view_state.index + step)
         self.paint()
 
     def action_overview(self) -> None:
         """List all pools, to open one."""
-        if not self._on_main or not self.showing.frames:
+        if not self._on_main or not self.view_state.frames:
             return
         screen = PickScreen(
             "POOLS",
-            lambda width: overview_lines(self.showing.frames, self.showing.look, width),
+            lambda width: overview_lines(self.view_state.frames, self.view_state.look, width),
             self._palette,
-            start=self.showing.index,
+            start=self.view_state.index,
             wide=True,
         )
         self.push_screen(screen, self._open_pool)
 
     def _open_pool(self, index: int | None) -> None:
         if index is not None:
-            self.showing.select(index)
+            self.view_state.select(index)
             self.paint()
 
     def action_what_if(self) -> None:
@@ -313,14 +315,14 @@ class Console(SafeApp):
     def action_help(self) -> None:
         """Show every key."""
         if self._on_main:
-            look, offers = self.showing.look, self.showing.offers
+            look, offers = self.view_state.look, self.view_state.offers
             self.push_screen(
                 TextScreen("HELP", lambda width: help_lines(look, width, offers), self._palette)
             )
 
     def action_pause(self) -> None:
         """Freeze the body or go on; the header keeps telling the truth."""
-        self.showing.toggle_pause()
+        self.view_state.toggle_pause()
         self.paint()
 
     def action_interval(self, step: int) -> None:
@@ -336,9 +338,9 @@ class Console(SafeApp):
 
     def action_units(self) -> None:
         """Write sizes the next way."""
-        look = self.showing.look
+        look = self.view_state.look
         unit = UNIT_MODES[(UNIT_MODES.index(look.unit) + 1) % len(UNIT_MODES)]
-        self.showing.look = replace(look, unit=unit)
+        self.view_state.look = replace(look, unit=unit)
         self.paint()
 
     def action_themes(self) -> None:
@@ -359,7 +361,7 @@ class Console(SafeApp):
         elif self.query(FilterPrompt):
             self._rearrange(filter="")
             self._close_prompt()
-        elif self.board.zoomed:
+        elif self.main_screen.zoomed:
             self.action_zoom()
         elif self.devices.arrangement.filter:
             self._rearrange(filter="")
@@ -380,7 +382,7 @@ class Console(SafeApp):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""
-        for title, about, action in choices(self.showing.offers):
+        for title, about, action in choices(self.view_state.offers):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
 
@@ -395,6 +397,6 @@ class Console(SafeApp):
 
     def _dress(self) -> None:
         """Paint everything in the present theme."""
-        self.board.dress(self._palette)
+        self.main_screen.dress(self._palette)
         if isinstance(self.screen, PickScreen):
             self.screen.dress(self._palette)

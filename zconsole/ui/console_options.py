@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zconsole.scan_report.report import ScanReport
-    from zconsole.ui.theme.saved_theme import ThemeChoice
+    from zconsole.ui.theme.saved_theme import SavedTheme
 
 
 Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
@@ -36,7 +36,7 @@ class ConsoleOptions:
     """Pools that were asked for by name."""
     theme: str | None = None
     """Name or path of a theme; None takes the one chosen last, or one that suits the terminal."""
-    choice: ThemeChoice | None = None
+    choice: SavedTheme | None = None
     """Remembers the theme chosen; None forgets it."""
     ascii: bool | None = None
     """ASCII only; None decides by locale and ``TERM``."""

@@ -15,7 +15,7 @@ _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DisplayFormat:
     """What a drawing function needs to know beside its data."""
 
     glyphs: Glyphs = UNICODE

@@ -17,7 +17,7 @@ _EVENTS_FULL = 10
 _WIDE = 140
 
 
-class Wanted(NamedTuple):
+class WantedHeights(NamedTuple):
     """How many lines each part would fill, titles included."""
 
     header: int
@@ -38,7 +38,11 @@ class Heights(NamedTuple):
 
 
 def allot(
-    width: int, height: int, wanted: Wanted, chosen: Mapping[str, bool], zoomed: str | None = None
+    width: int,
+    height: int,
+    wanted: WantedHeights,
+    chosen: Mapping[str, bool],
+    zoomed: str | None = None,
 ) -> Heights:
     """Share ``height`` lines less header and footer.
 
@@ -62,7 +66,9 @@ def allot(
     return Heights(scan, devices, balance, events, side)
 
 
-def _stacked(room: int, floor: int, wanted: Wanted, chosen: Mapping[str, bool]) -> tuple[int, int]:
+def _stacked(
+    room: int, floor: int, wanted: WantedHeights, chosen: Mapping[str, bool]
+) -> tuple[int, int]:
     """Balance, then events, in what the devices leave; a chosen pane takes room from them."""
     spare = max(0, room - wanted.devices)
     most = max(2, room // 3)
@@ -73,7 +79,9 @@ def _stacked(room: int, floor: int, wanted: Wanted, chosen: Mapping[str, bool]) 
     return balance, events
 
 
-def _side(room: int, floor: int, wanted: Wanted, chosen: Mapping[str, bool]) -> tuple[int, int]:
+def _side(
+    room: int, floor: int, wanted: WantedHeights, chosen: Mapping[str, bool]
+) -> tuple[int, int]:
     """Balance and events beside each other, equally high."""
     free = max(0, min(room - floor, max(room - wanted.devices, room // 4)))
     balance = 0 if chosen.get("balance") is False else wanted.balance

@@ -14,13 +14,13 @@ from textual.notifications import SeverityLevel
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.ui.view_state import Showing
+    from zconsole.ui.view_state import ViewState
 
 
 class SafeApp(App[None]):
     """What is outside text in a message is made safe here, whoever tells it."""
 
-    showing: Showing
+    view_state: ViewState
     _told: Mapping[str, float] = {}
     """What is on the screen now, and until when."""
 
@@ -34,7 +34,7 @@ class SafeApp(App[None]):
         markup: bool = True,
     ) -> None:
         """Say it for a while, once; textual would send escape sequences as they are."""
-        safe = "\n".join(map(self.showing.look.text, message.split("\n")))
+        safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
         now, lasts = monotonic(), self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         self._told = {text: end for text, end in self._told.items() if end > now}
         if safe not in self._told:

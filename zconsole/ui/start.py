@@ -24,11 +24,11 @@ from zconsole.ui.theme.files import (
 )
 
 if TYPE_CHECKING:
-    from zconsole.actions.backend import Kit
+    from zconsole.actions.backend import ActionBackend
     from zconsole.ui.actions.acting_console import ActingConsole
-    from zconsole.ui.theme.saved_theme import ThemeChoice
+    from zconsole.ui.theme.saved_theme import SavedTheme
 
-    MakeKit = Callable[[], Kit]
+    MakeKit = Callable[[], ActionBackend]
 
 _GRACE = 2
 _CLOSING = 0.5
@@ -37,7 +37,7 @@ _TOLD = 2
 """Broken themes told each with its fault; more would fill a small screen."""
 
 
-def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = None) -> int:
+def run_console(feed: Feed, options: ConsoleOptions, make_backend: MakeKit | None = None) -> int:
     """Run the console on the terminal until the operator quits; returns the exit code.
 
     Without ``make_kit``, which is called once something is on the screen, it only watches.
@@ -45,7 +45,7 @@ def run_console(feed: Feed, options: ConsoleOptions, make_kit: MakeKit | None = 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
     prepare(os.environ)
-    console = make_console(feed, options, as_started(os.environ), make_kit)
+    console = make_console(feed, options, as_started(os.environ), make_backend)
     console.call_later(_catch_signals, console)
     asyncio.run(_run(console, options.mouse))
     if console.failure is not None:
@@ -68,11 +68,14 @@ async def _run(console: ActingConsole, mouse: bool) -> None:
 
 
 def make_console(
-    feed: Feed, options: ConsoleOptions, environ: Mapping[str, str], make_kit: MakeKit | None = None
+    feed: Feed,
+    options: ConsoleOptions,
+    environ: Mapping[str, str],
+    make_backend: MakeKit | None = None,
 ) -> ActingConsole:
     """The console as these options and this environment want it; not yet running."""
     from zconsole.ui.actions.acting_console import ActingConsole
-    from zconsole.ui.display_format import Look
+    from zconsole.ui.display_format import DisplayFormat
     from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
@@ -81,17 +84,17 @@ def make_console(
     console = ActingConsole(
         feed,
         options,
-        Look(ASCII if plain else UNICODE, zone=options.zone),
+        DisplayFormat(ASCII if plain else UNICODE, zone=options.zone),
         (*themes.found.values(), *([theme] if theme else [])),
         notices=trouble,
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
-        make_kit=make_kit,
+        make_backend=make_backend,
     )
     console.theme = theme.name if theme else _usual(console, options.choice, themes)
     return console
 
 
-def _usual(console: ActingConsole, choice: ThemeChoice | None, themes: Themes) -> str:
+def _usual(console: ActingConsole, choice: SavedTheme | None, themes: Themes) -> str:
     """The theme chosen last on such a terminal, if it is still there, or one that suits it."""
     chosen = choice.recall(sixteen=console.sixteen) if choice else None
     return chosen if chosen and chosen in themes.found else SIXTEEN if console.sixteen else DEFAULT

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import Offer
-from zconsole.ui.main_screen import Scene
-from zconsole.ui.panes.header import Status
+from zconsole.ui.main_screen import ViewModel
+from zconsole.ui.panes.header import HeaderStatus
 
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
 
 
 @dataclass
-class Showing:
+class ViewState:
     """The console's own state between rounds of frames."""
 
     options: ConsoleOptions
-    look: Look
+    look: DisplayFormat
     latest: Update | None = None
     arrived: float = 0.0
     """When ``latest`` came, on the console's clock."""
@@ -85,13 +85,13 @@ class Showing:
         frames = tuple(f._replace(series=deepcopy(f.series)) for f in self.latest.frames)
         return replace(self.latest, frames=frames)
 
-    def scene(self, now: float, interval: float) -> Scene | None:
+    def view_model(self, now: float, interval: float) -> ViewModel | None:
         """What to paint at ``now`` on the console's clock; None before the first frame."""
         frame = self.frame
         if frame is None or self.latest is None:
             return None
         passed = max(0.0, now - self.arrived) if self.latest.capabilities.live else 0.0
-        status = Status(
+        status = HeaderStatus(
             host=self.options.host,
             flags=self._flags(self.latest),
             interval=interval,
@@ -99,7 +99,7 @@ class Showing:
             now=frame.t + passed,
         )
         body, source = self._body(frame), self.latest.capabilities
-        return Scene(self.frames, self.index, body, status, self.look, self.offers, source)
+        return ViewModel(self.frames, self.index, body, status, self.look, self.offers, source)
 
     def _body(self, newest: Frame) -> Frame:
         if self.frozen is None:

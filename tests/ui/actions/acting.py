@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 
 from tests.ui.fakes import Clock, screen_text
-from zconsole.actions.backend import Kit
+from zconsole.actions.backend import ActionBackend
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
-from zconsole.sim.backends.actions import simulated_kit
+from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
 from zconsole.ui.actions.acting_console import ActingConsole
-from zconsole.ui.actions.controller import Actor
+from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.files import find_themes
 from zconsole.ui.widgets.glyphs import UNICODE
 from zconsole.zfs.sources.base import Capabilities
@@ -62,8 +62,10 @@ class SteppedFeed:
 class Acting:
     """The console, its pilot, its simulated world and what it was asked to do."""
 
-    def __init__(self, app: ActingConsole, pilot, feed: SteppedFeed, kit: Kit) -> None:
-        self.app, self.pilot, self.feed, self.kit = app, pilot, feed, kit
+    def __init__(
+        self, app: ActingConsole, pilot, feed: SteppedFeed, backend: ActionBackend
+    ) -> None:
+        self.app, self.pilot, self.feed, self.backend = app, pilot, feed, backend
 
     async def press(self, *keys: str) -> str:
         for key in keys:
@@ -102,10 +104,10 @@ class Acting:
         raise AssertionError(f"no {name} on the screen")
 
     @property
-    def actor(self) -> Actor:
+    def controller(self) -> ActionController:
         """What acts, loaded by now."""
-        assert self.app._actor is not None
-        return self.app._actor
+        assert self.app._controller is not None
+        return self.app._controller
 
     @property
     def screen(self) -> str:
@@ -113,7 +115,7 @@ class Acting:
 
     @property
     def log(self) -> list[dict]:
-        return self.kit.log.records  # type: ignore[attr-defined]
+        return self.backend.log.records  # type: ignore[attr-defined]
 
 
 @asynccontextmanager
@@ -126,21 +128,21 @@ async def acting(
 ) -> AsyncIterator[Acting]:
     """An acting console over a scenario, its first frame shown."""
     world = World(scenario, 1)
-    feed, kit = SteppedFeed(world, capabilities), simulated_kit(world)
+    feed, backend = SteppedFeed(world, capabilities), simulated_backend(world)
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
     app = ActingConsole(
         feed,
         ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options),  # type: ignore[arg-type]
-        Look(UNICODE, zone=UTC),
+        DisplayFormat(UNICODE, zone=UTC),
         themes,
         writable=lambda: True,
-        make_kit=lambda: kit,
+        make_backend=lambda: backend,
     )
     app.theme = "dark"
     feed.step(0.0)
     async with app.run_test(size=size, notifications=notifications) as pilot:
-        made = Acting(app, pilot, feed, kit)
+        made = Acting(app, pilot, feed, backend)
         await made.settle()
-        while app._actor is None:
+        while app._controller is None:
             await pilot.pause()
         yield made

@@ -26,8 +26,8 @@ async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reas
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8)
     async with app.run_test(size=(80, 60)) as pilot:
         await pilot.pause()
-        assert app.showing.offers
-        assert all(offer.reason == reason for offer in app.showing.offers)
+        assert app.view_state.offers
+        assert all(offer.reason == reason for offer in app.view_state.offers)
         offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
         assert offered["Replace the device at the cursor"] == f"R; not now: {reason}"
         await pilot.press("R", "question_mark")
@@ -38,17 +38,17 @@ async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reas
 async def test_what_acts_is_made_after_the_first_frame_and_once():
     made = []
 
-    def make_kit():
+    def make_backend():
         made.append(feed.queue.empty())
-        from zconsole.sim.backends.actions import simulated_kit
+        from zconsole.sim.backends.actions import simulated_backend
         from zconsole.sim.source import World
 
-        return simulated_kit(World("mirror-scrub", 1))
+        return simulated_backend(World("mirror-scrub", 1))
 
     feed = FakeFeed((frames.resilver(),))
-    app = make_console(feed, ConsoleOptions(zone=UTC), UTF8, make_kit)
+    app = make_console(feed, ConsoleOptions(zone=UTC), UTF8, make_backend)
     async with app.run_test(size=(80, 24)) as pilot:
-        while app._actor is None:
+        while app._controller is None:
             await pilot.pause()
         feed.put(frames.resilver())
         await pilot.pause()

@@ -104,9 +104,9 @@ async def test_the_whole_story_of_a_failed_disk():
         assert commands(a)[0][0] == "replace"
         said = await a.pass_time(1800)
         assert "replacing" in said
-        before = a.kit.control.setting("zfs_resilver_min_time_ms").value
+        before = a.backend.control.setting("zfs_resilver_min_time_ms").value
         await a.press("T", "f", *RUN, "escape", "e", "escape")
-        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 2 * before
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 2 * before
         for _ in range(30):
             await a.pass_time(3600, 600)
             if any(r.get("kind") == "action" for r in a.log):
@@ -114,22 +114,24 @@ async def test_the_whole_story_of_a_failed_disk():
         await a.pass_time(60)
         (end,) = [r for r in a.log if r.get("kind") == "action"]
         assert end["ok"]
-        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == before
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == before
         assert "replacing" not in a.screen
 
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     async with acting("few-requests") as a:
         await a.pass_time(300, 10)
-        slow = a.app.showing.frame.scan.issue_rate
+        slow = a.app.view_state.frame.scan.issue_rate
         await a.press("T", "f", *RUN, "escape", "escape")
         await a.pass_time(300, 10)
-        assert a.app.showing.frame.scan.issue_rate > slow
-        (change, *_) = a.kit.control.changes()
-        effect = a.actor.watch.effect(a.app.showing.frame.pool, change, a.kit.control.changes())
+        assert a.app.view_state.frame.scan.issue_rate > slow
+        (change, *_) = a.backend.control.changes()
+        effect = a.controller.watch.effect(
+            a.app.view_state.frame.pool, change, a.backend.control.changes()
+        )
         assert effect.gain is not None
         assert effect.gain > 0
-        assert any(e.origin == "console" for e in a.app.showing.frame.events)
+        assert any(e.origin == "console" for e in a.app.view_state.frame.events)
 
 
 async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
@@ -137,20 +139,20 @@ async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
         await a.press("T", "enter", *"5000", "enter")
         assert "3000 to 5000" in a.screen
         await a.press(*RUN, "escape")
-        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 5000
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
         assert "was 3000" in a.screen
         await a.press("enter", *"99999999", "enter")
-        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 5000
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
         await a.press("u", *RUN, "escape")
-        assert a.kit.control.setting("zfs_resilver_min_time_ms").value == 3000
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
 
 
 async def test_a_one_way_plan_needs_the_name_typed():
     async with acting("second-replace") as a:
         assert "Restart the resilver" in await a.press("S")
         await pick(a, "Restart the resilver")
-        assert "type tank" in a.screen or "tank" in a.app.screen.deed.title
-        if a.app.screen.deed.typed:
+        assert "type tank" in a.screen or "tank" in a.app.screen.confirmation.title
+        if a.app.screen.confirmation.typed:
             await a.press("tab", "enter")
             assert commands(a) == []
 
@@ -219,7 +221,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
 )
 async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
     async with acting("mirror-scrub", **options) as a:
-        assert all(not offer.enabled for offer in a.app.showing.offers)
+        assert all(not offer.enabled for offer in a.app.view_state.offers)
         said = await a.press("S", "enter")
         assert "To run by hand" in said
         assert "zpool scrub -p mirrors" in said
@@ -247,11 +249,11 @@ async def test_every_screen_can_be_drawn_at_every_size(size):
 
 async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
     async with acting("mirror-scrub") as a:
-        a.kit.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
+        a.backend.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
         monkeypatch.setattr(
-            type(a.kit.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
+            type(a.backend.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
         )
-        a.actor.offer_to_put_back()
+        a.controller.offer_to_put_back()
         await a.settle()
         assert any("T, then u" in n.message for n in a.app._notifications)
 
@@ -272,7 +274,7 @@ async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
         await a.to("WD30EZRX")
         assert "not whole yet" in await a.press("A")
         await a.press("escape")
-        while any(view.scan.active for view in a.app.showing.frame.scans):
+        while any(view.scan.active for view in a.app.view_state.frame.scans):
             await a.pass_time(7200, 1800)
         await a.pass_time(120)
         await a.to("ST5000DM000")
@@ -326,7 +328,7 @@ class Stuck:
 async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
     async with acting("mirror-scrub") as a:
         stuck = Stuck()
-        a.actor.kit = replace(a.kit, hands=stuck)
+        a.controller.backend = replace(a.backend, command_runner=stuck)
         await a.press("S", "enter", "tab")
         await a.pilot.press("enter")
         while not stuck.ran:
@@ -363,7 +365,7 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
 
     async with acting("resilver", notifications=True) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e")
-        monkeypatch.setattr(a.kit.control, "restore", full)
+        monkeypatch.setattr(a.backend.control, "restore", full)
         said = await a.press("u", *RUN)
         assert "No space left on device" in said
         assert "Esc goes back" in said

@@ -6,9 +6,9 @@ import pytest
 
 from tests.ui.actions.acting import SteppedFeed, acting
 from tests.ui.actions.test_controller import RUN, pick
-from zconsole.actions.plan import Facts, Outcome, Plan
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.sim.source import World
-from zconsole.ui.actions.follow_up import Watch
+from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 from zconsole.ui.widgets.spark import markline
 
@@ -47,7 +47,7 @@ async def test_an_action_is_on_the_timeline_and_among_the_events():
         await a.press(*RUN, "escape")
         await a.pass_time(20, 10)
         title = next(r["title"] for r in a.log if r["event"] == "action")
-        assert any(event.text == title for event in a.app.showing.frame.events)
+        assert any(event.text == title for event in a.app.view_state.frame.events)
         assert "▴" in a.screen
 
 
@@ -80,14 +80,14 @@ def samples_ago(screen: str) -> int:
 
 async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
     async with acting("six-disk-swap", size=(160, 50)) as a:
-        while any(view.scan.active for view in a.app.showing.frame.scans):
+        while any(view.scan.active for view in a.app.view_state.frame.scans):
             await a.pass_time(7200, 1800)
         await a.to("ST5000DM000")
         await a.press("A")
         await pick(a, "Expand raidz2-0")
         await a.press("tab", *"raidz2-0", "enter", "escape")
         await a.pass_time(60, 10)
-        frame = a.app.showing.frame
+        frame = a.app.view_state.frame
         assert "Expand raidz2-0: raidz2-0 has grown" in [event.text for event in frame.events]
         assert [mark.text for mark in frame.marks] == ["Expand raidz2-0"]
 
@@ -96,11 +96,13 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     """Right after a replace the newest sample still has the old device alone: not backed out."""
     world = World("failed-disk", 1)
     feed = SteppedFeed(world)
-    watch = Watch(feed)
+    watch = FollowUp(feed)
     feed.step(1.0)
     before = await feed.next()
     watch.take(before)
-    plan = Plan("replace", "", before.frames[0].pool, (), follow=lambda s: Outcome(False, "out"))
+    plan = ActionPlan(
+        "replace", "", before.frames[0].pool, (), follow=lambda s: ActionOutcome(False, "out")
+    )
     watch.follow(plan, Facts(), before.frames[0].t)
     assert list(watch.ended()) == []
     feed.step(1.0)

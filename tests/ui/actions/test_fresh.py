@@ -21,7 +21,7 @@ from zconsole.monitor.session import Session
 from zconsole.sim.source import World
 from zconsole.system.audit.log import MemoryLog
 from zconsole.ui.actions import follow_up as watching
-from zconsole.ui.actions.follow_up import Watch
+from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.zfs.sources.base import Capabilities
 
 QUESTION = 100.0
@@ -53,7 +53,7 @@ def round_of(*frames) -> Update:
 
 async def delivered(frame, *rounds, make=plan_scrub):
     """The events of an action whose console is given these rounds after the question."""
-    watch = Watch(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
+    watch = FollowUp(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
     watch.take(round_of(frame))
     plan, runner = make(situation_of(frame, Facts())), Canned()
     assert plan.refused is None
@@ -119,7 +119,7 @@ async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
 
 async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
     monkeypatch.setattr(watching, "PATIENCE", 0.05)
-    watch = Watch(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
+    watch = FollowUp(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
     with pytest.raises(UnavailableError):
         await watch.fresh("tank", QUESTION)
 
@@ -127,7 +127,7 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
 async def test_the_simulated_twin_checks_the_same(monkeypatch):
     async with acting("mirror-scrub", size=(100, 60)) as a:
         said = await a.press("S", "enter")
-        guid = a.app.showing.frame.guid
+        guid = a.app.view_state.frame.guid
         assert f"mirrors is the same pool: GUID {guid}" in said
         a.feed.world.pools[0].guid += 1
         said = await a.press(*RUN)

@@ -6,11 +6,11 @@ import pytest
 
 from tests.ui.actions.acting import acting
 from zconsole.ui.actions.menu import Entry, menu_lines, reason_lines
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, plain, width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
-LOOK = Look(UNICODE)
+LOOK = DisplayFormat(UNICODE)
 LAST = "zfs_scrub_after_expand"
 
 

@@ -11,10 +11,10 @@ from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.menu import Entry, menu_lines
 from zconsole.ui.actions.plan_lines import candidate_lines
 from zconsole.ui.actions.tunables_pane import Shown, about_lines, question_lines
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import plain, width_of
 
-LOOK = Look()
+LOOK = DisplayFormat()
 USED = "in this pool already"
 
 

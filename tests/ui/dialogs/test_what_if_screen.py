@@ -10,19 +10,19 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
 from zconsole.pool.model import Vdev
 from zconsole.scan_report.report import DeviceReport, ScanReport
-from zconsole.scan_report.resilver_time import Pace
-from zconsole.ui.display_format import Look
+from zconsole.scan_report.resilver_time import PastRate
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.what_if import Question, whatif_lines
 from zconsole.ui.widgets.draw import plain, width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
 TIB, MIB = 1 << 40, 1 << 20
-PACE = Pace(100.0 * MIB, "the last resilver", 0.0, 1)
+PACE = PastRate(100.0 * MIB, "the last resilver", 0.0, 1)
 
 
-def text(words: str, width: int = 100, look: Look | None = None, **fields: object) -> str:
+def text(words: str, width: int = 100, look: DisplayFormat | None = None, **fields: object) -> str:
     question = Question(words, frames.ALL["imbalance"](), **fields)
-    return "\n".join(plain(line) for line in whatif_lines(question, look or Look(), width))
+    return "\n".join(plain(line) for line in whatif_lines(question, look or DisplayFormat(), width))
 
 
 def rows(words: str, name: str) -> list[str]:
@@ -87,11 +87,11 @@ def test_what_cannot_be_read_is_told_in_one_place_and_the_help_stays(words):
 @pytest.mark.parametrize("words", ["", "+6x4T disk=4T", "x" * 300, "raidz1-0=7x30T"])
 def test_no_line_is_wider_than_the_screen(width, words):
     question = Question(words, frames.ALL["imbalance"](), (PACE,))
-    assert all(width_of(line) <= width for line in whatif_lines(question, Look(), width))
+    assert all(width_of(line) <= width for line in whatif_lines(question, DisplayFormat(), width))
 
 
 def test_in_ascii_there_is_nothing_else():
-    assert text("+6x4T", look=Look(ASCII)).isascii()
+    assert text("+6x4T", look=DisplayFormat(ASCII)).isascii()
 
 
 def test_names_from_outside_are_made_safe():
@@ -99,13 +99,13 @@ def test_names_from_outside_are_made_safe():
     root = frame.rows[0].vdev
     evil = replace(root.children[0], name="raidz1\x1b[2J")
     rows_ = (replace(frame.rows[0], vdev=replace(root, children=(evil,))),)
-    lines = whatif_lines(Question("x=1T", replace(frame, rows=rows_)), Look(), 80)
+    lines = whatif_lines(Question("x=1T", replace(frame, rows=rows_)), DisplayFormat(), 80)
     assert "\x1b" not in "".join(plain(line) for line in lines)
 
 
 def test_a_pool_that_was_never_seen_has_no_answer():
     frame = replace(frames.ALL["imbalance"](), rows=())
-    (line,) = whatif_lines(Question("4T", frame), Look(), 80)
+    (line,) = whatif_lines(Question("4T", frame), DisplayFormat(), 80)
     assert "nothing is known" in plain(line)
 
 
@@ -151,5 +151,5 @@ def test_a_leaf_of_a_cache_or_spare_is_not_timed():
     spare = Vdev("sdz", "disk", vclass="spare")
     frame = frames.ALL["imbalance"]()
     row = replace(frame.rows[1], key="spare", vdev=spare)
-    shown = whatif_lines(Question("", frame, (PACE,), row), Look(), 80)
+    shown = whatif_lines(Question("", frame, (PACE,), row), DisplayFormat(), 80)
     assert not any(plain(line).startswith(" resilver") for line in shown)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
 from zconsole.pool.model import ErrorCounters, HostLoad, IoRates, Vdev
@@ -62,7 +62,7 @@ def frame(
     """A frame over a topology; rates, slow siblings and missing devices by vdev name."""
     rates, slow, missing = rates or {}, slow or {}, missing or {}
     rows = tuple(
-        Row(
+        VdevRow(
             place.key,
             place.depth,
             place.vdev,

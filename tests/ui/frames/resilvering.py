@@ -7,7 +7,13 @@ import math
 from tests.records import replace
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
 from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-from zconsole.diagnosis.device_errors.faults import Deltas, Signs, SmartCounts, Trouble, with_signs
+from zconsole.diagnosis.device_errors.faults import (
+    Deltas,
+    DeviceFault,
+    ProbeResults,
+    SmartCounts,
+    with_signs,
+)
 from zconsole.eta import Estimate
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
@@ -149,7 +155,7 @@ def flaky() -> Frame:
     """The resilver, its slow disk with a bad cable, and a tunable that somebody changed."""
     made = resilver()
     shaky = next(row for row in made.rows if row.vdev.name.endswith("F34DA"))
-    found = Trouble(
+    found = DeviceFault(
         shaky.key,
         shaky.vdev.name,
         Deltas(3, 0, 40, 0, 1500.0),
@@ -157,7 +163,7 @@ def flaky() -> Frame:
         2,
         1,
     )
-    signs = Signs(
+    signs = ProbeResults(
         SmartCounts(True, 0, 0, 0, 112), ("ata3: hard resetting link",), SmartCounts(True, crc=90)
     )
     return replace(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, showing, until
+from tests.ui.fakes import FakeFeed, until, view_state
 from zconsole.pool.health import Health
 from zconsole.ui.dialogs.screens import PickScreen
 
 
 async def test_pools_by_bracket_and_from_the_overview():
     made = (frames.resilver(), frames.healthy(), frames.imbalance())
-    async with showing(*made) as (app, pilot, screen):
+    async with view_state(*made) as (app, pilot, screen):
         await pilot.press("right_square_bracket")
         assert " OK  backup" in screen()
         await pilot.press("left_square_bracket", "left_square_bracket")
@@ -25,7 +25,7 @@ async def test_pools_by_bracket_and_from_the_overview():
 
 async def test_a_pool_that_is_imported_later_does_not_take_the_screen():
     feed = FakeFeed((frames.resilver(),))
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         assert " DEGRADED  tank" in screen()
         feed.put(frames.healthy(), frames.resilver())
         await pilot.pause()
@@ -41,7 +41,7 @@ def exported(frame, seconds):
 async def test_a_pool_that_was_exported_leaves_the_list_after_a_while_unless_it_is_on_show():
     tank, backup, media = frames.resilver(), frames.healthy(), frames.imbalance()
     feed = FakeFeed((backup, media, tank))
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         feed.put(exported(backup, 90.0), exported(media, 30.0), tank)
         await pilot.pause()
         assert " NOT IMPORTED  backup" in screen()
@@ -58,13 +58,17 @@ async def test_a_pool_that_was_exported_leaves_the_list_after_a_while_unless_it_
 
 async def test_an_exported_pool_that_was_asked_for_stays():
     tank, backup = frames.resilver(), frames.healthy()
-    async with showing(tank, exported(backup, 900.0), pools=("tank", "backup")) as (_, _, screen):
+    async with view_state(tank, exported(backup, 900.0), pools=("tank", "backup")) as (
+        _,
+        _,
+        screen,
+    ):
         assert "backup NOT IMPORTED" in screen()
 
 
 async def test_the_overview_goes_on_living():
     feed = FakeFeed((frames.resilver(), frames.healthy()))
-    async with showing(feed=feed) as (_, pilot, screen):
+    async with view_state(feed=feed) as (_, pilot, screen):
         await pilot.press("o")
         assert "OK" in screen()
         feed.put(frames.resilver(), replace(frames.suspended(), pool="backup"))

@@ -12,7 +12,7 @@ from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Event, Scan
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.events import event_lines
-from zconsole.ui.panes.header import Status, header_lines
+from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import plain, width_of
@@ -21,7 +21,7 @@ SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip
 SSD = "nvme-Samsung_SSD_980_PRO_2TB_DL11UBLR"
 DISCARDING = Activity("checkpoint", "running", start=1.0, total_bytes=11 << 20)
-STATUS = Status("nas1", (), 1.0, 0.4, frames.NOW)
+STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
 
 
 def with_activities(*activities):
@@ -62,7 +62,7 @@ class TestHeader:
         assert "more gone" in "\n".join(header(many, width=200))
 
     def test_age_interval_flags_and_clock(self):
-        status = Status("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
+        status = HeaderStatus("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
         first = header(frames.resilver(), status)[0]
         assert "PAUSED" in first
         assert "age 2m11s  every 5s  12:41" in first

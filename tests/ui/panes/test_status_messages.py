@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, text
-from tests.ui.fakes import FakeFeed, showing
+from tests.ui.fakes import FakeFeed, view_state
 from zconsole.monitor.feed import Update
 from zconsole.pool.model import HostLoad
 from zconsole.ui.panes.events import pane_count, pane_lines
@@ -80,14 +80,14 @@ class TestPane:
 async def test_the_console_says_which_files_and_why_it_reads_text():
     feed = FakeFeed()
     feed.queue.put_nowait(Update((damaged(),), BY_TEXT))
-    async with showing(feed=feed, size=(80, 50)) as (_, _, screen):
+    async with view_state(feed=feed, size=(80, 50)) as (_, _, screen):
         assert "0.mkv" in screen()
         assert SAYS[:40] in screen()
         assert "read as text       libzfs: symbol zpool_get_config missing" in screen()
 
 
 async def test_enter_on_the_pool_tells_of_its_machine():
-    async with showing(frames.healthy(), size=(80, 50)) as (_, pilot, screen):
+    async with view_state(frames.healthy(), size=(80, 50)) as (_, pilot, screen):
         assert "processor" not in screen()
         await pilot.press("enter")
         assert "machine    processor 10 %, memory 8G of 16G used" in screen()

@@ -9,10 +9,10 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from zconsole.errors import UnavailableError, ZconsoleError
-from zconsole.rebalance.backend import Counted, Fill, JobView, Part, Proposal
-from zconsole.rebalance.job.duration_estimate import Pace, pace_of
+from zconsole.rebalance.backend import Counted, DirectoryView, JobView, PlanView, VdevFill
+from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.job_lines import job_lines
 from zconsole.ui.rebalance.job_list import job_rows
@@ -51,10 +51,10 @@ JOB = JobView(
     days=({"day": "2026-11-20", "moved_bytes": 5, "files_done": 1, "spread": 0.5},),
     notes=("new snapshot of tank/\x1b: what moves from now on stays allocated twice",),
 )
-PLAN = Proposal(
+PLAN = PlanView(
     SETTINGS,
     (
-        Part(
+        DirectoryView(
             ODD,
             10,
             1 << 40,
@@ -65,9 +65,9 @@ PLAN = Proposal(
             7,
             {"opened": 40, "open for writing": 3},
         ),
-        Part("/tank/b", 5, 1 << 30, None, "dedup is on", {}, {"snapshots": None}),
+        DirectoryView("/tank/b", 5, 1 << 30, None, "dedup is on", {}, {"snapshots": None}),
     ),
-    (Fill("raidz1-0", 0.93, 0.7), Fill("raidz1-1", 0.0, 0.6)),
+    (VdevFill("raidz1-0", 0.93, 0.7), VdevFill("raidz1-1", 0.0, 0.6)),
     0.93,
     0.1,
     available=1 << 40,
@@ -80,13 +80,15 @@ def text(lines) -> str:
     return "\n".join(plain(line) for line in lines)
 
 
-@pytest.mark.parametrize("look", [Look(UNICODE), Look(ASCII)], ids=["unicode", "ascii"])
+@pytest.mark.parametrize(
+    "look", [DisplayFormat(UNICODE), DisplayFormat(ASCII)], ids=["unicode", "ascii"]
+)
 @pytest.mark.parametrize("width", [54, 60, 80, 200])
 def test_lines_keep_to_the_width_and_hold_nothing_a_terminal_acts_on(width, look):
     for lines in (
         job_lines(JOB, 0.0, {"raidz1-0": 0.9, "raidz1-1": None}, look, width),
         job_rows((JOB, replace(JOB, state="dead", bytes_total=None)), look, width),
-        plan_lines(PLAN, Pace(1e6, "the rate limit"), "zconsole …", "not root", look, width),
+        plan_lines(PLAN, JobPace(1e6, "the rate limit"), "zconsole …", "not root", look, width),
         counting_lines(Counted(5, 10, ODD), 12.0, look, width),
     ):
         assert all(width_of(line) <= width for line in lines), text(lines)
@@ -95,7 +97,7 @@ def test_lines_keep_to_the_width_and_hold_nothing_a_terminal_acts_on(width, look
 
 
 def test_a_job_tells_everything_there_is():
-    said = text(job_lines(JOB, 0.0, {"raidz1-0": 0.83, "raidz1-1": 0.2}, Look(), 100))
+    said = text(job_lines(JOB, 0.0, {"raidz1-0": 0.83, "raidz1-1": 0.2}, DisplayFormat(), 100))
     for words in (
         "running      25.0 %",
         "1G of 4G",
@@ -117,7 +119,7 @@ def test_a_job_tells_everything_there_is():
 
 
 def test_a_plan_tells_everything_there_is():
-    said = text(plan_lines(PLAN, None, "zconsole rebalance run", "read-only", Look(), 100))
+    said = text(plan_lines(PLAN, None, "zconsole rebalance run", "read-only", DisplayFormat(), 100))
     for words in (
         "Not possible",
         "2 skipped: special file",
@@ -137,9 +139,9 @@ def test_a_plan_tells_everything_there_is():
 
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
     free = replace(PLAN, settings=replace(SETTINGS, limits=Limits()), bytes_to_target=1 << 30)
-    said = text(plan_lines(free, None, "", "", Look(), 100))
+    said = text(plan_lines(free, None, "", "", DisplayFormat(), 100))
     assert "a spread of 5 % takes 1G of it: stop at a spread of 5 to move no more" in said
-    said = text(plan_lines(replace(free, settings=SETTINGS), None, "", "", Look(), 100))
+    said = text(plan_lines(replace(free, settings=SETTINGS), None, "", "", DisplayFormat(), 100))
     assert "to move no more" not in said
 
 
@@ -186,11 +188,11 @@ def test_nonsense_is_refused_in_words(limit, answer):
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
     free = replace(PLAN, settings=replace(SETTINGS, limits=Limits()), raw_factor=2.0)
     assert pace_of(free, (), None) is None
-    assert pace_of(free, (), 8e6) == Pace(2e6, "half the pace of the last scan")
-    assert pace_of(free, (JOB,), 8e6) == Pace(1e6, "the pace of another job")
+    assert pace_of(free, (), 8e6) == JobPace(2e6, "half the pace of the last scan")
+    assert pace_of(free, (JOB,), 8e6) == JobPace(1e6, "the pace of another job")
     limited = replace(free, settings=SETTINGS)
-    assert pace_of(limited, (), None) == Pace(5e6, "the rate limit")
-    assert pace_of(limited, (JOB,), None) == Pace(1e6, "the pace of another job")
+    assert pace_of(limited, (), None) == JobPace(5e6, "the rate limit")
+    assert pace_of(limited, (JOB,), None) == JobPace(1e6, "the pace of another job")
 
 
 def test_the_pace_of_a_scan_is_its_mean():
@@ -219,8 +221,8 @@ class Desk:
 async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
     dead, over = replace(JOB, state="dead"), replace(JOB, state="finished", why="done", failed={})
     gone = replace(JOB, state="dead", why="its process is gone; resume it")
-    desk = Desk((dead,), (dead,), (JOB,), (over,), (JOB,), (gone,))
-    watch = JobWatch(lambda: desk)
+    rebalance_backend = Desk((dead,), (dead,), (JOB,), (over,), (JOB,), (gone,))
+    watch = JobWatch(lambda: rebalance_backend)
     told = [[news.text for news in await watch.look("tank")] for _ in range(6)]
     assert "was interrupted" in told[0][0]
     assert told[1] == told[2] == told[4] == []
@@ -263,15 +265,15 @@ async def test_a_look_that_takes_long_is_not_overtaken():
 def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
     stopped = replace(JOB, state="stopped", why="stop")
     assert reason(stopped) == ""
-    assert "  stop  " not in plain(job_rows((stopped,), Look(), 120)[1])
-    said = [plain(line).strip() for line in job_lines(stopped, 0.0, {}, Look(), 80)]
+    assert "  stop  " not in plain(job_rows((stopped,), DisplayFormat(), 120)[1])
+    said = [plain(line).strip() for line in job_lines(stopped, 0.0, {}, DisplayFormat(), 80)]
     assert "stop" not in said
     assert reason(replace(stopped, why="the free-space floor")) == "the free-space floor"
 
 
 def test_a_long_reason_of_a_job_is_wrapped():
     why = "the filesystem of /tank/films has less free space than its floor, and waits for more"
-    lines = [plain(line) for line in job_lines(replace(JOB, why=why), 0.0, {}, Look(), 60)]
+    lines = [plain(line) for line in job_lines(replace(JOB, why=why), 0.0, {}, DisplayFormat(), 60)]
     assert why in " ".join(line.strip() for line in lines)
 
 
@@ -280,11 +282,12 @@ def test_a_choice_that_is_cut_is_told_whole():
     for width in (60, 80):
         for index in range(LAST + 1):
             whole = " ".join(
-                plain(line).strip() for line in option_about(settings, index, Look(), width)
+                plain(line).strip()
+                for line in option_about(settings, index, DisplayFormat(), width)
             )
-            row = plain(option_lines(settings, Look(), width)[index])
+            row = plain(option_lines(settings, DisplayFormat(), width)[index])
             assert bool(whole) == ("…" in row)
-    lines = map(plain, option_about(settings, LAST - 1, Look(), 60))
+    lines = map(plain, option_about(settings, LAST - 1, DisplayFormat(), 60))
     assert " ".join(lines).endswith("lost")
 
 
@@ -301,5 +304,5 @@ def test_a_plan_tells_sizes_where_they_matter(aim, after, said):
     sizes = {"allocated": 100 << 20, "after": after, "sizes_from": "lz4, 9 blocks tried"}
     part = replace(PLAN.parts[0], **sizes)
     plan = replace(PLAN, parts=(part,), settings=replace(SETTINGS, aim=aim))
-    shown = text(plan_lines(plan, None, "", "", Look(), 100))
+    shown = text(plan_lines(plan, None, "", "", DisplayFormat(), 100))
     assert said in shown if said else "afterwards" not in shown

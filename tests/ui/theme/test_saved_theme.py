@@ -9,21 +9,21 @@ from functools import partial
 import pytest
 
 from tests.ui import frames
-from tests.ui.fakes import showing, until
+from tests.ui.fakes import until, view_state
 from tests.ui.test_start import UTF8, made
 from zconsole.system.state_dir import StateError
-from zconsole.ui.theme.saved_theme import ThemeChoice
+from zconsole.ui.theme.saved_theme import SavedTheme
 
 
 @pytest.fixture
 def choice(tmp_path, monkeypatch):
     monkeypatch.setattr("zconsole.ui.app.Console.sixteen", False)
-    return ThemeChoice({"ZCONSOLE_STATE": str(tmp_path / "state")})
+    return SavedTheme({"ZCONSOLE_STATE": str(tmp_path / "state")})
 
 
 @asynccontextmanager
 async def choosing(choice, *keys):
-    async with showing(frames.healthy(), choice=choice, notifications=True) as (app, pilot, _):
+    async with view_state(frames.healthy(), choice=choice, notifications=True) as (app, pilot, _):
         await pilot.press("t", *keys)
         yield app, partial(until, pilot)
 
@@ -71,7 +71,7 @@ def test_any_name_of_a_theme_is_kept(choice, name):
 
 async def test_where_nothing_can_be_written_the_theme_is_put_on_and_one_line_says_so(tmp_path):
     (tmp_path / "state").write_text("a file")
-    choice = ThemeChoice({"ZCONSOLE_STATE": str(tmp_path / "state")})
+    choice = SavedTheme({"ZCONSOLE_STATE": str(tmp_path / "state")})
     async with choosing(choice, "G", "enter") as (app, seen):
         await seen(lambda: app._notifications)
         (notice,) = app._notifications

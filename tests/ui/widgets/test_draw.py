@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from zconsole.ui.display_format import Look, count
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import (
     Span,
@@ -121,21 +121,21 @@ def test_the_smallest_rate_can_be_seen_and_idle_is_blank():
     ],
 )
 def test_times_as_people_say_them(seconds, said):
-    assert Look(zone=UTC).when(NOW + seconds, NOW) == said
+    assert DisplayFormat(zone=UTC).when(NOW + seconds, NOW) == said
 
 
 def test_units():
     value = 1536 * 2**20
-    assert Look().size(value) == "1.50G"
-    assert Look(unit="decimal").size(value) == "1.61G"
-    assert Look(unit="exact").size(value) == "1610612736"
-    assert Look(unit="exact").number > Look().number
+    assert DisplayFormat().size(value) == "1.50G"
+    assert DisplayFormat(unit="decimal").size(value) == "1.61G"
+    assert DisplayFormat(unit="exact").size(value) == "1610612736"
+    assert DisplayFormat(unit="exact").number > DisplayFormat().number
 
 
 @given(st.floats(0, 1e21))
 def test_sizes_fit_their_column(value):
     for unit in ("binary", "decimal"):
-        look = Look(unit=unit)
+        look = DisplayFormat(unit=unit)
         assert len(look.size(value)) <= look.number
 
 
@@ -145,8 +145,8 @@ def test_counts_fit_four_cells(number):
 
 
 def test_outside_text_is_never_raw():
-    assert Look().text("a\x1b[31m\x9b") == "a\\x1b[31m\\x9b"
-    assert Look(ASCII).text("é") == "\\xe9"
+    assert DisplayFormat().text("a\x1b[31m\x9b") == "a\\x1b[31m\\x9b"
+    assert DisplayFormat(ASCII).text("é") == "\\xe9"
 
 
 @pytest.mark.parametrize("width", [5, 10, 20])

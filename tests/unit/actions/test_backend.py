@@ -4,23 +4,23 @@ import os
 
 import pytest
 
-from zconsole.actions.backend import live_kit
+from zconsole.actions.backend import live_backend
 from zconsole.errors import ZconsoleError
-from zconsole.sim.backends.actions import simulated_kit
+from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
 from zconsole.tunables.tunable import MIB
 
 
 def test_a_read_only_kit_says_so_and_makes_no_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
-    assert live_kit(read_only=True).denied == "read-only"
+    assert live_backend(read_only=True).denied == "read-only"
     assert not (tmp_path / "state").exists()
 
 
 def test_without_privilege_nothing_is_run(tmp_path, monkeypatch):
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert live_kit(read_only=False).denied == "not root"
+    assert live_backend(read_only=False).denied == "not root"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act")
@@ -31,24 +31,24 @@ def test_a_directory_that_cannot_be_used_keeps_nobody_from_acting_but_is_not_wri
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "link"))
-    kit = live_kit(read_only=False)
-    assert kit.denied == ""
-    kit.log.note(1.0, "begun")
+    backend = live_backend(read_only=False)
+    assert backend.denied == ""
+    backend.log.note(1.0, "begun")
     with pytest.raises(ZconsoleError):
-        kit.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
+        backend.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 async def test_a_simulated_kit_knows_its_machine_and_reaches_no_further():
     world = World("failed-disk", 1)
-    kit = simulated_kit(world)
-    kit.control.set({"zfs_scan_vdev_limit": 64 * MIB}, 1.0)
+    backend = simulated_backend(world)
+    backend.control.set({"zfs_scan_vdev_limit": 64 * MIB}, 1.0)
     assert world.tunables()["zfs_scan_vdev_limit"] == 64 * MIB
-    await kit.freeze("zfs_scan_suspend_progress", 1)
+    await backend.freeze("zfs_scan_suspend_progress", 1)
     assert world.tunables()["zfs_scan_suspend_progress"] == 1
-    kit.control.restore(2.0)
+    backend.control.restore(2.0)
     assert world.tunables() == world.defaults()
     with pytest.raises(ZconsoleError, match="refused"):
-        kit.parameters.write("zfs_nonsense", 1)
+        backend.parameters.write("zfs_nonsense", 1)
     with pytest.raises(FileNotFoundError):
-        await kit.runner.run(("smartctl", "-j"), 1.0)
+        await backend.runner.run(("smartctl", "-j"), 1.0)

@@ -12,7 +12,7 @@ from zconsole.actions.batch import plan_batch
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.machine import disks
-from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.system.audit.log import MemoryLog
 
@@ -29,7 +29,7 @@ def having(*devices) -> Situation:
     return mirror(facts=replace(MODERN, devices=devices))
 
 
-async def refusal(plan: Plan, *fresh: Situation) -> str:
+async def refusal(plan: ActionPlan, *fresh: Situation) -> str:
     """Why nothing ran."""
     assert plan.refused is None
     runner = Canned()

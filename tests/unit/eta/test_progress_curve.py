@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from zconsole.eta.progress_curve import MAX_POINTS, RECENT_POINTS, Course, Reading
+from zconsole.eta.progress_curve import MAX_POINTS, RECENT_POINTS, ProgressCurve, ProgressReading
 
 T = 1_800_000_000.0
 
 
-def reading(second: float, issued: float, running: bool = True, **fields) -> Reading:
-    return Reading(T + second, second, running, issued, **fields)
+def reading(second: float, issued: float, running: bool = True, **fields) -> ProgressReading:
+    return ProgressReading(T + second, second, running, issued, **fields)
 
 
-def course(*readings: Reading) -> Course:
-    made = Course()
+def course(*readings: ProgressReading) -> ProgressCurve:
+    made = ProgressCurve()
     for one in readings:
         made.add(one)
     return made
@@ -96,10 +96,10 @@ def test_standing_still_through_a_hole_is_still_idle():
 
 
 def test_the_epoch_clock_may_jump_as_it_likes():
-    made = Course()
-    made.add(Reading(T, 0.0, True, 0.0))
-    made.add(Reading(T + 86400, 1.0, True, 100.0))
-    made.add(Reading(T - 86400, 2.0, True, 200.0))
+    made = ProgressCurve()
+    made.add(ProgressReading(T, 0.0, True, 0.0))
+    made.add(ProgressReading(T + 86400, 1.0, True, 100.0))
+    made.add(ProgressReading(T - 86400, 2.0, True, 200.0))
     assert [p.x for p in made.points] == [0, 1, 2]
 
 
@@ -132,7 +132,7 @@ def test_idle_is_how_long_no_counter_moved():
 
 
 def test_what_another_console_remembered_a_moment_later_is_no_break():
-    made = Course(course(reading(0, 0), reading(100, 1000)).points, reading(100, 1000))
+    made = ProgressCurve(course(reading(0, 0), reading(100, 1000)).points, reading(100, 1000))
     assert made.add(reading(99, 990)) is False
     assert made.add(reading(101, 1010)) is False
     assert (made.seconds, made.points[-1].issued) == (101, 1010)
@@ -140,9 +140,9 @@ def test_what_another_console_remembered_a_moment_later_is_no_break():
 
 def test_what_was_remembered_is_continued_by_the_epoch_clock():
     old = course(reading(0, 0), reading(100, 1000))
-    last = Reading(T + 100, 0.0, True, 1000.0)
-    made = Course(old.points, last)
-    made.add(Reading(T + 400, 7.0, True, 4000.0))
-    made.add(Reading(T + 401, 8.0, True, 4010.0))
+    last = ProgressReading(T + 100, 0.0, True, 1000.0)
+    made = ProgressCurve(old.points, last)
+    made.add(ProgressReading(T + 400, 7.0, True, 4000.0))
+    made.add(ProgressReading(T + 401, 8.0, True, 4010.0))
     assert made.seconds == 401
     assert made.points[-1].issued == 4010

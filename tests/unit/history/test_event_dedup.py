@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.history.event_dedup import told_once
+from zconsole.history.event_dedup import without_duplicates
 from zconsole.pool.model import Event
 
 
@@ -30,16 +30,16 @@ def test_the_kernels_word_stands_for_what_the_console_saw_whichever_came_first(
     kernel, console, text
 ):
     a, b = told(5.0, kernel, "the kernel's"), seen(4.0, console, text)
-    assert told_once([a], [b], 1.0) == [a]
-    assert told_once([b], [a], 1.0) == [a]
+    assert without_duplicates([a], [b], 1.0) == [a]
+    assert without_duplicates([b], [a], 1.0) == [a]
 
 
 def test_words_that_say_more_are_kept():
     end = seen(5.0, "scrub_finish", "scrub finished with 3 errors", "warning")
-    (event,) = told_once([told(5.0, "scrub_finish", "scrub finish")], [end], 1.0)
+    (event,) = without_duplicates([told(5.0, "scrub_finish", "scrub finish")], [end], 1.0)
     assert (event.text, event.severity, event.origin) == (end.text, "warning", "zpool")
     again = seen(5.0, "resilver_restart", "resilver restarted 12:03 after sdc came back", "warning")
-    (event,) = told_once([told(5.0, "resilver_start", "resilver start")], [again], 1.0)
+    (event,) = without_duplicates([told(5.0, "resilver_start", "resilver start")], [again], 1.0)
     assert event.text == again.text
 
 
@@ -51,7 +51,7 @@ def test_another_change_or_another_scan_stays():
         seen(500.0, "scrub_start", "scrub started"),
         seen(5.0, "statechange", "sda went from ONLINE to OFFLINE", vdev="sda"),
     ]
-    assert told_once([], events, 1.0) == events
+    assert without_duplicates([], events, 1.0) == events
 
 
 def test_each_of_two_rebuilds_is_told():
@@ -61,7 +61,7 @@ def test_each_of_two_rebuilds_is_told():
     ]
     kernel = [told(5.0, "resilver_start", "resilver start (sequential)")] * 2
     for events in ([*starts, *kernel], [*kernel, *starts], [kernel[0], *starts, kernel[1]]):
-        found = told_once([], events, 1.0)
+        found = without_duplicates([], events, 1.0)
         assert sorted((e.vdev, e.origin) for e in found) == [
             ("mirror-0", "zpool"),
             ("mirror-1", "zpool"),
@@ -70,6 +70,6 @@ def test_each_of_two_rebuilds_is_told():
 
 def test_what_is_told_late_has_its_place_but_a_clock_set_back_hides_nothing_new():
     early, late = seen(5.0, "scrub_start", "scrub started"), told(8.0, "vdev_remove", "vdev remove")
-    assert told_once([late], [early], 1.0, now=9.0) == [early, late]
+    assert without_duplicates([late], [early], 1.0, now=9.0) == [early, late]
     before = told(9000.0, "vdev_remove", "vdev remove")
-    assert told_once([before], [early], 1.0, now=9.0) == [before, early]
+    assert without_duplicates([before], [early], 1.0, now=9.0) == [before, early]

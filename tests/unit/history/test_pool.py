@@ -15,8 +15,8 @@ from zconsole.pool.model import (
     Pool,
     Progress,
     Sample,
+    SampleFailure,
     Scan,
-    Trouble,
     Vdev,
 )
 
@@ -193,19 +193,19 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
         a, b = disk("a", block=block(n * 100, 0.0)), disk("b", block=block(0, 0.0))
         history.push(sample(n, a, b))
     left = {"/dev/a": block(300, 1.0)}
-    trouble = Trouble("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
+    trouble = SampleFailure("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
     history.push_trouble(trouble)
     assert history.rates("a").busy == 0.5
     assert history.missing_since("b") == T + 2
     assert history.missing_since("a") is None
     assert history.events[-1].text == "the device of b is gone"
-    history.push_trouble(Trouble("tank", T + 3, 3.0, "no answer"))
+    history.push_trouble(SampleFailure("tank", T + 3, 3.0, "no answer"))
     assert history.rates("a").busy is None
 
 
 def test_trouble_before_the_first_sample_is_no_matter():
     history = PoolHistory()
-    history.push_trouble(Trouble("tank", T, 0.0, "no answer"))
+    history.push_trouble(SampleFailure("tank", T, 0.0, "no answer"))
     assert history.events == ()
 
 

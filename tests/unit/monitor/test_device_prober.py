@@ -3,9 +3,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from zconsole.diagnosis.device_errors.faults import Deltas, Signs, SmartCounts, judge
+from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
-from zconsole.monitor.device_prober import AT_ONCE, SignWatch
+from zconsole.monitor.device_prober import AT_ONCE, DeviceProber
 from zconsole.monitor.session import Session
 from zconsole.sim.probe_results import signs_of as simulated
 from zconsole.sim.source import World
@@ -38,8 +38,8 @@ class Answers:
 
 
 async def test_a_device_in_trouble_is_asked_about_and_judged_by_the_answer():
-    answers = Answers(Signs(CRC, ("ata3: hard resetting link",)))
-    watch = SignWatch(answers)
+    answers = Answers(ProbeResults(CRC, ("ata3: hard resetting link",)))
+    watch = DeviceProber(answers)
     for frames, _ in flaky():
         last = watch.look(frames)
         await settled(watch)
@@ -54,8 +54,8 @@ async def test_a_device_in_trouble_is_asked_about_and_judged_by_the_answer():
 
 
 async def test_an_answer_holds_for_a_minute_at_least():
-    answers = Answers(Signs(CRC))
-    watch = SignWatch(answers)
+    answers = Answers(ProbeResults(CRC))
+    watch = DeviceProber(answers)
     times = []
     for frames, _ in flaky():
         watch.look(frames)
@@ -65,19 +65,23 @@ async def test_an_answer_holds_for_a_minute_at_least():
 
 
 async def test_counts_that_grow_are_told_and_weigh_twice():
-    grown = Signs(SmartCounts(True, 0, 0, 0, 40), before=CRC)
+    grown = ProbeResults(SmartCounts(True, 0, 0, 0, 40), before=CRC)
     found = judge(Deltas(write=3), 0, grown)
     assert found.cause == "cable"
     assert "40 CRC errors on its link, 28 of them new" in found.why
-    old = Signs(SmartCounts(True, 5, 2, 0, 40))
+    old = ProbeResults(SmartCounts(True, 5, 2, 0, 40))
     assert judge(Deltas(write=3), 0, old).cause == "unclear"
-    grown_beside_old = Signs(SmartCounts(True, 5, 0, 0, 40), before=SmartCounts(True, 5, 0, 0, 12))
+    grown_beside_old = ProbeResults(
+        SmartCounts(True, 5, 0, 0, 40), before=SmartCounts(True, 5, 0, 0, 12)
+    )
     assert judge(Deltas(cksum=9), 0, grown_beside_old).cause == "cable"
 
 
 async def test_the_first_answer_is_what_later_ones_are_compared_with():
-    answers = Answers(Signs(CRC), Signs(SmartCounts(True, 0, 0, 0, 20)), Signs(None))
-    watch = SignWatch(answers)
+    answers = Answers(
+        ProbeResults(CRC), ProbeResults(SmartCounts(True, 0, 0, 0, 20)), ProbeResults(None)
+    )
+    watch = DeviceProber(answers)
     for path in ("/dev/a",) * 3:
         await watch._take(path, 0.0)
     known = watch._known["/dev/a"]
@@ -90,9 +94,9 @@ async def test_a_round_never_waits_and_a_shelf_that_fails_is_asked_about_by_and_
 
     async def slow(path, since):
         await gate.wait()
-        return Signs()
+        return ProbeResults()
 
-    watch = SignWatch(slow)
+    watch = DeviceProber(slow)
     for frames, _ in flaky(60):
         watch.look(frames)
     assert len(watch._tasks) <= AT_ONCE
@@ -106,7 +110,7 @@ async def test_the_simulated_flaky_disk_counts_damaged_transfers():
     signs = await simulated(world, paths[0], 0.0)
     assert signs.smart.crc
     assert not signs.smart.pending
-    assert await simulated(world, "/dev/none", 0.0) == Signs()
+    assert await simulated(world, "/dev/none", 0.0) == ProbeResults()
 
 
 def sys_tree(root: Path) -> None:
@@ -158,4 +162,4 @@ async def test_messages_of_before_the_hour_do_not_count_and_a_sleeping_disk_slee
         "time at all: [sdc] Medium Error",
     ]
     assert ("smartctl", "-j", "-H", "-A", "-n", "standby", "/dev/sdc") in runner.ran
-    assert await signs_of(runner, "/tmp/file", since, tmp_path) == Signs()
+    assert await signs_of(runner, "/tmp/file", since, tmp_path) == ProbeResults()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.records import replace
 from zconsole.pool.health import health, unreachable
-from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Trouble, Vdev
+from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
 
 DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
 LATER = 1000.0
@@ -174,13 +174,13 @@ def test_data_errors_outrank_degraded_and_suspended_outranks_all():
 
 
 def test_a_pool_that_does_not_answer_says_how_old_its_picture_is():
-    found = unreachable(Trouble("tank", 0.0, 0.0, "no answer in 5 s", "SUSPENDED"), 65)
+    found = unreachable(SampleFailure("tank", 0.0, 0.0, "no answer in 5 s", "SUSPENDED"), 65)
     assert (found.word, found.severity) == ("SUSPENDED", "error")
     assert found.reasons == ("no answer in 5 s", "last seen 1m05s ago")
-    assert unreachable(Trouble("tank", 0.0, 0.0, "no answer", "ONLINE"), 5).word == "STALE"
+    assert unreachable(SampleFailure("tank", 0.0, 0.0, "no answer", "ONLINE"), 5).word == "STALE"
 
 
 def test_a_pool_that_was_exported_is_not_called_stale():
-    found = unreachable(Trouble("tank", 0.0, 0.0, "not imported any more", absent=True), 65)
+    found = unreachable(SampleFailure("tank", 0.0, 0.0, "not imported any more", absent=True), 65)
     assert (found.word, found.severity) == ("NOT IMPORTED", "warning")
     assert found.reasons == ("not imported any more", "last seen 1m05s ago")

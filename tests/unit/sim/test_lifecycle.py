@@ -8,7 +8,7 @@ from zconsole.sim import commands, lifecycle, rebuild
 from zconsole.sim.build import Build
 from zconsole.sim.disk import FAULTED, ONLINE
 from zconsole.sim.models import RED_4T
-from zconsole.sim.simulation import Engine
+from zconsole.sim.simulation import PoolSimulation
 from zconsole.sim.state import FINISHED, SCRUB, Checkpoint, Group
 
 HOUR = 3600.0
@@ -21,7 +21,7 @@ def pool_of(kind="raidz2", fill=0.01):
     top = make.mirror(disks, fill) if kind == "mirror" else make.raidz(2, disks, fill)
     pool = make.pool([top])
     pool.host.shelf = make.leaves(3, RED_4T)
-    return Engine(pool, []), disks
+    return PoolSimulation(pool, []), disks
 
 
 def finish(engine, hours=3.0):
@@ -200,6 +200,6 @@ def test_a_vdev_expands_once_all_its_disks_are_larger():
     commands.online(pool, disks[0].path, expand=True)
     assert pool.tops[0].space == before
     commands.replace(pool, disks[2].path, pool.host.shelf[0].path)
-    Engine(pool, []).advance(3 * HOUR, 2000)
+    PoolSimulation(pool, []).advance(3 * HOUR, 2000)
     commands.online(pool, disks[0].path, expand=True)
     assert pool.tops[0].space == pytest.approx(2 * before, rel=0.01)

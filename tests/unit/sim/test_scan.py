@@ -7,8 +7,8 @@ import pytest
 from zconsole.sim import scan
 from zconsole.sim.build import Build
 from zconsole.sim.models import EXOS_16T, RED_4T
-from zconsole.sim.simulation import Engine
-from zconsole.sim.state import FINISHED, RESILVER, SCANNING, SCRUB, Host, Layout
+from zconsole.sim.simulation import PoolSimulation
+from zconsole.sim.state import FINISHED, RESILVER, SCANNING, SCRUB, DataLayout, Host
 
 MIB = 1 << 20
 
@@ -19,9 +19,9 @@ def raidz2(fill=0.02, memory=256 << 30, model=RED_4T):
     disks = make.leaves(5, model)
     new = make.leaf(model)
     members = [*disks, make.replacing(make.leaf(model), new)]
-    layout = Layout(block=float(MIB), run=32.0 * MIB, span=24.0 * MIB)
+    layout = DataLayout(block=float(MIB), run=32.0 * MIB, span=24.0 * MIB)
     pool = make.pool([make.raidz(2, members, fill)], layout=layout, host=Host(memory=memory))
-    return Engine(pool, []), new
+    return PoolSimulation(pool, []), new
 
 
 def run(engine, seconds):
@@ -124,7 +124,7 @@ def test_a_resilver_only_issues_what_lies_on_the_damaged_vdev():
     ]
     pool = make.pool(tops)
     scan.begin(pool, RESILVER, [new])
-    engine = Engine(pool, [])
+    engine = PoolSimulation(pool, [])
     engine.advance(3600.0, 600)
     assert pool.scan.state == FINISHED
     assert pool.scan.skipped == pytest.approx(tops[1].alloc)

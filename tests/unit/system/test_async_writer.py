@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from zconsole.system.async_writer import LateWriter
+from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.state_dir import StateError
 
 
 def test_what_is_written_is_there_once_it_has_settled(tmp_path):
-    writer = LateWriter()
+    writer = AsyncWriter()
     for name in ("a", "b", "a"):
         writer.write(tmp_path / name, name.encode())
     assert writer.settle(5)
@@ -27,7 +27,7 @@ def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_t
         hangs.wait(30)
         written.append(data)
 
-    writer = LateWriter(write)
+    writer = AsyncWriter(write)
     began = time.monotonic()
     writer.write(tmp_path / "a", b"first")
     while writer._waiting:
@@ -42,7 +42,7 @@ def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_t
 
 
 def test_what_could_not_be_written_is_told_the_next_time(tmp_path):
-    writer = LateWriter()
+    writer = AsyncWriter()
     missing = tmp_path / "none" / "a"
     writer.write(missing, b"x")
     assert writer.settle(5)

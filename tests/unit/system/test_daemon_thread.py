@@ -8,15 +8,16 @@ import threading
 
 import pytest
 
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 
 STUCK = """
 import asyncio, threading
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 
 async def main():
     started = threading.Event()
-    task = asyncio.ensure_future(beside(lambda: started.set() or threading.Event().wait()))
+    task = asyncio.ensure_future(in_daemon_thread(lambda: started.set() or
+    threading.Event().wait()))
     while not started.is_set():
         await asyncio.sleep(0)
     task.cancel()
@@ -26,13 +27,13 @@ asyncio.run(main())
 
 
 async def test_results_and_errors_come_back():
-    assert await beside(divmod, 7, 2) == (3, 1)
+    assert await in_daemon_thread(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        await beside(lambda: 1 // 0)
+        await in_daemon_thread(lambda: 1 // 0)
 
 
 async def test_it_runs_in_a_thread_of_its_own():
-    assert await beside(threading.get_ident) != threading.get_ident()
+    assert await in_daemon_thread(threading.get_ident) != threading.get_ident()
 
 
 def test_a_stuck_job_does_not_keep_the_program_from_ending():

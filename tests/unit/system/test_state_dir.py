@@ -140,12 +140,12 @@ def test_a_directory_of_somebody_on_the_way_is_refused(tmp_path, mode):
     (tmp_path / "his/ours/file").touch(0o600)
     (tmp_path / "his").chmod(mode)
     os.chown(tmp_path / "his", 12345, 12345)
-    for deed in (state.open_private, state.try_lock, state.remove, state.check_database):
+    for confirmation in (state.open_private, state.try_lock, state.remove, state.check_database):
         with pytest.raises(StateError, match="his belongs to somebody else"):
-            deed(tmp_path / "his/ours/file")
-    for deed in (state.write_private, state.create_private):
+            confirmation(tmp_path / "his/ours/file")
+    for confirmation in (state.write_private, state.create_private):
         with pytest.raises(StateError, match="his belongs to somebody else"):
-            deed(tmp_path / "his/ours/new", b"x")
+            confirmation(tmp_path / "his/ours/new", b"x")
     with pytest.raises(StateError, match="his belongs to somebody else"):
         state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path / "his/new/state")})
     assert [path.name for path in tmp_path.rglob("*")] == ["his", "ours", "file"]
@@ -193,9 +193,9 @@ def test_links_of_somebody_on_the_way_are_not_followed(tmp_path):
     (tmp_path / "real/state").mkdir(parents=True)
     (tmp_path / "way").symlink_to("real")
     os.chown(tmp_path / "way", 12345, 12345, follow_symlinks=False)
-    for deed in (state.open_private, safe_path.resolved):
+    for confirmation in (state.open_private, safe_path.resolved):
         with pytest.raises(StateError, match="the link way belongs to somebody else"):
-            deed(tmp_path / "way/state/file")
+            confirmation(tmp_path / "way/state/file")
 
 
 def test_a_database_and_all_beside_it_are_looked_at(tmp_path):

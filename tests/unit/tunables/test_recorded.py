@@ -14,7 +14,7 @@ from zconsole.system.audit.log import AuditError, MemoryLog
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import Memory
+from zconsole.tunables.store import FileTunableStore
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
 
@@ -84,7 +84,7 @@ def test_a_write_that_the_kernel_refuses_is_told_as_failed(kernel, monkeypatch):
 
 def test_nothing_is_set_without_a_line_in_some_log_and_everything_is_put_back(kernel):
     kernel.console().set({TIME: 5000}, 1.0)
-    blind = Control(kernel.parameters, Memory(kernel.state), Unwritable())
+    blind = Control(kernel.parameters, FileTunableStore(kernel.state), Unwritable())
     with pytest.raises(AuditError):
         blind.set({SCRUB: 2000}, 2.0)
     assert kernel.read(SCRUB) == 1000
@@ -99,7 +99,7 @@ def test_values_are_put_back_where_nothing_can_be_written(kernel):
     def read_only() -> None:
         raise StateError("Read-only file system")
 
-    stuck = Control(kernel.parameters, Memory(kernel.state, read_only), Unwritable())
+    stuck = Control(kernel.parameters, FileTunableStore(kernel.state, read_only), Unwritable())
     with pytest.raises(ZconsoleError):
         stuck.set({SCRUB: 2000}, 2.0)
     assert [entry.put_back for entry in stuck.restore(3.0)] == [True]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
-from zconsole.diagnosis.bottleneck.device_stats import LeafPast, LoadPast
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-from zconsole.diagnosis.bottleneck.hysteresis import Steady
+from zconsole.diagnosis.bottleneck.hysteresis import Hysteresis
 from zconsole.diagnosis.bottleneck.rules import judge
-from zconsole.diagnosis.bottleneck.stage_cycles import TurnsPast
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample
 from zconsole.pool.topology import Placed
@@ -22,20 +22,20 @@ SELDOM = 20.0
 """Seconds between looks at larger pools."""
 
 
-class Judging:
+class Assessor:
     """Fed with every sample while a scan runs; remembers its disks from one scan to the next."""
 
     def __init__(self, first: Sample, scan: ScanKey) -> None:
         """``first``: the sample in which this scan was first seen."""
         self.verdict: Verdict | None = None
         self.ceiling: Ceiling | None = None
-        self._past: dict[str, LeafPast] = {}
-        self._load = LoadPast()
+        self._past: dict[str, LeafStats] = {}
+        self._load = PoolLoadStats()
         self._scan, self._since = scan, first.clock
         self._looked = float("-inf")
-        self._turns = TurnsPast()
+        self._turns = StageCycleTracker()
         self._sorted: float | None = None
-        self._steady = Steady()
+        self._steady = Hysteresis()
         for seen in (each for each in first.pool.scans if each.key == scan and first.exact):
             self._turns.add(first.t, first.clock, seen)
 
@@ -58,7 +58,7 @@ class Judging:
 
     def _begin(self, view: ScanView, clock: float) -> None:
         self._scan, self._since = view.scan.key, clock
-        self._turns, self._sorted, self._steady = TurnsPast(), None, Steady()
+        self._turns, self._sorted, self._steady = StageCycleTracker(), None, Hysteresis()
         for past in self._past.values():
             past.begin()
 
@@ -79,7 +79,7 @@ class Judging:
                 continue
             past = self._past.get(key)
             if past is None:
-                past = self._past[key] = LeafPast()
+                past = self._past[key] = LeafStats()
             past.add(clock, place.vdev, rates[key])
         for key in self._past.keys() - tree.keys():
             del self._past[key]

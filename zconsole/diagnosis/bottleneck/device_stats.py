@@ -21,7 +21,7 @@ LARGE = 128 * 1024.0
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class PoolLoad:
     """What all devices of a pool move together, read and written, in bytes/s."""
 
     now: float = 0.0
@@ -32,7 +32,7 @@ class Load:
 
 
 @dataclass(slots=True)
-class LeafPast:
+class LeafStats:
     """One leaf's recent past; bytes/s, and requests for the queues."""
 
     pending: dict[str, float] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class LeafPast:
 
 
 @dataclass(slots=True)
-class LoadPast:
+class PoolLoadStats:
     """What all devices together moved in the last samples, and at most; bytes/s."""
 
     most: float = 0.0
@@ -92,9 +92,9 @@ class LoadPast:
             self.most = max(self.most, min(self.recent[-1], total))
         self.recent.append(total)
 
-    def load(self) -> Load:
+    def load(self) -> PoolLoad:
         """As evidence."""
-        return Load(self.recent[-1] if self.recent else 0.0, self.most, self._unsteady())
+        return PoolLoad(self.recent[-1] if self.recent else 0.0, self.most, self._unsteady())
 
     def _unsteady(self) -> float:
         mean = fmean(self.recent) if self.recent else 0.0

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from zconsole.diagnosis.bottleneck.device_stats import LeafPast, Load
-from zconsole.diagnosis.bottleneck.stage_cycles import Turns, queued
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample, Scan, Vdev
 from zconsole.pool.topology import Placed
@@ -29,7 +29,7 @@ class Disk:
     target: bool
     """Whether it is being filled; else the scan reads from it."""
     rates: IoRates
-    past: LeafPast
+    past: LeafStats
 
     @property
     def rate(self) -> float:
@@ -98,7 +98,7 @@ class Evidence:
     memory: int | None = None
     seconds: float = 0.0
     """How long it was watched."""
-    turns: Turns = field(default_factory=Turns)
+    turns: StageCycles = field(default_factory=StageCycles)
     """How walking and issuing took turns."""
     walked: float | None = None
     """Share of the metadata that has been walked, 0…1."""
@@ -106,7 +106,7 @@ class Evidence:
     """How much of what is left to issue was sorted in memory, at most, in this issuing."""
     foreground_writes: float = 0.0
     """Bytes/s written to the disks the scan only reads."""
-    load: Load = field(default_factory=Load)
+    load: PoolLoad = field(default_factory=PoolLoad)
     """What all devices move together."""
     version: tuple[int, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
@@ -133,7 +133,7 @@ def disks_of(
     view: ScanView,
     tree: Mapping[str, Placed],
     rates: Mapping[str, IoRates],
-    past: Mapping[str, LeafPast],
+    past: Mapping[str, LeafStats],
 ) -> tuple[Disk, ...]:
     """The leaves that work for a scan: sources and, unless it is a scrub, those being filled.
 
@@ -171,9 +171,9 @@ def evidence_of(
     disks: tuple[Disk, ...],
     tree: Mapping[str, Placed],
     seconds: float,
-    turns: Turns,
+    turns: StageCycles,
     sorted_share: float | None,
-    load: Load,
+    load: PoolLoad,
 ) -> Evidence:
     """Everything together; ``seconds`` watched."""
     scan = view.scan

@@ -10,7 +10,7 @@ SPAN = 120.0
 """Seconds of issuing that are looked back on."""
 
 
-class Steady:
+class Hysteresis:
     """Fed with what was found at every sample of such a scan."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class StageCycles:
     """How walking and issuing took turns of late."""
 
     count: int = 0
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
     issuing: bool
 
 
-class TurnsPast:
+class StageCycleTracker:
     """Fed with the counters of one scan; forgets what is older than the window."""
 
     def __init__(self) -> None:
@@ -76,12 +76,12 @@ class TurnsPast:
             self._early = self._early or (self.stage == "issuing" and not due)
         self._peak = max(self._peak, queued(scan))
 
-    def turns(self) -> Turns:
+    def turns(self) -> StageCycles:
         """As evidence."""
         total = sum(step.seconds for step in self._steps)
         issuing = sum(step.seconds for step in self._steps if step.issuing)
         changes = sum(step.changes for step in self._steps)
-        return Turns(changes, self._early, self._returned, issuing / total if total else 0.0)
+        return StageCycles(changes, self._early, self._returned, issuing / total if total else 0.0)
 
     def _step(self, clock: float, seconds: float, old: Scan, new: Scan) -> None:
         """What moved, or where nothing did what moved last: bytes count as issued when sent."""

@@ -11,10 +11,10 @@ from zconsole.pool.model import IoRates, Sample
 from zconsole.pool.topology import Placed
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.assessor import Judging
+    from zconsole.diagnosis.bottleneck.assessor import Assessor
 
 
-class LimitBook:
+class BottleneckTracker:
     """Fed with every sample; judges the first running scan, by those before it too.
 
     The first sample of one has no rates to judge by: what judges is loaded with the second.
@@ -24,7 +24,7 @@ class LimitBook:
         self.verdict: Verdict | None = None
         self.ceiling: Ceiling | None = None
         self._first: Sample | None = None
-        self._judging: Judging | None = None
+        self._judging: Assessor | None = None
 
     def push(
         self,
@@ -45,7 +45,7 @@ class LimitBook:
             self.verdict, self.ceiling = judging.verdict, judging.ceiling
 
 
-def _judging(first: Sample, view: ScanView) -> Judging:
-    from zconsole.diagnosis.bottleneck.assessor import Judging
+def _judging(first: Sample, view: ScanView) -> Assessor:
+    from zconsole.diagnosis.bottleneck.assessor import Assessor
 
-    return Judging(first, view.scan.key)
+    return Assessor(first, view.scan.key)

@@ -52,7 +52,7 @@ class Deltas:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class ProbeResults:
     """What the device and the kernel say themselves."""
 
     smart: SmartCounts | None = None
@@ -63,7 +63,7 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class DeviceFault:
     """One device with new errors, or that came and went."""
 
     key: str
@@ -81,7 +81,7 @@ class Trouble:
     """In one line: what was seen, and what it speaks for."""
     gone: bool = False
     """Whether it left and is not back."""
-    signs: Signs | None = None
+    signs: ProbeResults | None = None
     """What else was asked about it; None where nobody did."""
 
 
@@ -93,14 +93,14 @@ class Judgement:
     why: str
 
 
-def judge(deltas: Deltas, flaps: int = 0, signs: Signs | None = None) -> Judgement:
+def judge(deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None) -> Judgement:
     """Cable or disk, by all signs together; unclear where they contradict or say too little.
 
     A link that is bad damages transfers (CRC counts, checksum errors) and lets devices vanish and
     come back; a disk that is bad has sectors it cannot read, and grows slow. Counts that grow
     while it is watched weigh twice as much as those of a device's whole life.
     """
-    signs = signs or Signs()
+    signs = signs or ProbeResults()
     link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
     words = "; ".join(word for word, _ in (*link, *medium))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
@@ -117,7 +117,7 @@ def _weight(found: Weighed) -> int:
     return sum(weight for _, weight in found)
 
 
-def _link_signs(deltas: Deltas, flaps: int, signs: Signs) -> Weighed:
+def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Weighed:
     found: Weighed = []
     smart = signs.smart or SmartCounts()
     if flaps:
@@ -130,7 +130,7 @@ def _link_signs(deltas: Deltas, flaps: int, signs: Signs) -> Weighed:
     return found
 
 
-def _disk_signs(deltas: Deltas, signs: Signs) -> Weighed:
+def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Weighed:
     found: Weighed = []
     if signs.smart is not None and signs.smart.passed is False:
         found.append(("SMART says it fails", 1))
@@ -146,7 +146,7 @@ def _disk_signs(deltas: Deltas, signs: Signs) -> Weighed:
     return found
 
 
-def _counted(signs: Signs, name: str, words: str) -> Weighed:
+def _counted(signs: ProbeResults, name: str, words: str) -> Weighed:
     """A count above 0, and whether it grows."""
     now = getattr(signs.smart, name, None)
     before = getattr(signs.before, name, None)
@@ -220,7 +220,7 @@ SUSPECTS = {
 }
 
 
-def with_signs(found: Trouble, signs: Signs) -> Trouble:
+def with_signs(found: DeviceFault, signs: ProbeResults) -> DeviceFault:
     """The same trouble judged anew, with what the device and the kernel say."""
     verdict = judge(found.deltas, found.flaps, signs)
     counts = (found.deltas, found.flaps, found.restarts)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from zconsole.diagnosis.device_errors.faults import Signs, SmartCounts
+from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.diagnosis.device_errors.smart import smart_counts
-from zconsole.system.async_process import Runner
-from zconsole.system.daemon_thread import beside
+from zconsole.system.async_process import CommandRunner
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.blockdev import node_name, slaves
@@ -22,7 +22,7 @@ LINES = 5
 """Kernel messages that are shown of one device, the newest."""
 
 
-async def smart_of(runner: Runner, device: str) -> SmartCounts | None:
+async def smart_of(runner: CommandRunner, device: str) -> SmartCounts | None:
     """A device's SMART counts; None without smartctl, permission or an answer in time.
 
     ``-n standby`` lets a disk that sleeps go on sleeping (smartctl(8)).
@@ -34,18 +34,20 @@ async def smart_of(runner: Runner, device: str) -> SmartCounts | None:
     return smart_counts(done.stdout)
 
 
-async def signs_of(runner: Runner, path: str, since: float, root: Path = ROOT) -> Signs:
+async def signs_of(
+    runner: CommandRunner, path: str, since: float, root: Path = ROOT
+) -> ProbeResults:
     """What the disk under a leaf counts, and what the kernel said of it since ``since``.
 
     Either is empty where it is not there, not permitted or not in time.
     """
-    names = await beside(log_names, path, root)
+    names = await in_daemon_thread(log_names, path, root)
     if not names:
-        return Signs()
+        return ProbeResults()
     smart, lines = await asyncio.gather(
         smart_of(runner, f"/dev/{names[0]}"), kernel_messages(runner, names)
     )
-    return Signs(smart, tuple(line for line in lines if not _older(line, since)))
+    return ProbeResults(smart, tuple(line for line in lines if not _older(line, since)))
 
 
 def _older(line: str, since: float) -> bool:
@@ -56,7 +58,7 @@ def _older(line: str, since: float) -> bool:
         return False
 
 
-async def kernel_messages(runner: Runner, names: Sequence[str]) -> tuple[str, ...]:
+async def kernel_messages(runner: CommandRunner, names: Sequence[str]) -> tuple[str, ...]:
     """The newest kernel messages about the block devices of these names (``sda``, ``nvme0n1``).
 
     None where dmesg is kept from other users (kernel.dmesg_restrict).

@@ -10,7 +10,7 @@ from zconsole.pool.model import ErrorCounters, Event
 from zconsole.pool.topology import Placed
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.device_errors.faults import Trouble
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 HOUR = 3600.0
 KEPT = 200
@@ -33,7 +33,7 @@ class _Device:
         self.back: deque[float] = deque(maxlen=KEPT)
 
 
-class ErrorBook:
+class DeviceErrorTracker:
     """Fed with every sample's tree; says which devices had trouble within the hour."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class ErrorBook:
 
     def troubles(
         self, t: float, tree: Mapping[str, Placed], events: Sequence[Event]
-    ) -> tuple[Trouble, ...]:
+    ) -> tuple[DeviceFault, ...]:
         """The devices with new errors or flaps in the hour before ``t``, worst first."""
         since = t - HOUR
         seconds = min(HOUR, t - (self._began if self._began is not None else t))
@@ -101,9 +101,9 @@ def _troubled(device: _Device, since: float) -> bool:
 
 def _trouble(
     key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
-) -> Trouble:
+) -> DeviceFault:
     # Only here: as long as all is well nobody needs to judge.
-    from zconsole.diagnosis.device_errors.faults import Deltas, Trouble, described, judge
+    from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, described, judge
 
     recent = [change for change in device.changes if change[0] >= since]
     deltas = Deltas(
@@ -120,7 +120,7 @@ def _trouble(
     last = max([change[0] for change in recent] + moves)
     gone = device.state not in HERE and len(device.left) > len(device.back)
     text = described(name, deltas, len(back), followed, found, gone)
-    return Trouble(key, name, deltas, last, len(back), followed, found.cause, text, gone)
+    return DeviceFault(key, name, deltas, last, len(back), followed, found.cause, text, gone)
 
 
 def _follows(restart: float, moves: Iterable[float]) -> bool:

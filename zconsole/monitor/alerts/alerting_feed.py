@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zconsole.monitor.alerts.dispatcher import Wake
+from zconsole.monitor.alerts.dispatcher import AlertDispatcher
 from zconsole.monitor.feed import Feed, Update
 
 
-class WakefulFeed:
+class AlertingFeed:
     """Wraps any feed of the console."""
 
-    def __init__(self, feed: Feed, wake: Wake) -> None:
+    def __init__(self, feed: Feed, wake: AlertDispatcher) -> None:
         self._feed = feed
         self._wake = wake
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from zconsole.monitor.alerts.channels import BELL, notification, run_hook
-from zconsole.monitor.alerts.rules import Alert, Rules, Vigil
+from zconsole.monitor.alerts.rules import Alert, AlertRules, AlertThresholds
 from zconsole.monitor.frame import Frame
-from zconsole.system.async_process import Teller
+from zconsole.system.async_process import HookRunner
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class AlertChannels:
     """How to tell: a hook's argument vector, the bell, a desktop notification."""
 
     hook: tuple[str, ...] = ()
@@ -25,15 +25,19 @@ class Ways:
         return (BELL if self.bell else "") + (notification(alert) if self.notify else "")
 
 
-class Wake:
+class AlertDispatcher:
     """Looks at every round and runs the hook for what is new, without holding up the sampling."""
 
     def __init__(
-        self, rules: Rules, ways: Ways, teller: Teller, complain: Callable[[str], None]
+        self,
+        rules: AlertThresholds,
+        ways: AlertChannels,
+        teller: HookRunner,
+        complain: Callable[[str], None],
     ) -> None:
         """``complain`` is told in one line of a hook that failed."""
         self.ways = ways
-        self._vigil = Vigil(rules)
+        self._vigil = AlertRules(rules)
         self._teller = teller
         self._complain = complain
         self._hooks: set[asyncio.Task[None]] = set()

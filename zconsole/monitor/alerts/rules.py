@@ -43,7 +43,7 @@ FREED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AlertThresholds:
     """The thresholds: seconds of standstill, share of the ETA, share of the pool kept free."""
 
     stalled_after: float = 600.0
@@ -92,11 +92,11 @@ class _Watched:
     short_of_space: bool = False
 
 
-class Vigil:
+class AlertRules:
     """Looks at every round of frames and says what is new; pure but for what it remembers."""
 
-    def __init__(self, rules: Rules | None = None) -> None:
-        self._rules = rules or Rules()
+    def __init__(self, rules: AlertThresholds | None = None) -> None:
+        self._rules = rules or AlertThresholds()
         self._pools: dict[str, _Watched] = {}
 
     def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.units import clean
 
 Labels = Mapping[str, str]
@@ -132,7 +132,7 @@ def _scan(gauges: Gauges, pool: str, view: ScanView) -> None:
     gauges.put("scan_errors", scan.errors, *labels)
 
 
-def _leaves(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
+def _leaves(rows: Sequence[VdevRow]) -> Iterator[tuple[str, VdevRow]]:
     top = ""
     for row in rows:
         if row.depth == 1:
@@ -141,7 +141,7 @@ def _leaves(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
             yield top, row
 
 
-def _device(gauges: Gauges, pool: str, top: str, row: Row) -> None:
+def _device(gauges: Gauges, pool: str, top: str, row: VdevRow) -> None:
     labels, rates = (pool, top, row.vdev.name), row.rates
     gauges.put("device_read_bytes_per_second", rates.read, *labels)
     gauges.put("device_write_bytes_per_second", rates.write, *labels)

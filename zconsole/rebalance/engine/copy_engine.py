@@ -24,9 +24,9 @@ from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.content import ChangedError
 from zconsole.rebalance.engine.deferred_close import Closer
 from zconsole.rebalance.engine.directories import Directories, MovedError
-from zconsole.rebalance.engine.file_copy import Copyist, Original
-from zconsole.rebalance.engine.file_locks import Alarm, Look, Users
-from zconsole.rebalance.engine.item import Item, Outcome, Place, SkipError, outcome_of
+from zconsole.rebalance.engine.file_copy import FileCopier, Original
+from zconsole.rebalance.engine.file_locks import Alarm, FilesInUse, Users
+from zconsole.rebalance.engine.item import FileName, FileOutcome, Item, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.read_ahead import ReadAhead
@@ -47,7 +47,7 @@ STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED
 
 
 @dataclass(slots=True)
-class Engine:
+class CopyEngine:
     """Copies batches. ``tick`` may wait or raise StopJobError; it must call ``service`` often."""
 
     sys: Sys
@@ -74,19 +74,19 @@ class Engine:
     """What the journal does not know yet: told after the next sync, or by ``flush``."""
     unsettled: bool = False
     """Whether names were replaced or removed since the last sync."""
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[FileOutcome] = field(default_factory=list)
     _settled: int = 0
     """How many of the results are on the disks."""
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
-    _copyist: Copyist = field(init=False)
+    _copyist: FileCopier = field(init=False)
     _verifier: Verifier = field(init=False)
 
     def __post_init__(self) -> None:
         self.unnamed = self.policy.unnamed
         self._closer = Closer(self.sys, self.threads)
-        self._copyist = Copyist(self.sys, self.make)
+        self._copyist = FileCopier(self.sys, self.make)
         direct = self._copyist.buffers if self.policy.direct else None
         self._verifier = Verifier(self.sys, self.make, direct, self.sleep, self.threads)
         self._admission = Admission(
@@ -94,7 +94,7 @@ class Engine:
         )
         self.directories.own(self._admission.prefix)
 
-    def run(self, rows: Sequence[FileRow]) -> list[Outcome]:
+    def run(self, rows: Sequence[FileRow]) -> list[FileOutcome]:
         """Move these files; returns what became of each name.
 
         Raises StopJobError, UnsupportedError, sqlite3.Error; whatever is raised, every file is
@@ -120,7 +120,7 @@ class Engine:
             self.directories.restore_times()
         return self.outcomes
 
-    def shed(self, excess: int) -> int:
+    def drop_tail(self, excess: int) -> int:
         """Leave the last files to do that this process has not begun, of so many bytes at most;
         returns their bytes."""
         taken = 0
@@ -190,7 +190,7 @@ class Engine:
         if made.different:
             raise SkipError(f"{made.different} cannot be kept")
 
-    def _create(self, item: Item, place: Place, mode: int) -> None:
+    def _create(self, item: Item, place: FileName, mode: int) -> None:
         if self.unnamed:
             try:
                 item.copy = self.sys.open_unnamed(place.directory.fd, mode)
@@ -296,14 +296,14 @@ class Engine:
             self._swapper(item.places[0]).finish(item)
         except UnfinishedError:
             # The journal still has it as unfinished, so that recovery removes the rest.
-            self.outcomes += [Outcome(row, "moved", 0, None) for row in rows]
+            self.outcomes += [FileOutcome(row, "moved", 0, None) for row in rows]
         else:
             self._report(rows, "moved", None, item.size)
         item.close(self.sys, self._closer.close)
 
     # Endings.
 
-    def _swapper(self, place: Place) -> Swapper:
+    def _swapper(self, place: FileName) -> Swapper:
         device = place.directory.dev
         if device not in self._swappers:
             races = self.policy.accept_races
@@ -326,7 +326,7 @@ class Engine:
             outcome, reason = outcome_of(error)
             self._retreat(item, reason, outcome)
 
-    def _spare_users(self, look: Look) -> None:
+    def _spare_users(self, look: FilesInUse) -> None:
         """Leave alone what others use, and both versions where they use both."""
         for item in self._live():
             device = item.status.st_dev
@@ -353,7 +353,7 @@ class Engine:
         except OSError as error:
             item.close(self.sys)
             self.outcomes += [
-                Outcome(row, "failed", 0, f"{reason}; {error.strerror}") for row in names
+                FileOutcome(row, "failed", 0, f"{reason}; {error.strerror}") for row in names
             ]
             return
         item.close(self.sys)
@@ -366,7 +366,7 @@ class Engine:
             kept = place.kept or place.temp
             reason = f"{why}; the other version is {os.fsdecode(kept)}"
             self.results.append(Result(place.row.number, State.FAILED, reason, kept))
-            self.outcomes.append(Outcome(place.row, "failed", 0, reason))
+            self.outcomes.append(FileOutcome(place.row, "failed", 0, reason))
 
     def _drop_all(self) -> None:
         """Forget whatever is not in place; the journal still has it to do."""
@@ -382,7 +382,7 @@ class Engine:
     ) -> None:
         for row in names:
             self.results.append(Result(row.number, STATES[outcome], reason))
-            self.outcomes.append(Outcome(row, outcome, size, reason))
+            self.outcomes.append(FileOutcome(row, outcome, size, reason))
             size = 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.engine.ranges import runs
+from zconsole.rebalance.engine.ranges import ranges
 from zconsole.rebalance.engine.syscalls import Sys
 
 TOGETHER = 128
@@ -43,5 +43,5 @@ class Closer:
         self._running.clear()
 
     def _close(self, fds: Sequence[int]) -> None:
-        for first, last in runs(fds):
+        for first, last in ranges(fds):
             self.sys.close_run(first, last)

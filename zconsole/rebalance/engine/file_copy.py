@@ -33,7 +33,7 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Copyist:
+class FileCopier:
     """Fills empty files."""
 
     sys: Sys

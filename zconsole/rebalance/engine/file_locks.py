@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.rebalance.engine import holders, mounts, overlays
-from zconsole.rebalance.engine.holders import PROC, Held, Holders
-from zconsole.rebalance.engine.mounts import Mount, Spot, View
+from zconsole.rebalance.engine.holders import PROC, HeldFile, Holders
+from zconsole.rebalance.engine.mounts import MountPoint, Spot, View
 
 RECENT = 1.0
 """Seconds for which a look is good enough to say what is not worth copying."""
@@ -70,7 +70,7 @@ Tables = Mapping[tuple[str, str], Table]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FilesInUse:
     """Who uses what, at one moment."""
 
     taken: float
@@ -113,7 +113,7 @@ class Look:
         path = Path(f"/proc/self/fd/{directory}").readlink()
         return mount.spot(os.fsencode(path)) if mount else None
 
-    def _is_on(self, held: Held, device: int) -> bool:
+    def _is_on(self, held: HeldFile, device: int) -> bool:
         """Whether a descriptor is on a filesystem: yes where its mount is in no table, as when it
         was detached, and on btrfs, whose devices (st_dev) are not those of its mounts."""
         mount = _mount_of(held, self.views)
@@ -127,19 +127,19 @@ class Users:
 
     proc: Path = PROC
     clock: Callable[[], float] = time.monotonic
-    last: Look | None = None
+    last: FilesInUse | None = None
     _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     """By namespace and root directory, this process's first."""
-    _layers: dict[tuple[str, Mount], set[Spot]] = field(default_factory=dict)
+    _layers: dict[tuple[str, MountPoint], set[Spot]] = field(default_factory=dict)
     """By the table's namespace and the overlay."""
 
-    def recent(self) -> Look:
+    def recent(self) -> FilesInUse:
         """The last look, where that is recent, or one now. Raises OSError without /proc."""
         if self.last is None or self.clock() - self.last.taken > RECENT:
             return self.look()
         return self.last
 
-    def look(self, listen: Callable[[], None] = lambda: None) -> Look:
+    def look(self, listen: Callable[[], None] = lambda: None) -> FilesInUse:
         """Look at everything now; ``listen`` is called now and then.
 
         Raises OSError without /proc.
@@ -153,7 +153,7 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
-        self.last = Look(taken, own, views, found, mounted, layers, self._unseen(own))
+        self.last = FilesInUse(taken, own, views, found, mounted, layers, self._unseen(own))
         return self.last
 
     def _read_tables(self, this: str) -> None:
@@ -221,7 +221,7 @@ def _table(place: Path, process: str, known: Table | None) -> Table:
     return Table(text, process, view, frozenset(view.spots()))
 
 
-def _mount_of(held: Held, views: Iterable[View]) -> Mount | None:
+def _mount_of(held: HeldFile, views: Iterable[View]) -> MountPoint | None:
     return next((v.mounts[held.mount] for v in views if held.mount in v.mounts), None)
 
 

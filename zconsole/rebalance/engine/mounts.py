@@ -37,7 +37,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class MountPoint:
     """One line of a mount table."""
 
     number: int
@@ -61,11 +61,11 @@ class View:
     """The mounts of a process; ``process`` is its directory below /proc."""
 
     process: Path
-    mounts: dict[int, Mount]
-    _at: dict[tuple[int, bytes], Mount] = field(default_factory=dict)
+    mounts: dict[int, MountPoint]
+    _at: dict[tuple[int, bytes], MountPoint] = field(default_factory=dict)
     """By the mount and the path they are mounted on; the last covers others."""
-    _root: Mount | None = None
-    _by_device: dict[bytes, list[Mount]] = field(default_factory=dict)
+    _root: MountPoint | None = None
+    _by_device: dict[bytes, list[MountPoint]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in self.mounts.values():
@@ -78,7 +78,7 @@ class View:
         """The same, as another process sees it."""
         return View(process, self.mounts)
 
-    def top(self, path: bytes) -> Mount | None:
+    def top(self, path: bytes) -> MountPoint | None:
         """The mount that holds a path without links; None outside what the process sees."""
         return self._way(path)[-1]
 
@@ -100,7 +100,7 @@ class View:
             if below := self.below(mount):
                 yield below
 
-    def _way(self, path: bytes) -> list[Mount | None]:
+    def _way(self, path: bytes) -> list[MountPoint | None]:
         """The mounts that lead to a path without links."""
         way, at = [self._start[1]], b""
         for name in path.split(b"/"):
@@ -109,7 +109,7 @@ class View:
                 way.append(self._crossed(way[-1], at))
         return way
 
-    def below(self, mount: Mount) -> Spot | None:
+    def below(self, mount: MountPoint) -> Spot | None:
         """What lies under a mount point; None where the process does not see that."""
         parent = self.mounts.get(mount.parent)
         if parent is None or not is_inside(mount.point, parent.point):
@@ -142,10 +142,10 @@ class View:
         return mount.spot(at) if mount and not todo else None
 
     @property
-    def _start(self) -> tuple[bytes, Mount | None, bool]:
+    def _start(self) -> tuple[bytes, MountPoint | None, bool]:
         return b"", self._crossed(self._root, b""), True
 
-    def _crossed(self, mount: Mount | None, path: bytes) -> Mount | None:
+    def _crossed(self, mount: MountPoint | None, path: bytes) -> MountPoint | None:
         """The mount on top of a path of a mount; that itself without another."""
         while mount is not None:
             covering = self._at.get((mount.number, path or b"/"))
@@ -165,7 +165,7 @@ class View:
             return b"" if error.errno == errno.EINVAL else None
 
 
-def parse(table: bytes) -> dict[int, Mount]:
+def parse(table: bytes) -> dict[int, MountPoint]:
     """The mounts of a table, by number."""
     found = (_mount(line) for line in table.splitlines())
     return {each.number: each for each in found if each is not None}
@@ -201,13 +201,13 @@ def ancestors(path: bytes) -> Iterator[bytes]:
         yield path
 
 
-def _mount(line: bytes) -> Mount | None:
+def _mount(line: bytes) -> MountPoint | None:
     left, _, right = line.partition(b" - ")
     fields, rest = left.split(b" "), right.split(b" ")
     if len(fields) < 6 or len(rest) < 3:
         return None
     number, parent, device, root, point = fields[:5]
-    return Mount(int(number), int(parent), device, plain(root), plain(point), rest[0], rest[2])
+    return MountPoint(int(number), int(parent), device, plain(root), plain(point), rest[0], rest[2])
 
 
 def _joined(root: bytes, rest: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from zconsole.rebalance.engine.mounts import Mount, Spot, View, ancestors, plain
+from zconsole.rebalance.engine.mounts import MountPoint, Spot, View, ancestors, plain
 
 _LISTS = (b"lowerdir",)
 _SINGLE = (b"upperdir", b"workdir", b"lowerdir+", b"datadir+")
@@ -27,7 +27,7 @@ def layers(options: bytes) -> list[bytes]:
     return found
 
 
-def spots(mount: Mount, views: Iterable[View], bases: Iterable[bytes] = ()) -> set[Spot]:
+def spots(mount: MountPoint, views: Iterable[View], bases: Iterable[bytes] = ()) -> set[Spot]:
     """Where the directories of an overlay are, as far as the processes of ``views`` see them.
 
     A relative one began at the working directory of whoever mounted it, which nobody remembers:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 
-def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+def ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """First and last of every stretch of numbers without a gap, in order."""
     ordered = sorted(numbers)
     starts = [n for at, n in enumerate(ordered) if at == 0 or ordered[at - 1] != n - 1]
@@ -21,5 +21,5 @@ def grouped(marked: Iterable[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[Any
     for number, mark in marked:
         alike[mark].append(number)
     for mark, numbers in alike.items():
-        for run in runs(numbers):
+        for run in ranges(numbers):
             yield *mark, *run

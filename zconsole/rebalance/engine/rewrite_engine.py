@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.content import SMALL
 from zconsole.rebalance.engine.directories import Directories, MovedError
-from zconsole.rebalance.engine.item import Outcome, SkipError, StopJobError, UnsupportedError
+from zconsole.rebalance.engine.item import FileOutcome, SkipError, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.read_ahead import ReadAhead
@@ -60,7 +60,7 @@ class Rewriter:
         """These are going to be rewritten next, in this order, but perhaps not all of them."""
         self._front = ReadAhead(iter(rows), lambda row: row.size - row.offset, self._ask)
 
-    def run(self, row: FileRow) -> list[Outcome]:
+    def run(self, row: FileRow) -> list[FileOutcome]:
         """Rewrite one inode; returns what became of each of its names.
 
         Raises StopJobError (the journal knows how far it got), UnsupportedError, sqlite3.Error.
@@ -78,7 +78,7 @@ class Rewriter:
             reason = reason or error.strerror or str(error)
         state = {"moved": State.MOVED, "skipped": State.SKIPPED}.get(outcome, State.FAILED)
         self.results += [Result(name.number, state, reason) for name in names]
-        return [Outcome(name, outcome, size if name is row else 0, reason) for name in names]
+        return [FileOutcome(name, outcome, size if name is row else 0, reason) for name in names]
 
     def _ask(self, row: FileRow, count: int) -> None:
         """Have the beginning of a file read into the ARC; it is not opened for writing yet."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.directories import Directories
-from zconsole.rebalance.engine.item import KEEP_SUFFIX, Item, Place, SkipError, UnsupportedError
+from zconsole.rebalance.engine.item import KEEP_SUFFIX, FileName, Item, SkipError, UnsupportedError
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import Sys
 
@@ -89,7 +89,7 @@ class Swapper:
             with self.directories.changing(place.directory):
                 self._undo_name(item, place)
 
-    def _undo_name(self, item: Item, place: Place) -> None:
+    def _undo_name(self, item: Item, place: FileName) -> None:
         if place.swapped:
             self._restore_name(item, place)
         if place.linked:
@@ -100,7 +100,7 @@ class Swapper:
             self._remove(place, place.temp, item.new)
         place.swapped = place.linked = False
 
-    def _replace_name(self, item: Item, place: Place) -> None:
+    def _replace_name(self, item: Item, place: FileName) -> None:
         with self.directories.changing(place.directory):
             self._link_copy(item, place)
             if self.exchange:
@@ -108,14 +108,14 @@ class Swapper:
             if not self.exchange:
                 self._rename_name(item, place)
 
-    def _link_copy(self, item: Item, place: Place) -> None:
+    def _link_copy(self, item: Item, place: FileName) -> None:
         if not place.linked:
             self.sys.link_fd(item.copy, place.directory.fd, place.temp)
             place.linked = True
         elif self.sys.lstat(place.directory.fd, place.temp).st_ino != item.new:
             raise SkipError("changed")
 
-    def _exchange_name(self, item: Item, place: Place) -> None:
+    def _exchange_name(self, item: Item, place: FileName) -> None:
         fd, name = place.directory.fd, place.row.name
         try:
             self.sys.exchange(fd, place.temp, name)
@@ -132,7 +132,7 @@ class Swapper:
             self._give_back(place, item.new, displaced)
             raise SkipError("changed")
 
-    def _give_back(self, place: Place, put: int, displaced: int) -> None:
+    def _give_back(self, place: FileName, put: int, displaced: int) -> None:
         """Put back what another process had just put at the name, until nobody intervenes.
 
         Where that process has renamed what we put there, its own file gets the new name.
@@ -160,7 +160,7 @@ class Swapper:
             raise FileNotFoundError(errno.ENOENT, "no longer in its directory")
         return name
 
-    def _rename_name(self, item: Item, place: Place) -> None:
+    def _rename_name(self, item: Item, place: FileName) -> None:
         fd, name = place.directory.fd, place.row.name
         keep = place.temp + KEEP_SUFFIX
         self.sys.link(fd, name, keep)
@@ -175,7 +175,7 @@ class Swapper:
             raise
         place.swapped, place.linked = True, False
 
-    def _restore_name(self, item: Item, place: Place) -> None:
+    def _restore_name(self, item: Item, place: FileName) -> None:
         fd, name = place.directory.fd, place.row.name
         if self._inode(fd, name) != item.new:
             self._give_up_name(item, place)
@@ -188,7 +188,7 @@ class Swapper:
         else:
             self.sys.rename(fd, place.kept, name)
 
-    def _give_up_name(self, item: Item, place: Place) -> None:
+    def _give_up_name(self, item: Item, place: FileName) -> None:
         """Another process has replaced, removed or renamed our copy: the original goes, unless the
         copy lives on elsewhere, and no file of others. Raises ConflictError for those two."""
         under = self._inode(place.directory.fd, place.kept)
@@ -199,7 +199,7 @@ class Swapper:
         self._remove(place, place.kept, item.old)
         place.linked = False
 
-    def _remove(self, place: Place, name: bytes, expected: int) -> None:
+    def _remove(self, place: FileName, name: bytes, expected: int) -> None:
         """Remove one of our names, if it still is what we made it."""
         if self._inode(place.directory.fd, name) == expected:
             self.sys.unlink(place.directory.fd, name)
@@ -231,7 +231,7 @@ class Swapper:
             return False
         return True
 
-    def _has_other_names(self, item: Item, place: Place) -> bool:
+    def _has_other_names(self, item: Item, place: FileName) -> bool:
         """Whether the copy has a name that is not ours: another process renamed it."""
         ours = sum(p is not place and (p.swapped or p.linked) for p in item.places)
         return self.sys.fstat(item.copy).st_nlink > ours

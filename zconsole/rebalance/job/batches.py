@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
-from zconsole.rebalance.engine.item import Outcome, StopJobError
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES
 
@@ -55,7 +55,7 @@ class Batches:
                 self._add(row, opened)
         yield self._complete()
 
-    def give_back(self, outcomes: Sequence[Outcome]) -> None:
+    def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take off the byte limit only what was moved."""
         self._spent -= sum(done.row.size for done in outcomes if done.outcome != "moved")
 
@@ -65,12 +65,12 @@ class Batches:
         while self._waiting:
             yield self._waiting.popleft()
 
-    def shorten(self, shed: Callable[[int], int]) -> None:
+    def shorten(self, drop_tail: Callable[[int], int]) -> None:
         """Leave to do what a limit lowered meanwhile leaves no room for in this portion.
 
         ``shed`` is told how many bytes are too many, and tells how many of them it left.
         """
-        self._spent -= shed(self._excess)
+        self._spent -= drop_tail(self._excess)
         while self._waiting and 0 < self._waiting[-1].size <= self._excess:
             self._spent -= self._waiting.pop().size
 

@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from zconsole.rebalance.engine.item import Outcome, StopJobError
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.block_samples import Samples
-from zconsole.rebalance.job.move_effect import INTERVAL, Effect
-from zconsole.rebalance.job.progress import Progress
+from zconsole.rebalance.job.move_effect import INTERVAL, MoveEffect
+from zconsole.rebalance.job.progress import RunProgress
 
 STAYED = "nothing moves: the blocks are where they were"
 IN_VAIN = "nothing moves: every vdev holds what it held"
 
 
 @dataclass(slots=True)
-class Judge:
+class BenefitCheck:
     """Judges a job by its effect, after every portion and within a file that takes long."""
 
     journal: Journal
-    progress: Progress
+    progress: RunProgress
     samples: Sequence[Samples]
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
-    watching: Effect | None
+    watching: MoveEffect | None
     balancing: bool
     """Whether the job is to even out the vdevs; with another aim they need not change."""
     clock: Callable[[], float]
@@ -42,7 +42,7 @@ class Judge:
         for sample in self.samples:
             sample.note(rows)
 
-    def finished(self, outcomes: Sequence[Outcome]) -> None:
+    def finished(self, outcomes: Sequence[FileOutcome]) -> None:
         """What became of files."""
         self._moved += sum(done.bytes for done in outcomes if done.outcome == "moved")
         for sample in self.samples:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.engine.item import Outcome
+from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.planning import zdb
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.plan_model import Place
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.zdb import Blocks
 
 FILES = 3
@@ -33,8 +33,8 @@ class Samples:
     """Looks at the first batch, and at one every AGAIN seconds; at the next where none of its files
     could be judged."""
 
-    reader: Reader
-    place: Place
+    reader: FactsReader
+    place: JobDirectory
     path: Callable[[FileRow], str]
     clock: Callable[[], float]
     _due: float = float("-inf")
@@ -54,7 +54,7 @@ class Samples:
             self._try(self._left - 1)
             self._before = self._blocks([row.ino for row in chosen])
 
-    def finished(self, outcomes: Sequence[Outcome]) -> None:
+    def finished(self, outcomes: Sequence[FileOutcome]) -> None:
         """What became of files; one that was skipped is where it was, and says nothing."""
         if self._before:
             self._moved += [

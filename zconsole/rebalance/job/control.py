@@ -23,12 +23,12 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import exit_reason, interrupted_jobs, job_store, skipped_files
 from zconsole.rebalance.job.counting import WALKING, WalkSink
-from zconsole.rebalance.job.job import Clocks, job_of, understood
+from zconsole.rebalance.job.job import JobClocks, job_of, understood
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.plan_model import Place, Plan
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.process import start_detached
 from zconsole.system.safe_path import sync_directory
@@ -46,7 +46,7 @@ STATUS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class JobStatus:
     """What is known of one job, without disturbing it."""
 
     record: Record
@@ -90,19 +90,19 @@ class Created:
     """A job that was planned and has its journal, but has not run."""
 
     record: Record
-    plan: Plan
+    plan: RebalancePlan
     locks: TreeLocks | None = None
     """Those of its trees, where they were to be held."""
 
 
 def create(
     settings: Settings,
-    reader: Reader,
+    reader: FactsReader,
     journal_path: Path | None = None,
     agreed: bool = True,
     begun: Callable[[Record], None] = lambda record: None,
-    clocks: Clocks | None = None,
-    ask: Callable[[Plan], None] = lambda plan: None,
+    clocks: JobClocks | None = None,
+    ask: Callable[[RebalancePlan], None] = lambda plan: None,
     hold: bool = False,
 ) -> Created:
     """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
@@ -123,7 +123,7 @@ def create(
             kept = False
             try:
                 begun(record)
-                made = _walk_into(journal, reader, found, settings, record, clocks or Clocks())
+                made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
                 ask(made)
                 journal.set("walking", {**walking, "agreed": True})
                 kept = not made.refused
@@ -139,7 +139,7 @@ def create(
     return Created(record, made, locks if hold else None)
 
 
-def recount(record: Record, reader: Reader) -> Created:
+def recount(record: Record, reader: FactsReader) -> Created:
     """Walk and plan again where a death or an order ended that; the job stays, whatever happens.
 
     Raises what ``create`` raises.
@@ -154,11 +154,11 @@ def recount(record: Record, reader: Reader) -> Created:
         with closing(_locked(found)):
             journal.clear_walk()
             journal.set("status", {"state": "running", "why": WALKING})
-            made = _walk_into(journal, reader, found, settings, record, Clocks())
+            made = _walk_into(journal, reader, found, settings, record, JobClocks())
     return Created(record, made)
 
 
-def _locked(found: list[Place]) -> TreeLocks:
+def _locked(found: list[JobDirectory]) -> TreeLocks:
     """The locks of trees in which no other job works or has work to settle."""
     roots = [place.root for place in found]
     locks = TreeLocks(Sys(), roots)
@@ -202,12 +202,12 @@ def _forget(record: Record) -> None:
 
 def _walk_into(
     journal: Journal,
-    reader: Reader,
-    found: list[Place],
+    reader: FactsReader,
+    found: list[JobDirectory],
     settings: Settings,
     record: Record,
-    clocks: Clocks,
-) -> Plan:
+    clocks: JobClocks,
+) -> RebalancePlan:
     sink = WalkSink(journal, clocks)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
     with journal.lazily_durable():
@@ -262,7 +262,7 @@ Unread = tuple[Record, Exception]
 """A job whose journal is gone or unreadable, and why."""
 
 
-def listed(unread: list[Unread] | None = None) -> list[Status]:
+def listed(unread: list[Unread] | None = None) -> list[JobStatus]:
     """Every job, oldest first; those that cannot be read go to ``unread``."""
     found = []
     for record in job_store.records():
@@ -274,7 +274,7 @@ def listed(unread: list[Unread] | None = None) -> list[Status]:
     return found
 
 
-def status(record: Record) -> Status:
+def status(record: Record) -> JobStatus:
     """The state of one job. Raises NotFoundError, NotUnderstoodError."""
     alive = job_store.is_alive(record)
     try:
@@ -292,12 +292,12 @@ def status(record: Record) -> Status:
         if state not in RUNNING:  # what was told last is of when something was being moved
             data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
-            return Status(record, state, why, counting, {}, data)
+            return JobStatus(record, state, why, counting, {}, data)
         job, days = job_of(journal), tuple(journal.days())
         agreed = (journal.get("walking") or {}).get("agreed", True)
         if state == "planned" and alive and not agreed:
             state, why = "waiting", "its operator is asked"
-        return Status(record, state, why, job.settings, job.engines, data, days, agreed)
+        return JobStatus(record, state, why, job.settings, job.engines, data, days, agreed)
 
 
 def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
@@ -362,7 +362,7 @@ def start(record: Record) -> None:
         time.sleep(START_LOOK)
 
 
-def _told_by(record: Record, pid: int) -> Status | None:
+def _told_by(record: Record, pid: int) -> JobStatus | None:
     """The state of a job when it is this process that told it."""
     try:
         found = status(record)
@@ -386,7 +386,7 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
 
 
-def resumable(unread: list[Unread] | None = None) -> list[Status]:
+def resumable(unread: list[Unread] | None = None) -> list[JobStatus]:
     """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
     return [
         found

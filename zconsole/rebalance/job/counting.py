@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job.job import Clocks
+from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.job.pacer import LOOK, SLICE
 from zconsole.rebalance.planning.survey import Ages
 from zconsole.rebalance.planning.walk import Portion
@@ -30,7 +30,7 @@ class WalkSink:
     """Writes a walk into a journal. Raises StopJobError when the job is told to stop."""
 
     journal: Journal
-    clocks: Clocks = field(default_factory=Clocks)
+    clocks: JobClocks = field(default_factory=JobClocks)
     last: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     _directories: list[DirectoryRow] = field(default_factory=list)

@@ -17,10 +17,10 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job import job_of
 from zconsole.rebalance.job.job_store import JobLock, Record
 from zconsole.rebalance.job.locks import TreeLocks
-from zconsole.rebalance.job.runner import Runner
+from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.job.space_errors import READ_ONLY
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 
 STOPPING = {
     signal.SIGINT: "interrupted",
@@ -55,7 +55,7 @@ def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[
 
 def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:
     os.umask(UMASK)
-    job, reader, system = job_of(journal), Reader(), Sys()
+    job, reader, system = job_of(journal), FactsReader(), Sys()
     places = plan.places(job.settings.dirs, reader, snapshots=False)
     for place in places:
         if place.mount.read_only:
@@ -64,7 +64,7 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
     try:
         journal.retry()
         with ThreadPoolExecutor(THREADS) as threads:
-            runner = Runner(system, reader, journal, job, places, show, threads=threads)
+            runner = JobRunner(system, reader, journal, job, places, show, threads=threads)
             with _signals(runner):
                 summary = runner.run()
     finally:
@@ -86,7 +86,7 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
 
 
 @contextmanager
-def _signals(runner: Runner) -> Iterator[None]:
+def _signals(runner: JobRunner) -> Iterator[None]:
     """Stop at the next chunk on the signals that nohup left us, and hear of broken leases."""
 
     def stop(number: int, _: object) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.job.free_space_trend import Trend
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
@@ -24,7 +24,7 @@ AT_FLOOR = "free space is at the floor"
 
 
 @dataclass(slots=True)
-class Looks:
+class PeriodicCheck:
     """Looks at something every ``interval`` seconds, beside the work: zpool takes its time, and
     meanwhile other processes may be waiting for a file of ours. Only the first is waited for."""
 
@@ -55,15 +55,15 @@ class Looks:
 class PoolGate:
     """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
 
-    reader: Reader
+    reader: FactsReader
     pool: str
     during_scan: bool
     clock: Callable[[], float]
-    looks: Looks = field(init=False)
+    looks: PeriodicCheck = field(init=False)
     _reason: str | None = None
 
     def __post_init__(self) -> None:
-        self.looks = Looks(self._look, POOL_INTERVAL, self.clock)
+        self.looks = PeriodicCheck(self._look, POOL_INTERVAL, self.clock)
 
     def __call__(self) -> str | None:
         """The gate; asks zpool every POOL_INTERVAL seconds."""
@@ -141,14 +141,14 @@ class SpaceGate:
 class SnapshotGate:
     """Closed when snapshots taken since the job began would pin more than there is room for."""
 
-    reader: Reader
+    reader: FactsReader
     datasets: Sequence[str]
     left: Callable[[], int]
     """Bytes still to move."""
     room: Callable[[], int]
     clock: Callable[[], float]
     note: Callable[[str], None]
-    looks: Looks = field(init=False)
+    looks: PeriodicCheck = field(init=False)
     _began: dict[str, int] = field(default_factory=dict)
     """The txg of each dataset's newest snapshot at the first look: dates follow set clocks."""
     _newest: dict[str, int] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class SnapshotGate:
     """How many snapshots of each dataset were held at the last look."""
 
     def __post_init__(self) -> None:
-        self.looks = Looks(self._look, SNAPSHOT_INTERVAL, self.clock)
+        self.looks = PeriodicCheck(self._look, SNAPSHOT_INTERVAL, self.clock)
 
     def __call__(self) -> str | None:
         """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""

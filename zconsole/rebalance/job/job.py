@@ -16,12 +16,12 @@ from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.plan_model import FLOOR, Place
+from zconsole.rebalance.planning.plan_model import FLOOR, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class JobClocks:
     """Where time comes from."""
 
     monotonic: Callable[[], float] = time.monotonic
@@ -117,7 +117,7 @@ def _named(name: str) -> str:
     return name
 
 
-def adopt_devices(sys: Sys, journal: Journal, places: Sequence[Place]) -> None:
+def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
     """Find the roots again, by filesystem and inode; device numbers may be new.
 
     Raises ZconsoleError where one is not what it was, OSError.

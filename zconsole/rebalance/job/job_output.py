@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from zconsole.rebalance.engine.item import Outcome
+from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow
 
 Show = Callable[[Sequence[dict[str, Any]]], None]
@@ -31,7 +31,7 @@ def lasting(show: Show) -> Show:
 
 
 def records(
-    outcomes: Sequence[Outcome], engine: str, path: Callable[[FileRow], str]
+    outcomes: Sequence[FileOutcome], engine: str, path: Callable[[FileRow], str]
 ) -> list[dict[str, Any]]:
     """What became of files, a JSON object each."""
     return [

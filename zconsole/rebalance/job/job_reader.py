@@ -13,7 +13,7 @@ from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job import control as jobs
 from zconsole.rebalance.job import job_store, skipped_files
-from zconsole.rebalance.job.control import Status
+from zconsole.rebalance.job.control import JobStatus
 from zconsole.rebalance.job.job import understood
 from zconsole.rebalance.job.job_store import Record
 
@@ -88,7 +88,7 @@ def _written(record: Record) -> tuple[int, ...]:
     return tuple(file.stat().st_mtime_ns for file in files if file.exists())
 
 
-def _shown(status: Status, journal: Journal) -> JobView:
+def _shown(status: JobStatus, journal: Journal) -> JobView:
     data, settings = status.data, status.settings
     control = journal.get("control") or {}
     spaces = (journal.get("job") or {}).get("spaces", [])

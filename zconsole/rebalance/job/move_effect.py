@@ -9,7 +9,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 
 INTERVAL = 10.0
 """Seconds between two looks at the vdevs."""
@@ -26,10 +26,10 @@ STEP_SHARE = 0.25
 
 
 @dataclass(slots=True)
-class Effect:
+class MoveEffect:
     """Watches a pool while files move. Asks zpool at most every INTERVAL seconds."""
 
-    reader: Reader
+    reader: FactsReader
     pool: str
     before: tuple[Space, ...]
     raw_factor: float

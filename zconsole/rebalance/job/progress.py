@@ -16,7 +16,7 @@ PUBLISH = 1.0
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """Counts of this run and of the whole job. ``clock`` never jumps; ``now`` is epoch seconds."""
 
     journal: Journal

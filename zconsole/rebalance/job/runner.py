@@ -12,11 +12,11 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.admission import Policy
-from zconsole.rebalance.engine.copy_engine import Engine
+from zconsole.rebalance.engine.copy_engine import CopyEngine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, Notes, open_path
 from zconsole.rebalance.engine.file_locks import Alarm, Users
-from zconsole.rebalance.engine.item import Outcome, StopJobError, UnsupportedError
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
@@ -29,16 +29,16 @@ from zconsole.rebalance.job import (
     wait_conditions,
 )
 from zconsole.rebalance.job.batches import Batches
-from zconsole.rebalance.job.benefit_check import Judge
+from zconsole.rebalance.job.benefit_check import BenefitCheck
 from zconsole.rebalance.job.block_samples import Samples
 from zconsole.rebalance.job.gates import SpaceGate
-from zconsole.rebalance.job.job import Clocks, Job, adopt_devices
-from zconsole.rebalance.job.move_effect import Effect
+from zconsole.rebalance.job.job import Job, JobClocks, adopt_devices
+from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.pacer import Pacer
-from zconsole.rebalance.job.progress import Progress
-from zconsole.rebalance.job.space_errors import READ_ONLY, Strikes
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.plan_model import BATCH_BYTES, Place
+from zconsole.rebalance.job.progress import RunProgress
+from zconsole.rebalance.job.space_errors import READ_ONLY, SpaceErrors
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 from zconsole.rebalance.planning.settings import Limits
 
 PATHS = 1000
@@ -47,33 +47,33 @@ GOALS = ("done", "target spread reached", "byte limit reached")
 
 
 @dataclass(slots=True)
-class Runner:
+class JobRunner:
     """Runs one job. ``show`` is given every finished file, a batch at a time."""
 
     sys: Sys
-    reader: Reader
+    reader: FactsReader
     journal: Journal
     job: Job
-    places: Sequence[Place]
+    places: Sequence[JobDirectory]
     show: Callable[[Sequence[dict[str, Any]]], None]
-    clocks: Clocks = field(default_factory=Clocks)
+    clocks: JobClocks = field(default_factory=JobClocks)
     alarm: Alarm = field(default_factory=Alarm)
     threads: Executor | None = None
     users: Users = field(default_factory=Users)
     stop: str | None = None
     """Set by a signal handler: why to stop."""
-    progress: Progress = field(init=False)
+    progress: RunProgress = field(init=False)
     _pacer: Pacer = field(init=False)
     _directories: Directories = field(init=False)
-    _engine: Engine = field(init=False)
+    _engine: CopyEngine = field(init=False)
     _rewriter: Rewriter = field(init=False)
-    _judge: Judge = field(init=False)
+    _judge: BenefitCheck = field(init=False)
     _around: wait_conditions.Surroundings = field(init=False)
     _limits: Limits = field(init=False)
     _batches: Batches = field(init=False)
     _order: str = "run"
     _current: FileRow | None = None
-    _strikes: Strikes = field(init=False)
+    _strikes: SpaceErrors = field(init=False)
     _in_place: bool = False
     """Whether bytes handled have moved already: those of a copy move when its batch ends."""
     _paths: dict[int, str] = field(default_factory=dict)
@@ -83,12 +83,12 @@ class Runner:
         self._read_control()
         notes = Notes(partial(self.journal.jot, CHANGING_UNTIL), self.journal.leave_directory)
         self._directories = Directories(self.sys, self.journal.directory, notes, self.clocks.epoch)
-        self.progress = Progress(self.journal, clock, self.clocks.epoch, os.getpid())
+        self.progress = RunProgress(self.journal, clock, self.clocks.epoch, os.getpid())
         self.progress.current = self._current_path
         self._around = self._surroundings()
         self.progress.outlook = self._around.space.trend.outlook
         self._judge = self._judging()
-        self._strikes = Strikes(lambda: self._around.space.room(fresh=True))
+        self._strikes = SpaceErrors(lambda: self._around.space.room(fresh=True))
         self.progress.vdevs = self._vdevs
         self._pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
         self._set_limits(self._limits)
@@ -97,7 +97,7 @@ class Runner:
             zfs=self.reader.version() if self._around.pool is not None else None,
             room=lambda device: self._around.space.room(device=device),
         )
-        self._engine = Engine(
+        self._engine = CopyEngine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
             self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.users,
         )  # fmt: skip
@@ -165,7 +165,7 @@ class Runner:
         dataset = self.places[0].dataset
         watching = None
         if dataset is not None and job.spaces:
-            watching = Effect(self.reader, dataset.pool, job.spaces, job.raw_factor, clock)
+            watching = MoveEffect(self.reader, dataset.pool, job.spaces, job.raw_factor, clock)
         return wait_conditions.Surroundings(
             reader=self.reader,
             places=self.places,
@@ -178,11 +178,11 @@ class Runner:
             during_scan=job.settings.during_scan,
         )
 
-    def _judging(self) -> Judge:
+    def _judging(self) -> BenefitCheck:
         clock = self.clocks.monotonic
         samples = [Samples(self.reader, place, self._path, clock) for place in self.places]
         balancing = self.job.settings.aim == "balance"
-        return Judge(
+        return BenefitCheck(
             self.journal, self.progress, samples, self._around.effect, balancing,
             clock, self.clocks.local,
         )  # fmt: skip
@@ -204,7 +204,7 @@ class Runner:
             self._read_control()
             if before != self._limits:
                 self._set_limits(self._limits)
-                self._batches.shorten(self._engine.shed)
+                self._batches.shorten(self._engine.drop_tail)
         if self._order == "stop":
             raise StopJobError("stop")
         return "paused" if self._order == "pause" else None
@@ -341,7 +341,7 @@ class Runner:
 
     # Judging.
 
-    def _report(self, outcomes: Sequence[Outcome], engine: str) -> None:
+    def _report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         self._batches.give_back(outcomes)
         self.progress.unfinished = 0
         self.progress.files_done += len(outcomes)

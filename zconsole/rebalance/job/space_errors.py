@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zconsole.rebalance.engine.item import Outcome, StopJobError
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"
@@ -16,7 +16,7 @@ MOST = 3
 
 
 @dataclass(slots=True)
-class Strikes:
+class SpaceErrors:
     """Counts batches that met a full filesystem. ``room`` tells its free bytes as of now.
 
     A quota of one user, group or project is none: the files of others still have room.
@@ -25,7 +25,7 @@ class Strikes:
     room: Callable[[], int]
     _count: int = 0
 
-    def judge(self, outcomes: Sequence[Outcome]) -> None:
+    def judge(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take in what became of a batch. Raises StopJobError."""
         if any(NO_WRITING in (done.reason or "") for done in outcomes):
             raise StopJobError(READ_ONLY)
@@ -36,7 +36,7 @@ class Strikes:
         elif outcomes:
             self._count = 0
 
-    def _full(self, outcomes: Sequence[Outcome]) -> bool:
+    def _full(self, outcomes: Sequence[FileOutcome]) -> bool:
         if any(done.reason == NO_SPACE for done in outcomes):
             return True
         over = [done.row.size for done in outcomes if done.reason == QUOTA]

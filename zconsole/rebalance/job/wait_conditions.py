@@ -10,10 +10,10 @@ from pathlib import Path
 
 from zconsole.rebalance.job import latency
 from zconsole.rebalance.job.gates import PoolGate, SnapshotGate, SpaceGate
-from zconsole.rebalance.job.move_effect import Effect
+from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.pacer import Backoff, Gate, window_gate
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.plan_model import Place
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits
 
 
@@ -21,10 +21,10 @@ from zconsole.rebalance.planning.settings import Limits
 class Surroundings:
     """What the gates look at."""
 
-    reader: Reader
-    places: Sequence[Place]
+    reader: FactsReader
+    places: Sequence[JobDirectory]
     space: SpaceGate
-    effect: Effect | None
+    effect: MoveEffect | None
     clock: Callable[[], float]
     local: Callable[[], datetime]
     left: Callable[[], int]

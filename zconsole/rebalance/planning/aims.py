@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from zconsole.rebalance.planning import new_sizes
-from zconsole.rebalance.planning.facts import Pool
+from zconsole.rebalance.planning.facts import PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.zdb import Listed
@@ -14,7 +14,7 @@ NO_GAIN = 0.005
 
 
 def in_vain(
-    aim: str, plans: Sequence[DirectoryPlan], pool: Pool, told: Sequence[Mapping[int, Listed]]
+    aim: str, plans: Sequence[DirectoryPlan], pool: PoolFacts, told: Sequence[Mapping[int, Listed]]
 ) -> tuple[str | None, list[str]]:
     """Why a job is refused, or what to note, where the files looked at have nothing to gain."""
     if aim == "width":
@@ -25,7 +25,7 @@ def in_vain(
 
 
 def _width(
-    plans: Sequence[DirectoryPlan], pool: Pool, told: Sequence[Mapping[int, Listed]]
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, told: Sequence[Mapping[int, Listed]]
 ) -> tuple[str | None, list[str]]:
     if not any(layout.parity for _, layout in new_sizes.layouts_of(pool)):
         return "no raidz vdev: there is no width to gain", []

@@ -28,7 +28,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EngineRequest:
     """What the operator asked for."""
 
     engine: str = "auto"
@@ -38,7 +38,7 @@ class Wish:
 
 
 def choose(
-    wish: Wish,
+    wish: EngineRequest,
     mount: Mount,
     dataset: Dataset | None,
     version: tuple[int, ...],
@@ -70,7 +70,7 @@ def choose(
     return copy
 
 
-def _without_zfs(wish: Wish, mount: Mount, exported: str, in_use: str | None) -> Choice:
+def _without_zfs(wish: EngineRequest, mount: Mount, exported: str, in_use: str | None) -> Choice:
     if not wish.allow_non_zfs:
         return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
     if wish.engine == "rewrite":
@@ -85,7 +85,7 @@ def _without_zfs(wish: Wish, mount: Mount, exported: str, in_use: str | None) ->
 
 
 def _rewrite(
-    wish: Wish, dataset: Dataset, version: tuple[int, ...], can_rewrite: bool | None
+    wish: EngineRequest, dataset: Dataset, version: tuple[int, ...], can_rewrite: bool | None
 ) -> Choice:
     able = version >= REWRITE if can_rewrite is None else can_rewrite
     if not able:
@@ -104,7 +104,11 @@ def _rewrite(
 
 
 def _copy(
-    wish: Wish, dataset: Dataset, version: tuple[int, ...], exported: str, in_use: str | None
+    wish: EngineRequest,
+    dataset: Dataset,
+    version: tuple[int, ...],
+    exported: str,
+    in_use: str | None,
 ) -> Choice:
     if in_use:
         return Choice(None, f"{in_use}{_STOP}")

@@ -39,7 +39,7 @@ class Mounted(NamedTuple):
         return Path(self.point) in path.parents
 
 
-class Process(NamedTuple):
+class ServerProcess(NamedTuple):
     """A process: its name, and its mount namespace, empty where that may not be seen."""
 
     number: str
@@ -111,7 +111,7 @@ def _meets(path: str, point: str, device: str | None, table: Sequence[Mounted], 
     return any(m.device == device for m in (holder, *below) if m is not None)
 
 
-def _containers(machine: Path, processes: Sequence[Process], own: Found) -> list[Found]:
+def _containers(machine: Path, processes: Sequence[ServerProcess], own: Found) -> list[Found]:
     """What servers in other mount namespaces share, as far as that can be seen."""
     found: list[Found] = []
     looking = partial(_look, machine, processes, found)
@@ -125,7 +125,7 @@ def _containers(machine: Path, processes: Sequence[Process], own: Found) -> list
     return found
 
 
-def _look(machine: Path, processes: Sequence[Process], found: list[Found]) -> None:
+def _look(machine: Path, processes: Sequence[ServerProcess], found: list[Found]) -> None:
     try:
         found.extend(_others(machine, processes))
     except OSError as error:
@@ -133,7 +133,7 @@ def _look(machine: Path, processes: Sequence[Process], found: list[Found]) -> No
 
 
 def _unseen_servers(
-    machine: Path, processes: Sequence[Process], own: Found, others: Sequence[Found]
+    machine: Path, processes: Sequence[ServerProcess], own: Found, others: Sequence[Found]
 ) -> list[Found]:
     """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
     if any(not process.namespace for process in processes):
@@ -145,10 +145,10 @@ def _unseen_servers(
     return [_unknown("an NFS server runs in a container that cannot be found")]
 
 
-def _others(machine: Path, processes: Sequence[Process]) -> Iterator[Found]:
+def _others(machine: Path, processes: Sequence[ServerProcess]) -> Iterator[Found]:
     proc = machine / "proc"
     here = next((p.namespace for p in _processes(proc, ("self",))), "")
-    spaces: dict[str, list[Process]] = {}
+    spaces: dict[str, list[ServerProcess]] = {}
     for process in processes:
         if not process.namespace and process.name in SERVERS:
             yield _unknown(f"process {process.number} ({process.name}) may not be looked at")
@@ -207,11 +207,11 @@ def _numbers(proc: Path) -> list[str]:
         return []
 
 
-def _processes(proc: Path, numbers: Sequence[str]) -> Iterator[Process]:
+def _processes(proc: Path, numbers: Sequence[str]) -> Iterator[ServerProcess]:
     for number in numbers:
         try:
             name = (proc / number / "comm").read_text(errors="replace").rstrip("\n")
-            yield Process(number, name, _namespace(proc / number))
+            yield ServerProcess(number, name, _namespace(proc / number))
         except OSError:
             continue  # it has ended
 

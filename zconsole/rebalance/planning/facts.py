@@ -81,7 +81,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PoolFacts:
     """A pool: its properties, its normal-class vdevs and what it is busy with."""
 
     name: str
@@ -122,7 +122,7 @@ class Pool:
         return self.properties.get("checkpoint", "-") not in ("-", "0", "")
 
 
-class Listing(NamedTuple):
+class PoolListing(NamedTuple):
     """What a look at a pool in use shows; fragmentation (of free space) is a share, 0…1."""
 
     spaces: tuple[Space, ...]
@@ -142,7 +142,7 @@ class Mount:
 
 
 @dataclass(slots=True)
-class Reader:
+class FactsReader:
     """Asks zfs and zpool. Raises UnavailableError when they do not answer."""
 
     run: Run = field(default=run_blocking)
@@ -169,14 +169,14 @@ class Reader:
         )
         return Dataset(name, _pairs(text), tuple(map(_snapshot, listed.splitlines())))
 
-    def pool(self, name: str) -> Pool:
+    def pool(self, name: str) -> PoolFacts:
         """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
         self._refuse_suspended(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
         listed = self._ask("zpool", "list", "-vHp", name)
         used = self._ask("zfs", "list", "-Hp", "-o", "used", name).strip()
-        return Pool(
+        return PoolFacts(
             name=name,
             properties=properties,
             spaces=parse_spaces(listed, version),
@@ -188,11 +188,11 @@ class Reader:
             sector=self._sector(name, properties),
         )
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> PoolListing:
         """The normal-class vdevs and the fragmentation now."""
         self._refuse_suspended(name)
         text = self._ask("zpool", "list", "-vHp", name)
-        return Listing(parse_spaces(text, self.version()), _percent(text.split("\t")[6]))
+        return PoolListing(parse_spaces(text, self.version()), _percent(text.split("\t")[6]))
 
     def scanning(self, name: str) -> str | None:
         """The scan that runs now: resilver, scrub or rebuild."""

@@ -17,8 +17,8 @@ from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning import compressing
 from zconsole.rebalance.planning.compressing import Compressor
-from zconsole.rebalance.planning.facts import Dataset, Pool
-from zconsole.rebalance.planning.layout import Layout, layouts
+from zconsole.rebalance.planning.facts import Dataset, PoolFacts
+from zconsole.rebalance.planning.layout import BlockLayout, layouts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, Sizes
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.zdb import Listed
@@ -33,7 +33,7 @@ _DNODE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SampledBlock:
     """One block of a sampled file: where it begins, its length, and how much of it is the file."""
 
     file: Taken
@@ -48,7 +48,7 @@ class Trial:
 
     compress: Compressor
     copies: int
-    layouts: Sequence[tuple[float, Layout]]
+    layouts: Sequence[tuple[float, BlockLayout]]
     sector: int
 
     def raw(self, stored: int) -> float:
@@ -63,7 +63,7 @@ class Trial:
 def foretell(
     sys: Sys,
     plan: DirectoryPlan,
-    pool: Pool,
+    pool: PoolFacts,
     told: Mapping[int, Listed],
     clock: Callable[[], float] = time.monotonic,
 ) -> Sizes | None:
@@ -93,7 +93,7 @@ def foretell(
     return Sizes(allocated, round(allocated * share), f"{words}, {len(tried)} blocks tried")
 
 
-def _unknown(dataset: Dataset, pool: Pool, told: Mapping[int, Listed]) -> str | None:
+def _unknown(dataset: Dataset, pool: PoolFacts, told: Mapping[int, Listed]) -> str | None:
     """Why no trial could tell."""
     if dataset.is_on("dedup"):
         return "dedup is on"
@@ -101,12 +101,12 @@ def _unknown(dataset: Dataset, pool: Pool, told: Mapping[int, Listed]) -> str | 
     return "after a raidz expansion only zdb tells (root)" if expanded and not told else None
 
 
-def layouts_of(pool: Pool) -> list[tuple[float, Layout]]:
+def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
     """The layouts of a pool's vdevs, each with the share of new writes it gets."""
     return layouts(pool.spaces, pool.sector or USUAL_SECTOR)
 
 
-def narrowed(told: Mapping[int, Listed], pool: Pool) -> float | None:
+def narrowed(told: Mapping[int, Listed], pool: PoolFacts) -> float | None:
     """Raw bytes of the listed blocks as written now by those they take; None without any."""
     shares = layouts_of(pool)
     extents = [extent for listed in told.values() for extent in listed.extents]
@@ -119,7 +119,7 @@ def narrowed(told: Mapping[int, Listed], pool: Pool) -> float | None:
     return after / before if before else None
 
 
-def chosen(files: Sequence[Taken], record: int | None) -> list[Point]:
+def chosen(files: Sequence[Taken], record: int | None) -> list[SampledBlock]:
     """Blocks of the sample, each byte of them with the same chance, in no order."""
     total, points, passed = padded(files, record), [], 0
     places = [round((k + 0.5) * total / POINTS) for k in range(POINTS)] if total else []
@@ -129,7 +129,7 @@ def chosen(files: Sequence[Taken], record: int | None) -> list[Point]:
         length, end = _length(file, record), passed + padded([file], record)
         while place < end:
             at = (place - passed) // length * length
-            points.append(Point(file, at, length, min(length, file.size - at)))
+            points.append(SampledBlock(file, at, length, min(length, file.size - at)))
             place = next(wanted, total)
         passed = end
     Random(1).shuffle(points)
@@ -147,13 +147,13 @@ def _length(file: Taken, record: int | None) -> int:
     return min(record or file.block, -(-file.size // 512) * 512)
 
 
-Tried = list[tuple[Point, int]]
+Tried = list[tuple[SampledBlock, int]]
 """Blocks, and the bytes that would be stored of each."""
 
 
 def _tried(
-    sys: Sys, points: Sequence[Point], trial: Trial, clock: Callable[[], float]
-) -> Iterator[tuple[Point, int]]:
+    sys: Sys, points: Sequence[SampledBlock], trial: Trial, clock: Callable[[], float]
+) -> Iterator[tuple[SampledBlock, int]]:
     """Read blocks and compress them, as far as time and the files themselves allow."""
     until = clock() + SECONDS
     for point in points:
@@ -167,7 +167,7 @@ def _tried(
             yield point, compressing.stored(block, trial.compress, trial.sector)
 
 
-def read(sys: Sys, point: Point, holes: bool) -> bytes | None:
+def read(sys: Sys, point: SampledBlock, holes: bool) -> bytes | None:
     """A block, filled up with zeros; empty for a hole where those matter, None when it is gone.
 
     Raises OSError.
@@ -187,7 +187,7 @@ def read(sys: Sys, point: Point, holes: bool) -> bytes | None:
         sys.close(fd)
 
 
-def _is_hole(sys: Sys, fd: int, point: Point) -> bool:
+def _is_hole(sys: Sys, fd: int, point: SampledBlock) -> bool:
     try:
         return sys.lseek(fd, point.at, os.SEEK_DATA) >= point.at + point.bytes
     except OSError:  # ENXIO: no data behind it

@@ -11,7 +11,7 @@ from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.survey import Survey
 
 BATCH_BYTES = 256 << 20
@@ -32,7 +32,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobDirectory:
     """One directory of the job and the filesystem it is on."""
 
     root: bytes
@@ -64,7 +64,7 @@ class Sizes:
 class DirectoryPlan:
     """What happens to one directory."""
 
-    place: Place
+    place: JobDirectory
     found: Survey
     choice: Choice
     files: int
@@ -116,11 +116,11 @@ class DirectoryPlan:
 
 
 @dataclass(slots=True)
-class Plan:
+class RebalancePlan:
     """All directories and the pool."""
 
     directories: list[DirectoryPlan]
-    pool: Pool | None
+    pool: PoolFacts | None
     after: list[Space]
     bytes_to_target: int | None
     target: float

@@ -14,7 +14,7 @@ ALIKE = 0.05
 
 
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
-    """A plan, as ``Plan.as_json`` has it: its directories, the spread, and what to know."""
+    """A plan as ``RebalancePlan.as_json`` has it: its directories, the spread, and what to know."""
     lines = []
     for part in plan["directories"]:
         lines.append(

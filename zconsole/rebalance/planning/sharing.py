@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.rebalance.planning.facts import Pool
+from zconsole.rebalance.planning.facts import PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 
 
-def notes(pool: Pool | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+def notes(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
     """What to know of deduplicated blocks of before, where dedup is off by now."""
     text = pool.properties.get("dedupratio", "").rstrip("x") if pool else ""
     off = any(plan.place.dataset and not plan.place.dataset.is_on("dedup") for plan in plans)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zconsole.actions.backend import Kit
+from zconsole.actions.backend import ActionBackend
 from zconsole.actions.device import Device
 from zconsole.actions.plan import Facts, version_of
 from zconsole.errors import ZconsoleError
@@ -16,11 +16,11 @@ from zconsole.sim.state import PoolState
 from zconsole.sim.zpool import SimulatedRunner
 from zconsole.system.audit.log import MemoryLog
 from zconsole.tunables.control import Control
-from zconsole.tunables.store import Volatile
+from zconsole.tunables.store import VolatileTunableStore
 from zconsole.tunables.tunable import Version
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.backend import Desk
+    from zconsole.rebalance.backend import RebalanceBackend
 
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
@@ -85,16 +85,16 @@ class SimulatedFacts:
         return next((str(p.guid) for p in self._world.pools if p.name == pool), None)
 
 
-def simulated_kit(world: World, denied: str = "") -> Kit:
+def simulated_backend(world: World, denied: str = "") -> ActionBackend:
     """A kit whose commands, tunables and log reach no further than this process."""
     parameters, log = SimulatedParameters(world), MemoryLog()
-    control = Control(parameters, Volatile(), log)
+    control = Control(parameters, VolatileTunableStore(), log)
 
     async def freeze(name: str, value: int) -> None:
         control.set({name: value}, world.pools[0].now, guard=True)
 
     runner = SimulatedRunner(world)
-    return Kit(
+    return ActionBackend(
         runner,
         runner,
         SimulatedFacts(world),
@@ -105,14 +105,14 @@ def simulated_kit(world: World, denied: str = "") -> Kit:
         denied,
         lambda: world.pools[0].now,
         lambda: clock(world.pools[0]),
-        lambda: _desk(world),
+        lambda: _rebalance_backend(world),
     )
 
 
-def _desk(world: World) -> Desk:
-    from zconsole.sim.backends.rebalance import SimulatedDesk
+def _rebalance_backend(world: World) -> RebalanceBackend:
+    from zconsole.sim.backends.rebalance import SimulatedRebalance
 
-    return SimulatedDesk(world, COUNTING)
+    return SimulatedRebalance(world, COUNTING)
 
 
 def _devices(state: PoolState) -> tuple[Device, ...]:

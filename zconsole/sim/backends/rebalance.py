@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import Counted, Explorer, JobView, Listing, Measured, Proposal, Root
+from zconsole.rebalance.backend import (
+    Counted,
+    DirectoryListing,
+    Explorer,
+    JobView,
+    Measured,
+    PlanView,
+    Root,
+)
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance_plan import children, chosen, measured, propose
@@ -45,12 +53,12 @@ class SimulatedExplorer:
 
     def __init__(self, pools: tuple[PoolState, ...]) -> None:
         self._pools = pools
-        self._answers: asyncio.Queue[Listing | Measured | None] = asyncio.Queue()
+        self._answers: asyncio.Queue[DirectoryListing | Measured | None] = asyncio.Queue()
 
     def open(self, path: str) -> None:
         """See Explorer.open."""
         names = children(self._pools, path)
-        self._answers.put_nowait(Listing(path, names))
+        self._answers.put_nowait(DirectoryListing(path, names))
         for name in names:
             self._answers.put_nowait(measured(self._pools, f"{path}/{name}"))
 
@@ -58,7 +66,7 @@ class SimulatedExplorer:
         """See Explorer.used."""
         self._answers.put_nowait(measured(self._pools, path))
 
-    async def next(self) -> Listing | Measured | None:
+    async def next(self) -> DirectoryListing | Measured | None:
         """See Explorer.next."""
         return await self._answers.get()
 
@@ -67,8 +75,9 @@ class SimulatedExplorer:
         self._answers.put_nowait(None)
 
 
-class SimulatedDesk:
-    """See Desk. Its jobs move what the simulated pools hold, as simulated time passes."""
+class SimulatedRebalance:
+    """See RebalanceBackend. Its jobs move what the simulated pools hold, as simulated time
+    passes."""
 
     def __init__(self, world: World, pause: float = 0.0) -> None:
         """``pause`` is how many seconds each step of making a plan takes."""
@@ -83,23 +92,23 @@ class SimulatedDesk:
 
     @property
     def command(self) -> str:
-        """See Desk.command."""
+        """See RebalanceBackend.command."""
         return "zconsole"
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """See Desk.jobs."""
+        """See RebalanceBackend.jobs."""
         return tuple(_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name))
 
     def roots(self, pool: str) -> tuple[Root, ...]:
-        """See Desk.roots."""
+        """See RebalanceBackend.roots."""
         return tuple(Root(f"/{p.name}", p.name) for p in self._world.pools if p.name == pool)
 
     async def explore(self) -> Explorer:
-        """See Desk.explore."""
+        """See RebalanceBackend.explore."""
         return SimulatedExplorer(self._world.pools)
 
-    async def plan(self, settings: Settings) -> AsyncIterator[Counted | Proposal]:
-        """See Desk.plan."""
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+        """See RebalanceBackend.plan."""
         made = propose(self._pool_of(settings), settings)
         for step in range(1, STEPS + 1):
             share = step / STEPS
@@ -108,7 +117,7 @@ class SimulatedDesk:
         yield made
 
     async def start(self, settings: Settings) -> str:
-        """See Desk.start."""
+        """See RebalanceBackend.start."""
         pool = self._pool_of(settings)
         if any(job.work.running and not job.dead for job in self._jobs if job.pool is pool):
             raise ZconsoleError(
@@ -130,7 +139,7 @@ class SimulatedDesk:
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """See Desk.order."""
+        """See RebalanceBackend.order."""
         found = self._find(job)
         if not found.work.running or found.dead:
             raise ZconsoleError(f"job {job} does not run")
@@ -143,7 +152,7 @@ class SimulatedDesk:
             found.work.paused = order == "pause"
 
     async def resume(self, job: str) -> None:
-        """See Desk.resume."""
+        """See RebalanceBackend.resume."""
         found = self._find(job)
         found.dead = found.work.paused = False
         found.work.running, found.work.why = True, ""
@@ -155,7 +164,7 @@ class SimulatedDesk:
         found.dead, found.pool.rewrite = True, None
 
     def last_words(self, job: str) -> str:
-        """See Desk.last_words."""
+        """See RebalanceBackend.last_words."""
         return ""
 
     def _find(self, name: str) -> _Job:

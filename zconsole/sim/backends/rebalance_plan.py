@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import Fill, Measured, Part, Proposal
+from zconsole.rebalance.backend import DirectoryView, Measured, PlanView, VdevFill
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount
 from zconsole.rebalance.planning.plan_model import FLOOR, TARGET
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.rewrite import scanning
-from zconsole.sim.state import Directory, PoolState, top_name
+from zconsole.sim.state import PoolState, SimulatedDirectory, top_name
 
 
 def _factor(pool: PoolState) -> float:
@@ -51,11 +51,11 @@ def measured(pools: tuple[PoolState, ...], path: str) -> Measured:
     return Measured(path, round(size), sum(d.files for _, d in held))
 
 
-def _everywhere(pools: tuple[PoolState, ...]) -> list[Directory]:
+def _everywhere(pools: tuple[PoolState, ...]) -> list[SimulatedDirectory]:
     return [directory for pool in pools for directory in pool.directories]
 
 
-def chosen(pool: PoolState, settings: Settings) -> list[Directory]:
+def chosen(pool: PoolState, settings: Settings) -> list[SimulatedDirectory]:
     """The directories a job is about, those below what it was given included."""
     return [
         directory
@@ -64,7 +64,7 @@ def chosen(pool: PoolState, settings: Settings) -> list[Directory]:
     ]
 
 
-def propose(pool: PoolState, settings: Settings) -> Proposal:
+def propose(pool: PoolState, settings: Settings) -> PlanView:
     """The plan of a job on a simulated pool, by the real one's arithmetic."""
     choice = _choice(pool, settings)
     parts = tuple(_part(pool, root, choice) for root in settings.dirs)
@@ -79,10 +79,10 @@ def propose(pool: PoolState, settings: Settings) -> Proposal:
     free = sum(space.free for space in spaces)
     floor = settings.limits.min_free if settings.limits.min_free is not None else FLOOR
     available = max(0, round((free - floor * sum(s.size for s in spaces)) / factor))
-    made = Proposal(
+    made = PlanView(
         settings,
         parts,
-        tuple(Fill(b.name, b.fill, a.fill) for b, a in zip(spaces, after, strict=True)),
+        tuple(VdevFill(b.name, b.fill, a.fill) for b, a in zip(spaces, after, strict=True)),
         allocator.spread(spaces),
         allocator.spread(after),
         TARGET if goal is None else goal,
@@ -102,12 +102,12 @@ def _choice(pool: PoolState, settings: Settings) -> Choice:
     return choose(settings.wish, mount, Dataset(pool.name, {}), version, None, exported="")
 
 
-def _part(pool: PoolState, root: str, choice: Choice) -> Part:
+def _part(pool: PoolState, root: str, choice: Choice) -> DirectoryView:
     held = [d for d in pool.directories if f"{d.path}/".startswith(f"{root}/")]
     factor = _factor(pool)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
     size = round(sum(d.size for d in held) / factor)
-    return Part(
+    return DirectoryView(
         root,
         sum(d.files for d in held),
         size,
@@ -146,7 +146,7 @@ def _notes(pool: PoolState, choice: Choice) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _refusal(made: Proposal, choice: Choice, pinned: int) -> str | None:
+def _refusal(made: PlanView, choice: Choice, pinned: int) -> str | None:
     if choice.engine is None:
         return f"{made.settings.dirs[0]}: {choice.why}"
     if not made.files:

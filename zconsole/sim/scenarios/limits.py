@@ -15,10 +15,10 @@ from zconsole.sim.models import (
     ULTRASTAR_18T,
 )
 from zconsole.sim.simulation import Incident
-from zconsole.sim.state import RESILVER, SCRUB, Host, Layout, Member, PoolState
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Member, PoolState
 
 HOUR = 3600.0
-_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 
 def memory_limited(seed: int) -> tuple[Story, ...]:
@@ -26,7 +26,7 @@ def memory_limited(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "archive")
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
-        layout=Layout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
+        layout=DataLayout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
         host=Host(memory=16 << 30, arc=6 << 30),
     )
     scan.begin(pool, SCRUB)
@@ -78,7 +78,7 @@ def random_reads(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "mail")
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
-        layout=Layout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
+        layout=DataLayout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
     )
     pool.tunables.values["zfs_scan_mem_lim_fact"] = 4
     scan.begin(pool, SCRUB)
@@ -92,7 +92,7 @@ def few_requests(seed: int) -> tuple[Story, ...]:
     old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
     pool = make.pool(
         [make.raidz(1, [*disks, make.replacing(old, new)], fill=0.5)],
-        layout=Layout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
+        layout=DataLayout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
         host=Host(memory=256 << 30),
     )
     pool.tunables.values["zfs_vdev_scrub_max_active"] = 8
@@ -125,7 +125,7 @@ def processor(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "fast")
     pool = make.pool(
         [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],
-        layout=Layout(block=float(MIB), span=128.0 * MIB),
+        layout=DataLayout(block=float(MIB), span=128.0 * MIB),
         host=Host(memory=256 << 30, throughput=2.6e9),
     )
     scan.begin(pool, SCRUB)

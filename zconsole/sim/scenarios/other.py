@@ -6,11 +6,20 @@ from zconsole.sim import jobs, rebuild, scan
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import EXOS_16T, MIB, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
-from zconsole.sim.state import RESILVER, SCRUB, Expansion, Layout, Member, PoolEvent, Removal, Top
+from zconsole.sim.state import (
+    RESILVER,
+    SCRUB,
+    DataLayout,
+    Expansion,
+    Member,
+    PoolEvent,
+    Removal,
+    Top,
+)
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 
 def sequential(seed: int) -> tuple[Story, ...]:

@@ -9,11 +9,11 @@ from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import FAULTED, REMOVED, Leaf
 from zconsole.sim.models import EXOS_16T, MIB, RED_4T, RED_8T, SSD_400G
 from zconsole.sim.simulation import Incident
-from zconsole.sim.state import RESILVER, SCRUB, Checkpoint, Layout, Member, PoolState
+from zconsole.sim.state import RESILVER, SCRUB, Checkpoint, DataLayout, Member, PoolState
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 
 def failed_disk(seed: int) -> tuple[Story, ...]:

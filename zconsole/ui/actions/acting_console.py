@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.keys import ACTIONS, offers
 from zconsole.ui.app import Console
 from zconsole.ui.background import begin
@@ -18,8 +18,8 @@ from zconsole.ui.messages import FramesReady
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
-    from zconsole.actions.backend import Kit
-    from zconsole.ui.actions.controller import Actor
+    from zconsole.actions.backend import ActionBackend
+    from zconsole.ui.actions.controller import ActionController
 
 
 class ActingConsole(Console):
@@ -31,52 +31,52 @@ class ActingConsole(Console):
     ]
 
     def __init__(
-        self, *args: Any, make_kit: Callable[[], Kit] | None = None, **options: Any
+        self, *args: Any, make_backend: Callable[[], ActionBackend] | None = None, **options: Any
     ) -> None:
         """Without ``make_kit`` it only watches, and its action keys say why."""
         super().__init__(*args, **options)
-        self._make_kit = make_kit
-        self._actor: Actor | None = None
+        self._make_backend = make_backend
+        self._controller: ActionController | None = None
         self._loading = asyncio.Lock()
         self._source: Capabilities | None = None
 
     def on_frames_ready(self, message: FramesReady) -> None:
         """Before the round is shown, what acts has a look at it."""
-        if self._source is None and self._make_kit is not None:
-            self.call_after_refresh(self._prepare, self._make_kit)
+        if self._source is None and self._make_backend is not None:
+            self.call_after_refresh(self._prepare, self._make_backend)
         self._source = message.update.capabilities
-        self.showing.offers = offers(self.denied)
-        if self._actor is not None:
-            message.update = self._actor.look(message.update)
+        self.view_state.offers = offers(self.denied)
+        if self._controller is not None:
+            message.update = self._controller.look(message.update)
 
-    def _prepare(self, make_kit: Callable[[], Kit]) -> None:
+    def _prepare(self, make_backend: Callable[[], ActionBackend]) -> None:
         """Something is on the screen: now load what acts."""
-        begin(self, partial(self._loaded, make_kit), group="load")
+        begin(self, partial(self._loaded, make_backend), group="load")
 
-    async def _loaded(self, make_kit: Callable[[], Kit]) -> Actor:
+    async def _loaded(self, make_backend: Callable[[], ActionBackend]) -> ActionController:
         """What acts, loaded the first time, in a thread while the console goes on."""
         async with self._loading:
-            if self._actor is None:
-                self._actor = await beside(self._load, make_kit)
-                self._actor.offer_to_put_back()
-        return self._actor
+            if self._controller is None:
+                self._controller = await in_daemon_thread(self._load, make_backend)
+                self._controller.offer_to_put_back()
+        return self._controller
 
-    def _load(self, make_kit: Callable[[], Kit]) -> Actor:
-        from zconsole.ui.actions.controller import Actor
+    def _load(self, make_backend: Callable[[], ActionBackend]) -> ActionController:
+        from zconsole.ui.actions.controller import ActionController
 
-        return Actor(self, make_kit())
+        return ActionController(self, make_backend())
 
     @property
     def denied(self) -> str:
         """Why nothing may be changed: read-only, a recording, not root; empty when it may."""
-        if self.showing.options.read_only:
+        if self.view_state.options.read_only:
             return "read-only"
         if self._source is not None and not self._source.live:
             return "a recording cannot be acted on"
         source_denied = self._source.denied if self._source is not None else ""
-        if self._make_kit is None:
+        if self._make_backend is None:
             return source_denied or "only watched from here"
-        return (self._actor.kit.denied if self._actor else "") or source_denied
+        return (self._controller.backend.denied if self._controller else "") or source_denied
 
     @property
     def colors(self) -> Any:
@@ -94,19 +94,19 @@ class ActingConsole(Console):
 
     async def action_leave(self) -> None:
         """Leave the screen on top, or the console: after asking, if something is left behind."""
-        if self._on_main and self._actor is not None and self._actor.left_behind():
-            self._act(lambda actor: actor.leave())
+        if self._on_main and self._controller is not None and self._controller.left_behind():
+            self._act(lambda controller: controller.leave())
         else:
             await super().action_leave()
 
     def action_actions(self) -> None:
         """List everything that can be done with the row at the cursor."""
         key = self._cursor() or ""
-        self._act(lambda actor: actor.row_menu(key))
+        self._act(lambda controller: controller.row_menu(key))
 
     def action_scans(self) -> None:
         """List what can be done with scrubs and resilvers."""
-        self._act(lambda actor: actor.scan_menu())
+        self._act(lambda controller: controller.scan_menu())
 
     def action_replace(self) -> None:
         """Begin to replace the device at the cursor."""
@@ -114,30 +114,32 @@ class ActingConsole(Console):
         if key is None:
             self.notify("put the cursor on a device first", timeout=4)
             return
-        self._act(lambda actor: actor.replace(key))
+        self._act(lambda controller: controller.replace(key))
 
     def action_tunables(self) -> None:
         """Show the tunables."""
-        self._act(lambda actor: actor.tunables())
+        self._act(lambda controller: controller.tunables())
 
     def action_rebalance(self) -> None:
         """Rebalance the pool: the list of its jobs, and new ones."""
-        self._act(lambda actor: actor.rebalance())
+        self._act(lambda controller: controller.rebalance())
 
-    def _act(self, flow: Callable[[Actor], Awaitable[None]]) -> None:
-        if not self._on_main or self.showing.frame is None:
+    def _act(self, flow: Callable[[ActionController], Awaitable[None]]) -> None:
+        if not self._on_main or self.view_state.frame is None:
             return
-        if self._make_kit is None:
+        if self._make_backend is None:
             self.notify(self.denied, severity="warning", timeout=4, markup=False)
             return
-        flow_of = partial(self._guarded, flow, self._make_kit)
+        flow_of = partial(self._guarded, flow, self._make_backend)
         begin(self, flow_of, group="flow", exclusive=True)
 
     async def _guarded(
-        self, flow: Callable[[Actor], Awaitable[None]], make_kit: Callable[[], Kit]
+        self,
+        flow: Callable[[ActionController], Awaitable[None]],
+        make_backend: Callable[[], ActionBackend],
     ) -> None:
         try:
-            await flow(await self._loaded(make_kit))
+            await flow(await self._loaded(make_backend))
         except ZconsoleError as error:
             self.notify(str(error), severity="error", markup=False)
 

@@ -10,17 +10,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from zconsole.actions.backend import Kit
-from zconsole.actions.executor import Event, Executor
+from zconsole.actions.backend import ActionBackend
+from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.growth import plan_expand, space_gained
-from zconsole.actions.plan import Facts, Outcome, Plan, Situation
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
 from zconsole.actions.refresh import FrameLook, situation_of
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.pool.topology import data_vdevs
-from zconsole.system.daemon_thread import beside
-from zconsole.ui.actions.follow_up import Done, Watch
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.follow_up import Done, FollowUp
 from zconsole.ui.actions.menu import (
     Entry,
     Planner,
@@ -34,7 +34,7 @@ from zconsole.ui.actions.quit_warnings import UnderWay, left_behind
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.confirm import ConfirmScreen, Deed, Said
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.theme.styles import Palette
@@ -55,14 +55,14 @@ _ROLES = {
 }
 
 
-class Actor:
+class ActionController:
     """Acts for one console, with the kit of its machine."""
 
-    def __init__(self, console: ActingConsole, kit: Kit) -> None:
+    def __init__(self, console: ActingConsole, backend: ActionBackend) -> None:
         self.console = console
-        self.kit = kit
-        self.watch = Watch(console.feed)
-        self.jobs = JobWatch(kit.desk)
+        self.backend = backend
+        self.watch = FollowUp(console.feed)
+        self.jobs = JobWatch(backend.rebalance_backend)
         self._under_way: list[UnderWay] = []
 
     @property
@@ -73,7 +73,7 @@ class Actor:
     def look(self, update: Update) -> Update:
         """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
         self.watch.take(update)
-        changes = self.kit.control.changes()
+        changes = self.backend.control.changes()
         for plan, outcome in self.watch.ended():
             self._report(plan, outcome)
         for frame in self.watch.scans_over():
@@ -88,7 +88,7 @@ class Actor:
 
     def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
-        if left := self.kit.control.orphans():
+        if left := self.backend.control.orphans():
             names = ", ".join(left)
             self.console.notify(
                 f"A console that is no longer there had set {names}; T, then u, puts it back.",
@@ -117,39 +117,39 @@ class Actor:
 
     async def rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
-        flow = await beside(_rebalance)
-        if (frame := self.console.showing.frame) is not None:
+        flow = await in_daemon_thread(_rebalance)
+        if (frame := self.console.view_state.frame) is not None:
             await flow(self.console, self.jobs, frame.pool, self.colors).run()
 
     async def leave(self) -> None:
         """Say what quitting leaves behind, and quit if that is all right."""
-        behind, look = self.left_behind(), self.console.showing.look
+        behind, look = self.left_behind(), self.console.view_state.look
 
         def body(width: int) -> tuple[Line, ...]:
             return tuple(line for s in behind for line in wrapped(s.text, s.role, look, width))
 
-        async def quit_console(typed: str | None) -> AsyncIterator[Said]:
+        async def quit_console(typed: str | None) -> AsyncIterator[OutputLine]:
             self.console.exit(return_code=ExitCode.OK)
-            yield Said("")
+            yield OutputLine("")
 
-        deed = Deed("Quit all the same?", body, quit_console, verb="Quit")
-        await self.console.push_screen_wait(ConfirmScreen([deed], look, self.colors))
+        confirmation = Confirmation("Quit all the same?", body, quit_console, verb="Quit")
+        await self.console.push_screen_wait(ConfirmScreen([confirmation], look, self.colors))
 
-    def left_behind(self) -> tuple[Said, ...]:
+    def left_behind(self) -> tuple[OutputLine, ...]:
         """What quitting now would leave undone or untold; empty when nothing is."""
-        guids = [frame.guid for frame in self.console.showing.frames if frame.guid]
-        waiting = [name for guid in guids for name in self.kit.control.due(guid)]
+        guids = [frame.guid for frame in self.console.view_state.frames if frame.guid]
+        waiting = [name for guid in guids for name in self.backend.control.due(guid)]
         return left_behind(self._under_way, waiting)
 
     # What flows use
 
     async def situation(self, paths: tuple[str, ...] = ()) -> Situation:
         """The pool on show, with facts asked for now. Raises UnavailableError without any."""
-        frame = self.console.showing.frame
+        frame = self.console.view_state.frame
         if frame is None:
             raise ZconsoleError("nothing is known of a pool yet")
         bare = situation_of(frame, Facts())
-        facts = await self.kit.ask(bare.pool, bare.suspended, paths)
+        facts = await self.backend.ask(bare.pool, bare.suspended, paths)
         return situation_of(frame, facts)
 
     async def pick(self, screen: PickScreen) -> int | None:
@@ -159,52 +159,59 @@ class Actor:
     async def confirm(self, ways: Sequence[Planner], paths: tuple[str, ...] = ()) -> None:
         """Show the plan, in each of its ways, and let it be run."""
         situation = await self.situation(paths)
-        deeds = [self._deed(way(situation), situation.facts, paths) for way in ways]
+        confirmations = [self._confirmation(way(situation), situation.facts, paths) for way in ways]
         # A way that is refused stands last: the first is what Enter would run.
-        deeds.sort(key=lambda deed: deed.barred)
+        confirmations.sort(key=lambda confirmation: confirmation.barred)
         await self.console.push_screen_wait(
-            ConfirmScreen(deeds, self.console.showing.look, self.colors)
+            ConfirmScreen(confirmations, self.console.view_state.look, self.colors)
         )
 
     def _look(self, paths: tuple[str, ...] = ()) -> FrameLook:
-        return FrameLook(self.watch.fresh, self.kit.ask, paths)
+        return FrameLook(self.watch.fresh, self.backend.ask, paths)
 
     def _executor(self, denied: str = "", paths: tuple[str, ...] = ()) -> Executor:
-        kit = self.kit
-        return Executor(kit.hands, self._look(paths), kit.log, denied, kit.clock, kit.steady)
+        backend = self.backend
+        return Executor(
+            backend.command_runner,
+            self._look(paths),
+            backend.log,
+            denied,
+            backend.clock,
+            backend.steady,
+        )
 
-    def _deed(self, plan: Plan, facts: Facts, paths: tuple[str, ...]) -> Deed:
+    def _confirmation(self, plan: ActionPlan, facts: Facts, paths: tuple[str, ...]) -> Confirmation:
         denied = self.console.denied
         executor = self._executor(denied, paths)
-        return Deed(
+        return Confirmation(
             plan.title,
-            lambda width: plan_lines(plan, denied, self.console.showing.look, width),
+            lambda width: plan_lines(plan, denied, self.console.view_state.look, width),
             partial(self._carry_out, plan, facts, executor),
             plan.needs_typed,
             barred=plan.refused is not None or bool(denied),
         )
 
     async def _carry_out(
-        self, plan: Plan, facts: Facts, executor: Executor, typed: str | None
-    ) -> AsyncIterator[Said]:
+        self, plan: ActionPlan, facts: Facts, executor: Executor, typed: str | None
+    ) -> AsyncIterator[OutputLine]:
         kind = ""
         self._under_way.append(now := UnderWay(plan))
         try:
             async for event in executor.run(plan, typed):
                 kind = event.kind
                 if kind == "begun" and not now.begun:
-                    self.watch.did(Done(self.kit.clock(), plan.pool, plan.title))
+                    self.watch.did(Done(self.backend.clock(), plan.pool, plan.title))
                 now.begun += kind in ("begun", "skipped")
                 for said in _said(event):
                     yield said
         except ZconsoleError as error:
-            yield Said(str(error), "error")
+            yield OutputLine(str(error), "error")
             return
         finally:
             self._under_way.remove(now)
         if kind == "done" and plan.follow is not None:
-            self.watch.follow(plan, facts, self.kit.clock())
-            yield Said("Followed to its end; that will be told.", "dim")
+            self.watch.follow(plan, facts, self.backend.clock())
+            yield OutputLine("Followed to its end; that will be told.", "dim")
 
     # Inside
 
@@ -213,7 +220,7 @@ class Actor:
     ) -> None:
         situation = await self.situation()
         found: tuple[Entry, ...] = entries(situation)
-        look = self.console.showing.look
+        look = self.console.view_state.look
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
@@ -234,7 +241,7 @@ class Actor:
         else:
             await replace_flow(self, key, give_back=entry.flow == "give_back")
 
-    def _report(self, plan: Plan, outcome: Outcome) -> None:
+    def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         self._executor().ended(plan, outcome)
         self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
         if outcome.ok and plan.action in ("replace", "spare"):
@@ -244,14 +251,14 @@ class Actor:
     def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Say it now, and keep it among the events for who looks later."""
         severity = "notice" if ok else "error"
-        self.watch.did(Done(self.kit.clock(), pool, text, severity, marked=False))
+        self.watch.did(Done(self.backend.clock(), pool, text, severity, marked=False))
         self.console.notify(
             text, timeout=20, markup=False, severity="information" if ok else "error"
         )
 
     async def _offer_growth(self, pool: str) -> None:
         """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
-        situation = await self._look()(pool, self.kit.steady())
+        situation = await self._look()(pool, self.backend.steady())
         for top in data_vdevs(situation.pool.root):
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None
@@ -261,11 +268,11 @@ class Actor:
 
     def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        names = self.kit.control.due(guid) if guid and not self.console.denied else ()
+        names = self.backend.control.due(guid) if guid and not self.console.denied else ()
         if not names:
             return
         try:
-            done = self.kit.control.restore(self.kit.clock(), names)
+            done = self.backend.control.restore(self.backend.clock(), names)
         except (OSError, ZconsoleError) as error:
             text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
             self.console.notify(text, severity="error", timeout=20, markup=False)
@@ -281,10 +288,10 @@ def _rebalance() -> type[RebalanceFlow]:
     return RebalanceFlow
 
 
-def _said(event: Event) -> list[Said]:
+def _said(event: ExecutionEvent) -> list[OutputLine]:
     role = _ROLES.get(event.kind, "")
     words = {"begun": f"$ {event.text}", "done": "Done.", "skipped": f"Not needed: {event.text}"}
-    said = [Said(words.get(event.kind, event.text), role)]
+    said = [OutputLine(words.get(event.kind, event.text), role)]
     if event.kind == "failed" and event.step is not None:
-        said = [Said("Failed; nothing more was run.", role)]
-    return [*said, Said(event.meaning, "warning")] if event.meaning else said
+        said = [OutputLine("Failed; nothing more was run.", role)]
+    return [*said, OutputLine(event.meaning, "warning")] if event.meaning else said

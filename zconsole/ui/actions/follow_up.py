@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from zconsole.actions.plan import Facts, Outcome, Plan
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_of
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import Frame, Mark
 from zconsole.pool.model import Event
-from zconsole.tunables.effect import SETTLE, WINDOW, Effect, Point, measure
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.tunables_pane import changes_text
 
@@ -29,7 +29,7 @@ HURRY = 0.5
 class Followed:
     """A plan whose commands are done, on its way to its end."""
 
-    plan: Plan
+    plan: ActionPlan
     facts: Facts
     t: float
     """When its commands were done: what was sampled before shows nothing of them."""
@@ -47,10 +47,10 @@ class Done:
     """Whether it belongs on the timeline of rates."""
 
 
-UNSEEN = Effect(None, None, None, None)
+UNSEEN = TunableEffect(None, None, None, None)
 
 
-class Watch:
+class FollowUp:
     """Sees every round of frames before the console shows it."""
 
     def __init__(self, feed: Feed) -> None:
@@ -59,10 +59,10 @@ class Watch:
         self._waiting: list[asyncio.Future[None]] = []
         self._frames: dict[str, Frame] = {}
         self._following: list[Followed] = []
-        self._points: dict[str, deque[Point]] = {}
+        self._points: dict[str, deque[EffectSample]] = {}
         self._scanning: set[str] = set()
         self._done: list[Done] = []
-        self._effects: dict[tuple[str, Change], Effect] = {}
+        self._effects: dict[tuple[str, Change], TunableEffect] = {}
 
     def take(self, update: Update) -> None:
         """A round has come: wake whoever waits for a fresh frame, keep its rates."""
@@ -70,7 +70,7 @@ class Watch:
         self._frames = {frame.pool: frame for frame in update.frames}
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
-            points.append(Point(frame.t, _issue_rate(frame), _latency(frame)))
+            points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
@@ -115,12 +115,12 @@ class Watch:
         self._waiting.append(came)
         await came
 
-    def follow(self, plan: Plan, facts: Facts, t: float) -> None:
+    def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
         if plan.follow is not None:
             self._following.append(Followed(plan, facts, t))
 
-    def ended(self) -> Iterator[tuple[Plan, Outcome]]:
+    def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
         """The followed plans whose end the newest frames show; each is told once."""
         for followed in list(self._following):
             frame = self._frames.get(followed.plan.pool)
@@ -147,7 +147,7 @@ class Watch:
         """Keep it for the events, and for the timeline if it belongs there."""
         self._done.append(done)
 
-    def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> Effect:
+    def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.
 
         Measured anew until all that counts has been seen.

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.cells import cell_len
 
 from zconsole.actions.candidates import Candidate
-from zconsole.actions.plan import Plan
+from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, broken, fit
 from zconsole.ui.widgets.short_names import middle, short_names
 
 
-def plan_lines(plan: Plan, denied: str, look: Look, width: int) -> tuple[Line, ...]:
+def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """What will run, what it will do, what it will not undo."""
     lines: list[Line] = []
     if plan.refused is not None:
@@ -33,26 +33,30 @@ def plan_lines(plan: Plan, denied: str, look: Look, width: int) -> tuple[Line, .
     return tuple(lines)
 
 
-def wrapped(text: str, role: str, look: Look, width: int, indent: str = "  ") -> Iterator[Line]:
+def wrapped(
+    text: str, role: str, look: DisplayFormat, width: int, indent: str = "  "
+) -> Iterator[Line]:
     """Outside text, safe and wrapped to the width."""
     room = max(20, width - len(indent) - 1)
     for line in broken(look.text(text), room):
         yield (Span(indent + line, role),)
 
 
-def wrapped_lines(text: str, look: Look, width: int) -> tuple[Line, ...]:
+def wrapped_lines(text: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """What is asked, above the line to answer in."""
     return tuple(wrapped(text, "dim", look, width))
 
 
-def candidate_lines(candidates: Sequence[Candidate], look: Look, width: int) -> tuple[Line, ...]:
+def candidate_lines(
+    candidates: Sequence[Candidate], look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
     """A line a device: what it is, and what stands against it."""
     names = _names(candidates, look, width)
     return tuple(_candidate(candidate, names, look, width) for candidate in candidates)
 
 
 def candidate_about(
-    candidates: Sequence[Candidate], index: int, look: Look, width: int
+    candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
     """The path of a device and all that is said of it, where its line had to cut that."""
     candidate = candidates[index]
@@ -65,7 +69,7 @@ def candidate_about(
 
 
 def swap_lines(
-    swaps: Sequence[tuple[Target, str | None]], look: Look, width: int
+    swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
     """A line a device: its state, and the path of the one that is to take its place."""
     glyphs = look.glyphs
@@ -88,7 +92,7 @@ def device_name(path: str) -> str:
     return path.rpartition("/")[2] if "/by-" in path else path
 
 
-def _names(candidates: Sequence[Candidate], look: Look, width: int) -> Mapping[str, str]:
+def _names(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> Mapping[str, str]:
     """The name of each device by its path, of one width, different ones staying different."""
     shown = {c.device.path: look.text(device_name(c.device.path)) for c in candidates}
     longest = max(map(cell_len, shown.values()), default=0)
@@ -104,7 +108,7 @@ def _said(candidate: Candidate) -> str:
     return "; ".join((*candidate.problems, *candidate.cautions)) or f"{device.model}  {facts}"
 
 
-def _start(candidate: Candidate, names: Mapping[str, str], look: Look) -> str:
+def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) -> str:
     device = candidate.device
     known = device.kind == "disk" and (device.logical or device.physical)
     sectors = f"{device.logical or '?'}/{device.physical or '?'}" if known else ""
@@ -112,7 +116,9 @@ def _start(candidate: Candidate, names: Mapping[str, str], look: Look) -> str:
     return f"  {names[device.path]} {size} {fit(sectors, 9)} "
 
 
-def _candidate(candidate: Candidate, names: Mapping[str, str], look: Look, width: int) -> Line:
+def _candidate(
+    candidate: Candidate, names: Mapping[str, str], look: DisplayFormat, width: int
+) -> Line:
     start = _start(candidate, names, look)
     room = max(4, width - cell_len(start))
     shown = fit(look.text(_said(candidate)), room, ellipsis=look.glyphs.ellipsis).rstrip()
@@ -121,6 +127,8 @@ def _candidate(candidate: Candidate, names: Mapping[str, str], look: Look, width
     return (Span(start), Span(shown, "warning" if candidate.cautions else "dim"))
 
 
-def _block(title: str, texts: Iterable[str], role: str, look: Look, width: int) -> list[Line]:
+def _block(
+    title: str, texts: Iterable[str], role: str, look: DisplayFormat, width: int
+) -> list[Line]:
     found = [line for text in texts for line in wrapped(text, role, look, width)]
     return [(Span(f" {title}", "bold"),), *found] if found else []

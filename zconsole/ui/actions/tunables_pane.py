@@ -11,12 +11,12 @@ from textual.binding import Binding, BindingType
 from zconsole import units
 from zconsole.output.tunables import notes
 from zconsole.tunables.control import Setting
-from zconsole.tunables.effect import Effect
+from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, fit
 
@@ -28,7 +28,7 @@ _MEANING_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TunableRequest:
     """What was asked for in the pane."""
 
     what: str
@@ -45,7 +45,7 @@ class Shown:
     """Whether it goes back at the end of the scan."""
     change: Change | None = None
     """The newest one."""
-    effect: Effect | None = None
+    effect: TunableEffect | None = None
     """What that did to the pool on show."""
 
 
@@ -61,7 +61,11 @@ class TunablesScreen(PickScreen):
     ]
 
     def __init__(
-        self, shown: Callable[[], Sequence[Shown]], look: Look, palette: Palette, start: int
+        self,
+        shown: Callable[[], Sequence[Shown]],
+        look: DisplayFormat,
+        palette: Palette,
+        start: int,
     ) -> None:
         def lines(width: int) -> tuple[Line, ...]:
             self._now = shown()
@@ -87,13 +91,13 @@ class TunablesScreen(PickScreen):
         self.choose()
 
 
-def tunable_lines(shown: Sequence[Shown], look: Look, width: int) -> tuple[Line, ...]:
+def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """A line a tunable that this kernel has: value, default, unit, what was done, meaning."""
     names = max((len(s.setting.tunable.name) for s in shown), default=0)
     return tuple(_line(each, names, look, width) for each in shown)
 
 
-def _line(shown: Shown, names: int, look: Look, width: int) -> Line:
+def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
     value = fit(str(setting.value), 10, right=True)
@@ -123,7 +127,7 @@ def _said(shown: Shown, room: int) -> str:
     return "; ".join(filter(None, (said + ends, shown.setting.tunable.meaning)))
 
 
-def about_lines(shown: Shown, look: Look, width: int) -> tuple[Line, ...]:
+def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The tunable at the cursor: its range, what it means, what its newest change did."""
     setting, tunable = shown.setting, shown.setting.tunable
     default = "depends" if setting.default is None else setting.default
@@ -140,7 +144,7 @@ def about_lines(shown: Shown, look: Look, width: int) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _measured(change: Change, effect: Effect | None, look: Look) -> str:
+def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat) -> str:
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
     said = f"{change.before} to {change.after}: "
     if effect is None or effect.gain is None:
@@ -158,7 +162,7 @@ def _compared(
     return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({_signed(share)})"
 
 
-def question_lines(setting: Setting, look: Look, width: int) -> tuple[Line, ...]:
+def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """What to know before typing a value."""
     tunable = setting.tunable
     texts = [
@@ -179,7 +183,7 @@ def _range(tunable: Tunable) -> str:
     return f"{tunable.low} {joined} {tunable.high}{unit}"
 
 
-def changes_text(changes: Sequence[Change], effect: Effect) -> str:
+def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
     """What was set at one time, with what it did where that is known, for the timeline."""
     first = f"{changes[0].name} {changes[0].before} to {changes[0].after}"
     said = first if len(changes) == 1 else f"{first} and {len(changes) - 1} more"

@@ -29,41 +29,41 @@ from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.widgets.draw import Line, Span
 
 if TYPE_CHECKING:
-    from zconsole.ui.actions.controller import Actor
+    from zconsole.ui.actions.controller import ActionController
 
 OTHER = "another path: a file, or a device that is not listed"
 
-Flow = Callable[["Actor", str], Awaitable[None]]
+Flow = Callable[["ActionController", str], Awaitable[None]]
 
 
-async def replace_flow(actor: Actor, key: str, give_back: bool = False) -> None:
+async def replace_flow(controller: ActionController, key: str, give_back: bool = False) -> None:
     """Pick the new device for a place, then its plan, healing or sequential."""
-    situation = await actor.situation()
+    situation = await controller.situation()
     target = _device(situation, key)
-    new = await _pick_device(actor, situation, target, f"REPLACE {target.name} BY")
+    new = await _pick_device(controller, situation, target, f"REPLACE {target.name} BY")
     if new is None:
         return
     if give_back:
         ways = [lambda s, q=q: plan_give_back(s, key, new, q) for q in (False, True)]
     else:
         ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
-    await actor.confirm(ways, (new,))
+    await controller.confirm(ways, (new,))
 
 
-async def attach_flow(actor: Actor, key: str) -> None:
+async def attach_flow(controller: ActionController, key: str) -> None:
     """Pick the device to add to a mirror, a disk or a raidz."""
-    situation = await actor.situation()
+    situation = await controller.situation()
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("put the cursor on a vdev of the pool first")
-    new = await _pick_device(actor, situation, target, f"ATTACH TO {target.name}")
+    new = await _pick_device(controller, situation, target, f"ATTACH TO {target.name}")
     if new is not None:
-        await actor.confirm([lambda s: plan_attach(s, key, new)], (new,))
+        await controller.confirm([lambda s: plan_attach(s, key, new)], (new,))
 
 
-async def batch_flow(actor: Actor, key: str) -> None:
+async def batch_flow(controller: ActionController, key: str) -> None:
     """Give the devices of a vdev their new ones, one after another, then one plan for all."""
-    situation = await actor.situation()
+    situation = await controller.situation()
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("put the cursor on a vdev of the pool first")
@@ -71,7 +71,7 @@ async def batch_flow(actor: Actor, key: str) -> None:
     chosen: dict[str, str] = {}
     row = 0
     while True:
-        picked = await actor.pick(_batch_screen(actor, target, olds, chosen, row))
+        picked = await controller.pick(_batch_screen(controller, target, olds, chosen, row))
         if picked is None:
             return
         if picked == len(olds):
@@ -79,18 +79,18 @@ async def batch_flow(actor: Actor, key: str) -> None:
         row = picked
         old = olds[picked]
         new = await _pick_device(
-            actor, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
+            controller, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
         )
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
     swaps = tuple(Swap(old, new) for old, new in chosen.items())
     ways = [lambda s, q=q: plan_batch(s, swaps, q) for q in (False, True)]
-    await actor.confirm(ways, tuple(chosen.values()))
+    await controller.confirm(ways, tuple(chosen.values()))
 
 
 async def _pick_device(
-    actor: Actor,
+    controller: ActionController,
     s: Situation,
     target: Target,
     title: str,
@@ -98,7 +98,7 @@ async def _pick_device(
 ) -> str | None:
     """The path of the device chosen from the machine's, the pool's spares, or typed."""
     facts = s.facts
-    warm = await with_temperatures(actor.kit.runner, facts.devices)
+    warm = await with_temperatures(controller.backend.runner, facts.devices)
     free = spares(s.pool)
     listed = [
         Candidate(
@@ -113,7 +113,7 @@ async def _pick_device(
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
     listed.sort(key=lambda candidate: not candidate.usable)
-    look = actor.console.showing.look
+    look = controller.console.view_state.look
 
     def lines(width: int) -> tuple[Line, ...]:
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
@@ -123,36 +123,40 @@ async def _pick_device(
 
     ellipsis = look.glyphs.ellipsis
     screen = PickScreen(
-        look.text(title), lines, actor.colors, wide=True, about=about, ellipsis=ellipsis
+        look.text(title), lines, controller.colors, wide=True, about=about, ellipsis=ellipsis
     )
-    chosen = await actor.pick(screen)
+    chosen = await controller.pick(screen)
     if chosen is None:
         return None
     if chosen < len(listed):
         return listed[chosen].device.path
-    return await _ask_path(actor)
+    return await _ask_path(controller)
 
 
-async def _ask_path(actor: Actor) -> str | None:
+async def _ask_path(controller: ActionController) -> str | None:
     text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
-    lines = partial(wrapped_lines, text, actor.console.showing.look)
-    path = await actor.console.push_screen_wait(AskScreen("PATH", lines, actor.colors))
+    lines = partial(wrapped_lines, text, controller.console.view_state.look)
+    path = await controller.console.push_screen_wait(AskScreen("PATH", lines, controller.colors))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")
     return path
 
 
 def _batch_screen(
-    actor: Actor, target: Target, olds: list[Target], chosen: dict[str, str], row: int
+    controller: ActionController,
+    target: Target,
+    olds: list[Target],
+    chosen: dict[str, str],
+    row: int,
 ) -> PickScreen:
-    look = actor.console.showing.look
+    look = controller.console.view_state.look
 
     def lines(width: int) -> tuple[Line, ...]:
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
-    return PickScreen(title, lines, actor.colors, start=row, wide=True)
+    return PickScreen(title, lines, controller.colors, start=row, wide=True)
 
 
 def _device(s: Situation, key: str) -> Target:

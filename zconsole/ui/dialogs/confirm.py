@@ -16,14 +16,14 @@ from textual.widgets import Button, Input
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line
 from zconsole.ui.widgets.lines_view import LinesView
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OutputLine:
     """A line of output: what, and how it is meant."""
 
     text: str
@@ -31,13 +31,13 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Confirmation:
     """Something that can be confirmed and run."""
 
     title: str
     body: Callable[[int], Sequence[Line]]
     """Its description for a width."""
-    run: Callable[[str | None], AsyncIterator[Said]]
+    run: Callable[[str | None], AsyncIterator[OutputLine]]
     """Does it, given what was typed."""
     typed: str | None = None
     """What must be typed first."""
@@ -61,13 +61,15 @@ class ConfirmScreen(Screen[None]):
         Binding("right", "app.next_pane(1)", show=False),
     ]
 
-    def __init__(self, deeds: Sequence[Deed], look: Look, palette: Palette) -> None:
+    def __init__(
+        self, confirmations: Sequence[Confirmation], look: DisplayFormat, palette: Palette
+    ) -> None:
         super().__init__()
-        self._deeds = tuple(deeds)
+        self._confirmations = tuple(confirmations)
         self._index = 0
         self._look = look
         self._palette = palette
-        self._output: list[Said] = []
+        self._output: list[OutputLine] = []
         self._state = "asking"
         """asking, running or over."""
 
@@ -81,9 +83,9 @@ class ConfirmScreen(Screen[None]):
         yield LinesView(id="hint")
 
     @property
-    def deed(self) -> Deed:
+    def confirmation(self) -> Confirmation:
         """The way of doing it that is shown."""
-        return self._deeds[self._index]
+        return self._confirmations[self._index]
 
     def on_mount(self) -> None:
         """Draw, with the focus on Cancel."""
@@ -101,7 +103,7 @@ class ConfirmScreen(Screen[None]):
     def action_other_way(self) -> None:
         """Go on to the next way of doing it."""
         if self._state == "asking":
-            self._index = (self._index + 1) % len(self._deeds)
+            self._index = (self._index + 1) % len(self._confirmations)
             self.query_one("#deed", LinesView).edge(-1)
             self._fill()
 
@@ -135,11 +137,11 @@ class ConfirmScreen(Screen[None]):
         self._confirm()
 
     def _confirm(self) -> None:
-        if self._state != "asking" or self.deed.barred:
+        if self._state != "asking" or self.confirmation.barred:
             return
-        typed = self.query_one("#typed", Input).value if self.deed.typed else None
-        if self.deed.typed is not None and typed != self.deed.typed:
-            self._hint(f"to confirm, type {self.deed.typed}", "warning")
+        typed = self.query_one("#typed", Input).value if self.confirmation.typed else None
+        if self.confirmation.typed is not None and typed != self.confirmation.typed:
+            self._hint(f"to confirm, type {self.confirmation.typed}", "warning")
             return
         self._state = "running"
         self._fill()
@@ -147,33 +149,35 @@ class ConfirmScreen(Screen[None]):
 
     async def _run(self, typed: str | None) -> None:
         try:
-            async for said in self.deed.run(typed):
+            async for said in self.confirmation.run(typed):
                 self._tell_of(said)
         except (OSError, ZconsoleError) as error:
-            self._tell_of(Said(str(error), "error"))
+            self._tell_of(OutputLine(str(error), "error"))
         self._state = "over"
         if self.is_attached:
             self._fill()
 
-    def _tell_of(self, said: Said) -> None:
+    def _tell_of(self, said: OutputLine) -> None:
         self._output.append(said)
         if self.is_attached:
             self._fill()
 
     def _fill(self) -> None:
         width = self.app.size.width
-        deed = self.deed
+        confirmation = self.confirmation
         asking = self._state == "asking"
         view = self.query_one("#deed", LinesView)
-        title, *more = wrapped(deed.title, "title", self._look, width, " ")
+        title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
         view.show((*more, *self._lines(width)), title)
         self.query_one("#typed", Input).display = (
-            asking and deed.typed is not None and not deed.barred
+            asking and confirmation.typed is not None and not confirmation.barred
         )
         self.query_one("#choice").display = asking
-        self.query_one("#run", Button).display = asking and not deed.barred
-        self.query_one("#run", Button).label = deed.verb
-        self.query_one("#typed", Input).placeholder = f"type {self._look.text(deed.typed)} here"
+        self.query_one("#run", Button).display = asking and not confirmation.barred
+        self.query_one("#run", Button).label = confirmation.verb
+        self.query_one(
+            "#typed", Input
+        ).placeholder = f"type {self._look.text(confirmation.typed)} here"
         if not asking:
             view.focus()
             view.edge(1)
@@ -184,8 +188,8 @@ class ConfirmScreen(Screen[None]):
 
     def _lines(self, width: int) -> Sequence[Line]:
         if self._state == "asking":
-            return self.deed.body(width)
-        said = self._output or [Said("…", "dim")]
+            return self.confirmation.body(width)
+        said = self._output or [OutputLine("…", "dim")]
         return [line for s in said for line in wrapped(s.text, s.role, self._look, width)]
 
     def _words(self) -> tuple[str, str]:
@@ -193,11 +197,11 @@ class ConfirmScreen(Screen[None]):
             return "running; Esc leaves it running", "dim"
         if self._state == "over":
             return "Esc goes back", "dim"
-        ways = f"v: another way ({self._index + 1} of {len(self._deeds)})  " * (
-            len(self._deeds) > 1
+        ways = f"v: another way ({self._index + 1} of {len(self._confirmations)})  " * (
+            len(self._confirmations) > 1
         )
-        asks = self.deed.typed is not None and not self.deed.barred
-        moves = f"Tab, then type {self.deed.typed} and Enter" if asks else "Tab moves"
+        asks = self.confirmation.typed is not None and not self.confirmation.barred
+        moves = f"Tab, then type {self.confirmation.typed} and Enter" if asks else "Tab moves"
         ends = f"{moves}, Esc cancels"
         view = self.query_one("#deed", LinesView)
         more = "Up and Down read on  " if view.line_count() >= view.size.height else ""

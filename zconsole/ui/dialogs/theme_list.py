@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zconsole.system.daemon_thread import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span
@@ -31,7 +31,7 @@ def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: 
     def preview(index: int) -> None:
         console.theme = names[index]
 
-    lines = theme_lines([themes[name] for name in names], console.showing.look)
+    lines = theme_lines([themes[name] for name in names], console.view_state.look)
     screen = PickScreen(
         "THEMES  Enter keep, Esc undo",
         lambda width: lines,
@@ -44,14 +44,14 @@ def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: 
 
 async def _keep(console: Console, name: str) -> None:
     """For the next start; a disk that does not answer keeps nobody waiting."""
-    if (choice := console.showing.options.choice) is None:
+    if (choice := console.view_state.options.choice) is None:
         return
     try:
-        await beside(partial(choice.keep, name, sixteen=console.sixteen))
+        await in_daemon_thread(partial(choice.keep, name, sixteen=console.sixteen))
     except StateError as error:
         console.notify(f"theme not remembered: {error}", timeout=4, markup=False)
 
 
-def theme_lines(themes: Sequence[ThemeFile], look: Look) -> tuple[Line, ...]:
+def theme_lines(themes: Sequence[ThemeFile], look: DisplayFormat) -> tuple[Line, ...]:
     """The name of each theme, a line each."""
     return tuple((Span(f" {look.text(theme.name)}"),) for theme in themes)

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from zconsole.scan_report.resilver_time import Pace, paces
+from zconsole.scan_report.resilver_time import PastRate, paces
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Lines, TextScreen
 from zconsole.ui.panes.what_if import Question, whatif_lines
@@ -68,22 +68,22 @@ class WhatIfScreen(TextScreen):
 
 def open_what_if(console: Console, palette: Palette) -> None:
     """Put the screen over the console, about the pool and the device now on show."""
-    frame, item = console.showing.frame, console.devices.current
+    frame, item = console.view_state.frame, console.devices.current
     if frame is None:
         return
     row = item.row if item is not None else None
-    known: list[Pace] = []
+    known: list[PastRate] = []
 
     def answer(text: str) -> Lines:
         question = Question(text, frame, known, row)
-        return lambda width: whatif_lines(question, console.showing.look, width)
+        return lambda width: whatif_lines(question, console.view_state.look, width)
 
-    title = f"WHAT IF  {console.showing.look.text(frame.pool)}"
+    title = f"WHAT IF  {console.view_state.look.text(frame.pool)}"
     screen = WhatIfScreen(title, answer, palette)
     console.push_screen(screen)
 
     async def recall() -> None:
-        reports = await console.showing.options.past(frame.guid) if frame.guid else ()
+        reports = await console.view_state.options.past(frame.guid) if frame.guid else ()
         if frame.root is not None:
             known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
         if screen.is_mounted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from zconsole.pool.balance import Balance, VdevBalance
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, spread
 from zconsole.ui.widgets.short_names import middle
@@ -17,7 +17,7 @@ _FULL, _NEARLY = 0.96, 0.9
 _WIDE = 100
 
 
-def balance_title(balance: Balance, look: Look, width: int) -> Line:
+def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
     """Spread and bytes to even out; what the last column is."""
     columns = "free    frag  new writes " if width >= _WIDE else "free   new writes "
     if len(balance.vdevs) <= 1:
@@ -31,7 +31,7 @@ def balance_title(balance: Balance, look: Look, width: int) -> Line:
     return tuple(Span(span.text, "title") for span in line)
 
 
-def _evening(amount: float | None, look: Look, room: int) -> str:
+def _evening(amount: float | None, look: DisplayFormat, room: int) -> str:
     """How much would have to move; an amount is told whole or not at all."""
     if amount is None:
         return ""
@@ -39,7 +39,7 @@ def _evening(amount: float | None, look: Look, room: int) -> str:
     return next((text for text in told if len(text) <= room), "")
 
 
-def balance_lines(balance: Balance, look: Look, width: int) -> tuple[Line, ...]:
+def balance_lines(balance: Balance, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes."""
     if not balance.vdevs:
         return ((Span(" the source gives no sizes of vdevs", "dim"),),)
@@ -49,7 +49,7 @@ def balance_lines(balance: Balance, look: Look, width: int) -> tuple[Line, ...]:
     return tuple(_vdev(vdev, look, width, names, shares) for vdev in balance.vdevs)
 
 
-def _vdev(vdev: VdevBalance, look: Look, width: int, names: int, shares: bool) -> Line:
+def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares: bool) -> Line:
     name = middle(look.text(vdev.name), names, look.glyphs.ellipsis)
     free = f"{look.size(vdev.free_bytes)}"
     tail = f"{percent(vdev.fill):>8}  {free:>7}"

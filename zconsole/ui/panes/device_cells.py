@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zconsole import units
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Progress
-from zconsole.ui.display_format import Look, count
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.panes.device_columns import Column
-from zconsole.ui.panes.device_tree import Item
+from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.glyphs import STATE_MARKS
 from zconsole.ui.widgets.short_names import middle
 from zconsole.ui.widgets.spark import scale, sparkline
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.device_errors.faults import Trouble
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 WORKING = frozenset({"ONLINE", "DEGRADED", "INUSE"})
 """States in which a device can have I/O to show."""
@@ -45,13 +45,13 @@ class Panel:
     """What all rows of one painting of the device list share."""
 
     frame: Frame
-    look: Look
+    look: DisplayFormat
     columns: tuple[Column, ...]
     names: Mapping[str, str]
     """Name of a leaf to how it is shown."""
     top: float
     """Top of the scale of every sparkline, bytes/s."""
-    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    troubles: Mapping[str, DeviceFault] = field(default_factory=dict)
     """By the key of their row."""
 
 
@@ -88,7 +88,7 @@ def heading(panel: Panel, sort: str) -> Line:
     return (Span(" ", "title"), *_gapped(spans, "title"))
 
 
-def row_line(item: Item, panel: Panel) -> Line:
+def row_line(item: TreeLine, panel: Panel) -> Line:
     """The line of one vdev or class title."""
     if item.row is None:
         return (Span(f" {item.title}", "dim"),)
@@ -104,7 +104,7 @@ def row_line(item: Item, panel: Panel) -> Line:
     return (Span(" "), *_gapped(spans, ""))
 
 
-def state_words(row: Row) -> tuple[str, str]:
+def state_words(row: VdevRow) -> tuple[str, str]:
     """The state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
     vdev = row.vdev
     if row.gone:
@@ -124,7 +124,9 @@ def state_words(row: Row) -> tuple[str, str]:
     return f"{mark} {vdev.state}", role
 
 
-def note_words(row: Row, look: Look, now: float, trouble: Trouble | None = None) -> str:
+def note_words(
+    row: VdevRow, look: DisplayFormat, now: float, trouble: DeviceFault | None = None
+) -> str:
     """Everything worth saying about a row that no other column has."""
     vdev = row.vdev
     parts = [look.text(vdev.note)] if vdev.note and vdev.note not in _SAID_BY_STATE else []
@@ -150,7 +152,7 @@ def _progress(word: str, progress: Progress | None) -> str:
     return f"{word} {progress.state}{share}" if progress.state != "active" else f"{word}{share}"
 
 
-def _instead(row: Row, panel: Panel) -> str:
+def _instead(row: VdevRow, panel: Panel) -> str:
     """A note over the columns of a device that can have no I/O, where no column has notes."""
     idle = (row.gone or row.vdev.state not in WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":
@@ -158,7 +160,7 @@ def _instead(row: Row, panel: Panel) -> str:
     return note_words(row, panel.look, panel.frame.t, panel.troubles.get(row.key))
 
 
-def _fit(text: str, column: Column, look: Look) -> str:
+def _fit(text: str, column: Column, look: DisplayFormat) -> str:
     return fit(text, column.width, right=column.right, ellipsis=look.glyphs.ellipsis)
 
 
@@ -171,7 +173,7 @@ def _gapped(spans: Sequence[Span], role: str) -> list[Span]:
     return out
 
 
-def _name(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _name(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     glyphs = panel.look.glyphs
     text = panel.names.get(row.vdev.name) or panel.look.text(row.vdev.name)
     if item.folded:
@@ -180,15 +182,15 @@ def _name(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]
     return " " * item.depth + middle(text, room, glyphs.ellipsis), ""
 
 
-def _state(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _state(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     words, role = state_words(row)
     if words.startswith(" ") and row.key in panel.troubles:
         words, role = f"!{words[1:]}", role or "warning"
     return panel.look.text(words), role
 
 
-def _rate(metric: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]:
-    def cell(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _rate(metric: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
+    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
         value: float | None = getattr(row.rates, metric)
         if value is None and row.vdev.children:
             return "", ""
@@ -197,8 +199,8 @@ def _rate(metric: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]:
     return cell
 
 
-def _spark(metric: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]:
-    def cell(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _spark(metric: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
+    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
         if row.vdev.children:
             return "", ""
         values = panel.frame.series.tail(row.key, metric, column.width)
@@ -207,40 +209,40 @@ def _spark(metric: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]
     return cell
 
 
-def _ops(metric: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]:
-    def cell(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _ops(metric: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
+    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
         return count(getattr(row.rates, metric), ""), ""
 
     return cell
 
 
-def _latency(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _latency(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     return units.latency(row.rates.latency), "warning" if row.slow_sibling else ""
 
 
-def _busy(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _busy(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     busy = row.rates.busy
     if busy is None:
         return "", ""
     return f"{min(1.0, busy):.0%}", "bold" if busy >= _BUSY_FULL else ""
 
 
-def _queue(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _queue(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     queues = row.vdev.queues
     if not queues:
         return "", ""
     return count(sum(pending + active for pending, active in queues.values())), ""
 
 
-def _errors(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _errors(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     errors = row.vdev.errors
     if errors.read is None and errors.write is None and errors.cksum is None:
         return "", ""
     return count(errors.total), "error" if errors.total else ""
 
 
-def _counter(name: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]:
-    def cell(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _counter(name: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
+    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
         value: int | None = getattr(row.vdev.errors, name)
         role = "warning" if name == "slow" else "error"
         return count(value, ""), role if value else ""
@@ -248,13 +250,13 @@ def _counter(name: str) -> Callable[[Item, Row, Column, Panel], tuple[str, str]]
     return cell
 
 
-def _note(item: Item, row: Row, column: Column, panel: Panel) -> tuple[str, str]:
+def _note(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
     trouble = panel.troubles.get(row.key)
     role = "warning" if row.slow_sibling or trouble else "dim"
     return note_words(row, panel.look, panel.frame.t, trouble), role
 
 
-_CELLS: dict[str, Callable[[Item, Row, Column, Panel], tuple[str, str]]] = {
+_CELLS: dict[str, Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]] = {
     "name": _name,
     "state": _state,
     "read": _rate("read"),

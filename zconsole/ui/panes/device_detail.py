@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from zconsole import units
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Vdev
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_cells import note_words
 from zconsole.ui.panes.status_messages import machine
 from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, joined
@@ -17,7 +17,9 @@ _LABEL = 11
 _SHOWN_BUCKETS = 24
 
 
-def detail_lines(row: Row, frame: Frame, facts: Facts, look: Look, width: int) -> tuple[Line, ...]:
+def detail_lines(
+    row: VdevRow, frame: Frame, facts: Facts, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
     """The detail of ``row``, every line within ``width`` cells."""
     indent = min(row.depth + 2, 8)
     room = max(20, width - indent)
@@ -43,7 +45,7 @@ def _pair(label: str, value: str, room: int) -> list[Line]:
     ]
 
 
-def _identity(vdev: Vdev, look: Look) -> list[tuple[str, str]]:
+def _identity(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
     named = (
         ("name", vdev.name),
         ("path", vdev.path),
@@ -54,7 +56,7 @@ def _identity(vdev: Vdev, look: Look) -> list[tuple[str, str]]:
     return [(label, look.text(value)) for label, value in named if value]
 
 
-def _sizes(vdev: Vdev, look: Look) -> list[tuple[str, str]]:
+def _sizes(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     if vdev.size_bytes is not None:
         used = "" if vdev.alloc_bytes is None else f", {look.size(vdev.alloc_bytes)} allocated"
@@ -71,7 +73,7 @@ def _sizes(vdev: Vdev, look: Look) -> list[tuple[str, str]]:
     return pairs
 
 
-def _condition(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
+def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     errors = row.vdev.errors
     pairs: list[tuple[str, str]] = []
     if note := note_words(row, look, frame.t):
@@ -95,7 +97,7 @@ def _condition(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
     return pairs
 
 
-def _troubles(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
+def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     """New errors and flaps of the last hour, when the last of them was, and what they speak for."""
     found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
     if found is None:
@@ -108,7 +110,7 @@ def _troubles(row: Row, frame: Frame, look: Look) -> list[tuple[str, str]]:
     return pairs
 
 
-def _pool(frame: Frame, look: Look) -> list[tuple[str, str]]:
+def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     """What is known of the pool as a whole and of its machine."""
     version = f", OpenZFS {frame.version}" if frame.version else ""
     told = (
@@ -134,7 +136,7 @@ def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> list[Line]:
     ]
 
 
-def _histograms(vdev: Vdev, look: Look, room: int) -> list[Line]:
+def _histograms(vdev: Vdev, look: DisplayFormat, room: int) -> list[Line]:
     """Disk latency since the pool was opened, a column a power of two, slow to the right."""
     drawn = {
         label: vdev.histograms[name]
@@ -165,7 +167,7 @@ def _upper(bucket: int) -> float:
     return float(2.0 ** (bucket + 1)) / 1e9
 
 
-def _columns(buckets: Sequence[int], low: int, high: int, look: Look) -> str:
+def _columns(buckets: Sequence[int], low: int, high: int, look: DisplayFormat) -> str:
     peak = max(buckets) or 1
     levels = look.glyphs.spark
     top = len(levels) - 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from zconsole.monitor.frame import Row
+from zconsole.monitor.frame import VdevRow
 
 CLASS_TITLES = {
     "special": "special",
@@ -17,7 +17,7 @@ CLASS_TITLES = {
 }
 """The lines ``zpool status`` prints above vdevs of these classes (print_class_vdevs)."""
 
-SORTS: dict[str, Callable[[Row], float]] = {
+SORTS: dict[str, Callable[[VdevRow], float]] = {
     "tree": lambda row: 0.0,
     "latency": lambda row: -(row.rates.latency or 0.0),
     "busy": lambda row: -(row.rates.busy or 0.0),
@@ -28,12 +28,12 @@ SORTS: dict[str, Callable[[Row], float]] = {
 """Orders ``s`` goes through; all but the tree list devices only, the largest first."""
 
 
-class Item(NamedTuple):
+class TreeLine(NamedTuple):
     """One line: a vdev, the title of a class, or a line of an expanded vdev's detail."""
 
     key: str
     depth: int
-    row: Row | None = None
+    row: VdevRow | None = None
     title: str = ""
     folded: int = 0
     """Rows hidden below a folded one."""
@@ -50,18 +50,18 @@ class Arrangement:
     folded: frozenset[str] = frozenset()
 
 
-def items(rows: Sequence[Row], arrangement: Arrangement) -> tuple[Item, ...]:
+def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
     """The lines for ``rows``, which come in tree order."""
     kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)
     if arrangement.sort != "tree":
         leaves = [row for row in kept if not row.vdev.children]
         leaves.sort(key=SORTS[arrangement.sort])
-        return tuple(Item(row.key, 0, row) for row in leaves)
+        return tuple(TreeLine(row.key, 0, row) for row in leaves)
     return _tree(kept, arrangement.folded)
 
 
-def _tree(rows: Sequence[Row], folded: Collection[str]) -> tuple[Item, ...]:
-    out: list[Item] = []
+def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, ...]:
+    out: list[TreeLine] = []
     group = "normal"
     hiding: int | None = None
     for index, row in enumerate(rows):
@@ -71,15 +71,15 @@ def _tree(rows: Sequence[Row], folded: Collection[str]) -> tuple[Item, ...]:
         if row.depth == 1 and row.vdev.vclass != group:
             group = row.vdev.vclass
             if title := CLASS_TITLES.get(group):
-                out.append(Item(f"class:{group}", 0, title=title))
+                out.append(TreeLine(f"class:{group}", 0, title=title))
         below = _below(rows, index) if row.key in folded else 0
         if below:
             hiding = row.depth
-        out.append(Item(row.key, row.depth, row, folded=below))
+        out.append(TreeLine(row.key, row.depth, row, folded=below))
     return tuple(out)
 
 
-def _below(rows: Sequence[Row], index: int) -> int:
+def _below(rows: Sequence[VdevRow], index: int) -> int:
     count = 0
     for row in rows[index + 1 :]:
         if row.depth <= rows[index].depth:
@@ -88,11 +88,11 @@ def _below(rows: Sequence[Row], index: int) -> int:
     return count
 
 
-def _filtered(rows: Sequence[Row], wanted: str) -> list[Row]:
+def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
     """The rows that match and those above them, so that a match keeps its place in the tree."""
     needle = wanted.casefold()
-    kept: list[Row] = []
-    above: list[tuple[Row, bool]] = []
+    kept: list[VdevRow] = []
+    above: list[tuple[VdevRow, bool]] = []
     for row in rows:
         del above[_level(above, row.depth) :]
         hit = matches(row, needle)
@@ -104,11 +104,11 @@ def _filtered(rows: Sequence[Row], wanted: str) -> list[Row]:
     return kept
 
 
-def _level(above: Sequence[tuple[Row, bool]], depth: int) -> int:
+def _level(above: Sequence[tuple[VdevRow, bool]], depth: int) -> int:
     return next((i for i, (row, _) in enumerate(above) if row.depth >= depth), len(above))
 
 
-def matches(row: Row, needle: str) -> bool:
+def matches(row: VdevRow, needle: str) -> bool:
     """Whether a row has the (case-folded) text in its name, path, state, note or kind."""
     vdev = row.vdev
     words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")

@@ -8,16 +8,16 @@ from textual import events
 from textual.geometry import Size
 
 from zconsole.monitor.frame import Frame
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Panel, common_scale, heading, row_line, sort_key
 from zconsole.ui.panes.device_columns import Column, arrange
 from zconsole.ui.panes.device_detail import Facts, detail_lines
-from zconsole.ui.panes.device_tree import Arrangement, Item, items
+from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import short_names
 
-_NOTHING = Item("", 0, title="nothing matches")
+_NOTHING = TreeLine("", 0, title="nothing matches")
 
 
 class DeviceView(LinesView):
@@ -28,16 +28,16 @@ class DeviceView(LinesView):
         self.arrangement = Arrangement()
         self.expanded: set[str] = set()
         self._frame: Frame | None = None
-        self._look = Look()
+        self._look = DisplayFormat()
         self._width = 80
         self._panel: Panel | None = None
-        self._items: tuple[Item, ...] = ()
+        self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
         self._facts: dict[str, Facts] = {}
         self._cursor = 0
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
-    def show_frame(self, frame: Frame, look: Look, width: int) -> None:
+    def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
         self._frame, self._look, self._width = frame, look, width
         self.rearrange()
@@ -55,7 +55,7 @@ class DeviceView(LinesView):
         self.update_lines()
 
     @property
-    def current(self) -> Item | None:
+    def current(self) -> TreeLine | None:
         """What the cursor is on."""
         return self._items[self._cursor] if self._cursor < len(self._items) else None
 
@@ -168,17 +168,19 @@ class DeviceView(LinesView):
             if row.key in self.expanded
         }
 
-    def _with_details(self, found: Sequence[Item]) -> tuple[Item, ...]:
+    def _with_details(self, found: Sequence[TreeLine]) -> tuple[TreeLine, ...]:
         if not self._details:
             return tuple(found)
-        out: list[Item] = []
+        out: list[TreeLine] = []
         for item in found:
             out.append(item)
             lines = self._details.get(item.key, ())
-            out.extend(Item(item.key, item.depth, item.row, detail=i) for i in range(len(lines)))
+            out.extend(
+                TreeLine(item.key, item.depth, item.row, detail=i) for i in range(len(lines))
+            )
         return tuple(out)
 
-    def _follow(self, at: Item | None) -> None:
+    def _follow(self, at: TreeLine | None) -> None:
         """Keep the cursor on the same device where it still is."""
         if at is not None:
             same = (

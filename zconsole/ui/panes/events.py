@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
-from zconsole.ui.display_format import Look
-from zconsole.ui.panes.status_messages import Message, damaged, message_line, message_whole, words
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.status_messages import (
+    StatusMessage,
+    damaged,
+    message_line,
+    message_whole,
+    words,
+)
 from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit
 from zconsole.zfs.sources.base import Capabilities
 
@@ -22,7 +28,12 @@ def pane_count(frame: Frame, source: Capabilities | None) -> int:
 
 
 def pane_lines(
-    frame: Frame, source: Capabilities | None, look: Look, width: int, *, whole: bool = False
+    frame: Frame,
+    source: Capabilities | None,
+    look: DisplayFormat,
+    width: int,
+    *,
+    whole: bool = False,
 ) -> tuple[Line, ...]:
     """Damaged files, events, then zpool's words and why ``source`` is not the best there is.
 
@@ -36,7 +47,7 @@ def pane_lines(
 
 
 def _messages(
-    messages: Iterable[Message], look: Look, width: int, *, whole: bool
+    messages: Iterable[StatusMessage], look: DisplayFormat, width: int, *, whole: bool
 ) -> tuple[Line, ...]:
     if not whole:
         return tuple(message_line(message, look, width) for message in messages)
@@ -44,7 +55,7 @@ def _messages(
 
 
 def event_lines(
-    events: Sequence[Event], now: float, look: Look, width: int, *, whole: bool = False
+    events: Sequence[Event], now: float, look: DisplayFormat, width: int, *, whole: bool = False
 ) -> tuple[Line, ...]:
     """An event: when, how bad, what, and who saw it where that is not zpool.
 
@@ -56,13 +67,13 @@ def event_lines(
     return tuple(line for event in reversed(events) for line in shown(event, now, look, width))
 
 
-def _cut(event: Event, now: float, look: Look, width: int) -> tuple[Line, ...]:
+def _cut(event: Event, now: float, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     text, seen, role = _said(event, look)
     line = (_when(event, now, look), Span(text, role), Span(seen, "dim"))
     return (crop(line, width, look.glyphs.ellipsis),)
 
 
-def _whole(event: Event, now: float, look: Look, width: int) -> Iterator[Line]:
+def _whole(event: Event, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     text, seen, role = _said(event, look)
     first, *more = broken(text[2:] + seen, max(10, width - _TIME - 4))
     yield (_when(event, now, look), Span(text[:2] + first, role))
@@ -70,11 +81,11 @@ def _whole(event: Event, now: float, look: Look, width: int) -> Iterator[Line]:
         yield (Span(" " * (_TIME + 3)), Span(line, role))
 
 
-def _when(event: Event, now: float, look: Look) -> Span:
+def _when(event: Event, now: float, look: DisplayFormat) -> Span:
     return Span(f" {fit(look.when(event.t, now), _TIME)}", "dim")
 
 
-def _said(event: Event, look: Look) -> tuple[str, str, str]:
+def _said(event: Event, look: DisplayFormat) -> tuple[str, str, str]:
     """The mark and what happened, who saw it, and the role of the first."""
     text = look.text(event.text or event.name)
     if event.vdev and event.vdev not in event.text:

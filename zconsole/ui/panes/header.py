@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, spread, width_of
 from zconsole.ui.widgets.short_names import middle, short_names
 
@@ -17,7 +17,7 @@ _NAME = 24
 _GONE_SHOWN = 2
 
 
-class Status(NamedTuple):
+class HeaderStatus(NamedTuple):
     """What the header says beside the pool itself."""
 
     host: str = ""
@@ -31,7 +31,7 @@ class Status(NamedTuple):
 
 
 def header_lines(
-    frame: Frame, status: Status, look: Look, width: int, reason_lines: int = 2
+    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, reason_lines: int = 2
 ) -> tuple[Line, ...]:
     """Health and identity; then why, where there is anything; then the redundancy left."""
     lines = [_first(frame, status, look, width)]
@@ -44,14 +44,14 @@ def header_lines(
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def health_word(frame: Frame, look: Look) -> Line:
+def health_word(frame: Frame, look: DisplayFormat) -> Line:
     """The word of the pool's health, dressed by how bad it is."""
     role = {"ok": "bold"}.get(frame.health.severity, f"badge-{frame.health.severity}")
     word = look.text(frame.health.word)
     return (Span(f" {word} ", role),)
 
 
-def _first(frame: Frame, status: Status, look: Look, width: int) -> Line:
+def _first(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) -> Line:
     """Word, pool and flags at the left; age, interval and clock at the right as they fit."""
     left: list[Span] = [*health_word(frame, look), Span(f" {look.text(frame.pool)}", "bold")]
     flags: list[Span] = []
@@ -66,14 +66,14 @@ def _first(frame: Frame, status: Status, look: Look, width: int) -> Line:
     return spread((*left, *host, *flags), _row(right), width, look.glyphs.ellipsis)
 
 
-def _right(status: Status, look: Look) -> list[Span]:
+def _right(status: HeaderStatus, look: DisplayFormat) -> list[Span]:
     facts = [_age(status)]
     if status.interval:
         facts.append(Span(f"every {status.interval:g}s", "dim"))
     return [*facts, Span(look.clock(status.now), "")]
 
 
-def _age(status: Status) -> Span:
+def _age(status: HeaderStatus) -> Span:
     if status.age is None:
         return Span("never seen", "warning")
     late = status.age >= max(3 * status.interval, _FRESH)
@@ -95,7 +95,7 @@ def _whole(seconds: float) -> str:
     return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h"
 
 
-def _reasons(frame: Frame, look: Look) -> list[str]:
+def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
     reasons = [look.text(reason) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
@@ -108,7 +108,7 @@ def _reasons(frame: Frame, look: Look) -> list[str]:
     return reasons
 
 
-def _gone(frame: Frame, look: Look) -> list[str]:
+def _gone(frame: Frame, look: DisplayFormat) -> list[str]:
     """The devices that left after the last answer, and when."""
     gone = [row for row in frame.rows if row.gone] if frame.problem else []
     said = [
@@ -133,7 +133,7 @@ def _wrapped(texts: Sequence[str], role: str, gap: str, width: int, most: int) -
         kept -= 1
 
 
-def redundancy_lines(frame: Frame, look: Look, width: int) -> tuple[Line, ...]:
+def redundancy_lines(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """How many more devices may fail; at 0, which must not be touched; the worst first."""
     if not frame.redundancy:
         return ()
@@ -158,7 +158,7 @@ def _labelled(label: str, parts: Sequence[Line], width: int) -> tuple[Line, ...]
     return tuple((head, *line) for head, line in zip(heads, lines, strict=False))
 
 
-def _parts(entry: Redundancy, look: Look, alarming: bool) -> list[Line]:
+def _parts(entry: Redundancy, look: DisplayFormat, alarming: bool) -> list[Line]:
     """What is left of one vdev, then each device not to be touched, so that lines can break."""
     name = look.text(entry.vdev)
     if entry.left > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, TABLE, Offer, footer_keys, shown
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, joined, width_of
 
@@ -27,7 +27,7 @@ _COLUMNS = (
 )
 
 
-def help_lines(look: Look, width: int, offers: Sequence[Offer] = ()) -> tuple[Line, ...]:
+def help_lines(look: DisplayFormat, width: int, offers: Sequence[Offer] = ()) -> tuple[Line, ...]:
     """Every key by group, then what marks and columns mean."""
     lines: list[Line] = []
     for group in GROUPS:
@@ -44,7 +44,7 @@ def help_lines(look: Look, width: int, offers: Sequence[Offer] = ()) -> tuple[Li
     return tuple(lines)
 
 
-def _actions(offers: Sequence[Offer], width: int, look: Look) -> list[Line]:
+def _actions(offers: Sequence[Offer], width: int, look: DisplayFormat) -> list[Line]:
     """The keys that change something; a reason that keeps from all of them is in the heading."""
     reasons = {offer.reason for offer in offers if not offer.enabled}
     if len(reasons) != 1 or any(offer.enabled for offer in offers):
@@ -54,7 +54,7 @@ def _actions(offers: Sequence[Offer], width: int, look: Look) -> list[Line]:
     return [crop(heading, width, look.glyphs.ellipsis), *keys]
 
 
-def _offer(offer: Offer, width: int, look: Look) -> list[Line]:
+def _offer(offer: Offer, width: int, look: DisplayFormat) -> list[Line]:
     why = f" (not now: {offer.reason})" if offer.reason and not offer.enabled else ""
     text = look.text(f"{offer.key.text}{why}")
     lines = _pair(" ".join(map(shown, offer.key.keys)), text, width)
@@ -74,7 +74,7 @@ def _pair(key: str, text: str, width: int) -> list[Line]:
 
 
 def footer_line(
-    look: Look, width: int, *, several_pools: bool = False, offers: Sequence[Offer] = ()
+    look: DisplayFormat, width: int, *, several_pools: bool = False, offers: Sequence[Offer] = ()
 ) -> Line:
     """The keys that make sense now, as many as fit whole."""
     parts: list[Line] = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zconsole import units
 from zconsole.monitor.frame import Frame
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
@@ -15,7 +15,7 @@ from zconsole.ui.widgets.short_names import middle
 _POOL, _HEALTH, _BAR = 16, 14, 12
 
 
-def tab_line(frames: Sequence[Frame], current: int, look: Look, width: int) -> Line:
+def tab_line(frames: Sequence[Frame], current: int, look: DisplayFormat, width: int) -> Line:
     """Every pool with its health, the current one marked; the tabs before it go when narrow."""
     tabs = [_tab(frame, i == current, look) for i, frame in enumerate(frames)]
     start = 0
@@ -27,7 +27,7 @@ def tab_line(frames: Sequence[Frame], current: int, look: Look, width: int) -> L
     return (*line, Span(" " * (width - width_of(line)), "title"))
 
 
-def _tab(frame: Frame, current: bool, look: Look) -> Line:
+def _tab(frame: Frame, current: bool, look: DisplayFormat) -> Line:
     name = middle(look.text(frame.pool), _POOL, look.glyphs.ellipsis)
     bad = {"warning": "warning", "error": "error"}.get(frame.health.severity)
     word = look.text(frame.health.word)
@@ -36,12 +36,12 @@ def _tab(frame: Frame, current: bool, look: Look) -> Line:
     return (Span(f" {name} ", "title"), Span(f"{word} ", bad or "title"))
 
 
-def overview_lines(frames: Sequence[Frame], look: Look, width: int) -> tuple[Line, ...]:
+def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """One line a pool: health, fill, and what runs on it."""
     return tuple(_pool(frame, look, width) for frame in frames)
 
 
-def _pool(frame: Frame, look: Look, width: int) -> Line:
+def _pool(frame: Frame, look: DisplayFormat, width: int) -> Line:
     name = fit(middle(look.text(frame.pool), _POOL, look.glyphs.ellipsis), _POOL)
     root = frame.root
     fill = None
@@ -59,7 +59,7 @@ def _pool(frame: Frame, look: Look, width: int) -> Line:
     return crop(line, width, look.glyphs.ellipsis)
 
 
-def _doing(frame: Frame, look: Look) -> Line:
+def _doing(frame: Frame, look: DisplayFormat) -> Line:
     scan = frame.scan
     if scan is None or not scan.scan.active:
         reasons = frame.health.reasons

@@ -10,7 +10,7 @@ from zconsole import units
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
 from zconsole.ui.panes.scan_parts import (
     LABEL,
@@ -28,7 +28,7 @@ from zconsole.ui.widgets.short_names import middle
 from zconsole.ui.widgets.spark import markline, scale, sparkline
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.device_errors.faults import Trouble
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _HEAD = 11
 _STAGE = 9
@@ -42,7 +42,7 @@ _NAME = 22
 
 def scan_lines(
     frame: Frame,
-    look: Look,
+    look: DisplayFormat,
     width: int,
     *,
     compact: bool = False,
@@ -174,7 +174,7 @@ def _repaired_word(scan: Scan) -> str:
     return {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
 
 
-def _rates(view: ScanView, look: Look) -> list[Line]:
+def _rates(view: ScanView, look: DisplayFormat) -> list[Line]:
     over = "pass average" if view.window is None else _window(view.window)
     parts: list[Line] = []
     if view.issue_rate is not None:
@@ -270,7 +270,7 @@ def _troubles(ink: Ink) -> list[Line]:
     return [(head, Span(text.text, "warning")) for head, text in lines]
 
 
-def _trouble(trouble: Trouble, ink: Ink) -> list[Line]:
+def _trouble(trouble: DeviceFault, ink: Ink) -> list[Line]:
     """In full where there is room, else in two lines: the detail of its row has the rest."""
     whole = paragraph("trouble", trouble.text, ink)
     most = _TROUBLE_LINES

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.monitor.frame import Frame
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.bars import bar, thin_bar
 from zconsole.ui.widgets.draw import Line, Span, joined, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -26,7 +26,7 @@ _LEAST_BAR = 4
 class Ink(NamedTuple):
     """What drawing one scan or activity needs."""
 
-    look: Look
+    look: DisplayFormat
     width: int
     now: float
     frame: Frame

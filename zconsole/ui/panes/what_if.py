@@ -11,13 +11,13 @@ from textwrap import wrap
 from zconsole import units
 from zconsole.errors import UsageError
 from zconsole.eta.duration import Duration
-from zconsole.monitor.frame import Frame, Row
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.what_if import cost_words
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
-from zconsole.scan_report.resilver_time import Pace, member_duration, resilver_duration
-from zconsole.ui.display_format import Look, percent
+from zconsole.scan_report.resilver_time import PastRate, member_duration, resilver_duration
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.widgets.bars import bar, thin_bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, spread
@@ -40,12 +40,12 @@ class Question:
 
     text: str
     frame: Frame
-    paces: Sequence[Pace] = ()
-    row: Row | None = None
+    paces: Sequence[PastRate] = ()
+    row: VdevRow | None = None
     """The device at the cursor, which a resilver is timed of where no size was typed."""
 
 
-def whatif_lines(question: Question, look: Look, width: int) -> tuple[Line, ...]:
+def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The answer, every line within ``width`` cells; what cannot be read is told in its place."""
     root = question.frame.root
     if root is None:
@@ -63,7 +63,7 @@ def whatif_lines(question: Question, look: Look, width: int) -> tuple[Line, ...]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _table(view: Outlook, changed: bool, look: Look, width: int) -> Iterator[Line]:
+def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
     """A bar a vdev as it is, and under it one as it would be."""
     columns: Line = (Span(_numbers("fill", "free", "new writes")),)
     head = spread((Span(f" {fit('VDEV', _NAME)}"),), columns, _wide(width), look.glyphs.ellipsis)
@@ -80,7 +80,7 @@ def _table(view: Outlook, changed: bool, look: Look, width: int) -> Iterator[Lin
             yield _vdev(name, "then", now, look, width)
 
 
-def _vdev(name: str, when: str, vdev: VdevBalance, look: Look, width: int) -> Line:
+def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
     later = when == "then"
     share = percent(vdev.new_write_share, 0)
     tail = _numbers(percent(vdev.fill), look.size(vdev.free_bytes), share)
@@ -106,7 +106,7 @@ def _wide(width: int) -> int:
     return min(width, _BAR_MOST + 60)
 
 
-def _cost(view: Outlook, look: Look, width: int) -> Iterator[Line]:
+def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
     before, after = percent(view.before.spread), percent(view.after.spread)
     yield from _pair("spread", f"{before} now, {after} then{_gain(view)}", look, width)
     yield from _pair("rebalance", cost_words(view), look, width)
@@ -121,7 +121,7 @@ def _free(balance: Balance) -> int:
     return sum(vdev.free_bytes or 0 for vdev in balance.vdevs)
 
 
-def _resilver(wish: Asked, question: Question, look: Look, width: int) -> Iterator[Line]:
+def _resilver(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
     """How long a disk of the size typed takes, or the one at the cursor."""
     root, row = question.frame.root, question.row
     if root is None or (wish.disk is None and row is None):
@@ -153,7 +153,7 @@ def _took(found: Duration | None) -> str:
     return f"{units.duration(found.expected)} ({low} to {high}); {found.reason}"
 
 
-def _command(wish: Asked, question: Question, look: Look, width: int) -> Iterator[Line]:
+def _command(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
     """The same question on the command line."""
     words = [word.removeprefix("+") for word in shlex.split(question.text)]
     adds = [word for word in words if word and "=" not in word]
@@ -164,19 +164,19 @@ def _command(wish: Asked, question: Question, look: Look, width: int) -> Iterato
     yield from _pair("command", shlex.join(line), look, width)
 
 
-def _hints(look: Look, width: int) -> Iterator[Line]:
+def _hints(look: DisplayFormat, width: int) -> Iterator[Line]:
     for word, text in HINTS:
         for line in _pair(word, text, look, width):
             yield tuple(Span(span.text, "dim") for span in line)
 
 
-def _pair(label: str, text: str, look: Look, width: int) -> Iterator[Line]:
+def _pair(label: str, text: str, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Text wrapped beside its label."""
     broken = wrap(look.text(text), max(10, width - _LABEL - 2))
     for number, line in enumerate(broken):
         yield (Span(f" {'' if number else label:<{_LABEL}}", "dim"), Span(line))
 
 
-def _told(text: str, role: str, look: Look, width: int) -> Iterator[Line]:
+def _told(text: str, role: str, look: DisplayFormat, width: int) -> Iterator[Line]:
     for line in wrap(look.text(text), max(10, width - 2)):
         yield (Span(f" {line}", role),)

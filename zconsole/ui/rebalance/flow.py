@@ -7,8 +7,8 @@ from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
-from zconsole.rebalance.backend import JobView, Proposal, by_hand
-from zconsole.rebalance.job.duration_estimate import Pace, pace_of
+from zconsole.rebalance.backend import JobView, PlanView, by_hand
+from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions.acting_console import ActingConsole
 from zconsole.ui.actions.plan_lines import wrapped_lines
@@ -52,7 +52,7 @@ class RebalanceFlow:
                 await self._attach(self._jobs()[picked - 1].job)
 
     def _list(self, row: int | None) -> PickScreen:
-        look = self.console.showing.look
+        look = self.console.view_state.look
 
         def lines(width: int) -> tuple[Line, ...]:
             return job_rows(self._jobs(), look, width)
@@ -72,8 +72,8 @@ class RebalanceFlow:
             self.console.notify(str(error), severity="error", markup=False)
 
     async def _new(self) -> None:
-        desk = self.watch.desk
-        roots = desk.roots(self.pool)
+        rebalance_backend = self.watch.rebalance_backend
+        roots = rebalance_backend.roots(self.pool)
         if not roots:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted")
         folders = Folders(roots)
@@ -81,10 +81,10 @@ class RebalanceFlow:
             screen = FoldersScreen(
                 self.pool,
                 folders,
-                await desk.explore(),
-                self.console.showing.look,
+                await rebalance_backend.explore(),
+                self.console.view_state.look,
                 self.palette,
-                self.console.showing.options.clock,
+                self.console.view_state.options.clock,
             )
             dirs = await self.console.push_screen_wait(screen)
             if dirs is None:
@@ -105,14 +105,14 @@ class RebalanceFlow:
             if picked == PLAN:
                 chosen = await self._confirm(settings)
                 if chosen is not None:
-                    return await self.watch.desk.start(chosen.settings)
+                    return await self.watch.rebalance_backend.start(chosen.settings)
             elif FIXED <= picked < FIXED + len(LIMITS):
                 settings = await self._limited(settings, LIMITS[picked - FIXED])
             else:
                 settings = turned(settings, picked)
 
     def _options(self, settings: Settings, row: int) -> PickScreen:
-        look = self.console.showing.look
+        look = self.console.view_state.look
         return PickScreen(
             "REBALANCE  what for, how far?  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
@@ -124,7 +124,7 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        lines = partial(wrapped_lines, limit.question, self.console.showing.look)
+        lines = partial(wrapped_lines, limit.question, self.console.view_state.look)
         asking = AskScreen(limit.label.upper(), lines, self.palette)
         answer = await self.console.push_screen_wait(asking)
         if answer is None:
@@ -136,19 +136,21 @@ class RebalanceFlow:
             return settings
         return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
 
-    async def _confirm(self, settings: Settings) -> Proposal | None:
-        console, desk = self.console, self.watch.desk
-        look, denied = console.showing.look, console.denied
+    async def _confirm(self, settings: Settings) -> PlanView | None:
+        console, rebalance_backend = self.console, self.watch.rebalance_backend
+        look, denied = console.view_state.look, console.denied
 
-        def body(proposal: Proposal, width: int) -> tuple[Line, ...]:
-            command = by_hand(desk, settings)
+        def body(proposal: PlanView, width: int) -> tuple[Line, ...]:
+            command = by_hand(rebalance_backend, settings)
             return plan_lines(proposal, self._pace(proposal), command, denied, look, width)
 
-        clock = console.showing.options.clock
-        screen = PlanScreen(desk.plan(settings), body, denied, look, self.palette, clock)
+        clock = console.view_state.options.clock
+        screen = PlanScreen(
+            rebalance_backend.plan(settings), body, denied, look, self.palette, clock
+        )
         return await console.push_screen_wait(screen)
 
-    def _pace(self, proposal: Proposal) -> Pace | None:
+    def _pace(self, proposal: PlanView) -> JobPace | None:
         frame = self._frame()
         return pace_of(proposal, self._jobs(), scan_pace(frame) if frame else None)
 
@@ -161,13 +163,13 @@ class RebalanceFlow:
             self._fills,
             self._now,
             lambda: console.denied,
-            console.showing.look,
+            console.view_state.look,
             self.palette,
         )
         await console.push_screen_wait(screen)
 
     def _frame(self) -> Frame | None:
-        frames = self.console.showing.frames
+        frames = self.console.view_state.frames
         return next((frame for frame in frames if frame.pool == self.pool), None)
 
     def _fills(self) -> Fills:

@@ -16,7 +16,7 @@ from zconsole.rebalance.backend import Explorer, Measured
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickView, no_preview
-from zconsole.ui.display_format import Look, count, percent
+from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.bars import bar
@@ -51,7 +51,7 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
         pool: str,
         folders: Folders,
         explorer: Explorer,
-        look: Look,
+        look: DisplayFormat,
         palette: Palette,
         clock: Callable[[], float],
     ) -> None:
@@ -181,7 +181,7 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
         self.dismiss(None)
 
 
-def folder_head(look: Look, width: int, aged: bool = False) -> Line:
+def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
     """What the columns of ``folder_lines`` are."""
     share = f"{fit('of largest', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("size", look.number + 1, right=True), fit("files", 5, right=True)
@@ -194,7 +194,7 @@ def is_aged(rows: Sequence[FolderRow]) -> bool:
     return any(row.size is not None and row.size.old is not None for row in rows)
 
 
-def folder_lines(rows: Sequence[FolderRow], look: Look, width: int) -> tuple[Line, ...]:
+def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """A line a directory: mark, size, files, what of it is old, its share of the largest, name."""
     largest, aged = dict(_largest(rows)), is_aged(rows)
     return tuple(_folder(row, largest, look, width, aged) for row in rows)
@@ -218,7 +218,9 @@ def _parent(row: FolderRow) -> str:
     return row.path.rpartition("/")[0] if row.depth else ""
 
 
-def _folder(row: FolderRow, largest: Mapping[str, int], look: Look, width: int, aged: bool) -> Line:
+def _folder(
+    row: FolderRow, largest: Mapping[str, int], look: DisplayFormat, width: int, aged: bool
+) -> Line:
     size = row.size
     known = size is not None and size.bytes is not None
     figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""

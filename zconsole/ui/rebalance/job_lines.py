@@ -9,7 +9,7 @@ from typing import Any
 from zconsole import units
 from zconsole.rebalance.backend import JobView
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_list import ROLES, WORDS
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.limits import LIMITS
@@ -25,13 +25,15 @@ Fills = Mapping[str, float | None]
 """Fill of every vdev now, 0…1."""
 
 
-def job_title(job: JobView, look: Look) -> Line:
+def job_title(job: JobView, look: DisplayFormat) -> Line:
     """Which job, and what of."""
     dirs = "  ".join(look.text(path) for path in job.settings.dirs)
     return (Span(f" REBALANCE {job.job}  {job.engine}  {dirs}", "title"),)
 
 
-def job_lines(job: JobView, now: float, fills: Fills, look: Look, width: int) -> Sequence[Line]:
+def job_lines(
+    job: JobView, now: float, fills: Fills, look: DisplayFormat, width: int
+) -> Sequence[Line]:
     """Everything there is to see of a job; ``now`` in epoch seconds."""
     lines = [
         *_progress(job, look, width),
@@ -47,7 +49,7 @@ def job_lines(job: JobView, now: float, fills: Fills, look: Look, width: int) ->
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _progress(job: JobView, look: Look, width: int) -> Iterator[Line]:
+def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
     known = job.bytes_total is not None
     done = f"{look.size(job.bytes_done)} of {look.size(job.bytes_total)}" if known else ""
@@ -63,7 +65,7 @@ def _progress(job: JobView, look: Look, width: int) -> Iterator[Line]:
         yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
 
 
-def _pace(job: JobView, now: float, look: Look, width: int) -> Iterator[Line]:
+def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     parts: list[Line] = []
     if job.live:
         parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
@@ -77,7 +79,7 @@ def _pace(job: JobView, now: float, look: Look, width: int) -> Iterator[Line]:
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
 
 
-def _eta(job: JobView, now: float, look: Look) -> Line:
+def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:
     if job.eta_seconds is None:
         return (Span("ETA ", "dim"), Span("none yet"))
     return (
@@ -87,13 +89,13 @@ def _eta(job: JobView, now: float, look: Look) -> Line:
     )
 
 
-def _current(job: JobView, look: Look, width: int) -> Iterator[Line]:
+def _current(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     if job.current and job.live:
         path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
         yield (Span(" now  ", "dim"), Span(path))
 
 
-def _moved(job: JobView, fills: Fills, look: Look, width: int) -> Iterator[Line]:
+def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:
     """A bar for the fill of every vdev now, with what it was and how far it went."""
     if not job.before:
         return
@@ -118,7 +120,7 @@ def _moved(job: JobView, fills: Fills, look: Look, width: int) -> Iterator[Line]
 
 
 def _left_out(
-    word: str, role: str, reasons: Mapping[str, int], look: Look, width: int
+    word: str, role: str, reasons: Mapping[str, int], look: DisplayFormat, width: int
 ) -> Iterator[Line]:
     total = sum(reasons.values())
     if not total:
@@ -130,7 +132,7 @@ def _left_out(
         yield (Span(head if not index else " " * len(head), "bold"), *line)
 
 
-def _named(job: JobView, look: Look, width: int) -> Iterator[Line]:
+def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Which files those are, each with its whole path and reason: two may have to be compared."""
     if not job.left_out:
         return
@@ -150,7 +152,7 @@ class _Column:
 
     title: str
     size: int
-    show: Callable[[Look, Mapping[str, Any]], str]
+    show: Callable[[DisplayFormat, Mapping[str, Any]], str]
     least: int = 0
     """Cells the screen needs for it to be there."""
 
@@ -171,7 +173,7 @@ _COLUMNS = (
 )
 
 
-def _days(job: JobView, look: Look, width: int) -> Iterator[Line]:
+def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     if not job.days:
         return
     columns = [column for column in _COLUMNS if width >= column.least]
@@ -180,6 +182,6 @@ def _days(job: JobView, look: Look, width: int) -> Iterator[Line]:
         yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
 
 
-def _notes(job: JobView, look: Look) -> Iterator[Line]:
+def _notes(job: JobView, look: DisplayFormat) -> Iterator[Line]:
     for note in job.notes:
         yield (Span(f" {look.text(note)}", "warning"),)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zconsole import units
 from zconsole.rebalance.backend import JobView
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
@@ -24,13 +24,13 @@ ROLES = {
 WORDS = {"dead": "interrupted", "planned": "not begun"}
 
 
-def job_rows(jobs: Sequence[JobView], look: Look, width: int) -> tuple[Line, ...]:
+def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """A line to begin a new job, then one for each there is."""
     new = crop((Span(f"  {NEW}", "accent"),), width, look.glyphs.ellipsis)
     return (new, *(_row(job, look, width) for job in jobs))
 
 
-def _row(job: JobView, look: Look, width: int) -> Line:
+def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     word = WORDS.get(job.state, job.state)
     head: list[Span] = [
         Span(f"  {fit(job.job, 6)}  ", "dim"),

@@ -15,7 +15,7 @@ from zconsole.rebalance.backend import JobView
 from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit
@@ -61,7 +61,7 @@ class JobScreen(Screen[None]):
         fills: Callable[[], Fills],
         now: Callable[[], float],
         denied: Callable[[], str],
-        look: Look,
+        look: DisplayFormat,
         palette: Palette,
     ) -> None:
         """``now`` is epoch seconds; ``denied`` why the job may not be steered from here."""
@@ -120,7 +120,7 @@ class JobScreen(Screen[None]):
         self.query_one("#hint", LinesView).show_whole((*self._hint(job), *((MORE,) * below)))
 
     def _gone(self, width: int) -> tuple[Line, ...]:
-        words = self._watch.desk.last_words(self._job) or "no such job"
+        words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
         return tuple(wrapped(words, "error", self._look, width, " "))
 
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
@@ -154,22 +154,22 @@ class JobScreen(Screen[None]):
 
     def action_order(self, order: str) -> None:
         """Pause it, or end it."""
-        deed = partial(self._watch.desk.order, self._job, order)
-        self._steer("p" if order == "pause" else "s", deed)
+        confirmation = partial(self._watch.rebalance_backend.order, self._job, order)
+        self._steer("p" if order == "pause" else "s", confirmation)
 
     def action_go_on(self) -> None:
         """Go on: with a paused job, or with one that ended before its time."""
-        job, desk = self.job, self._watch.desk
+        job, rebalance_backend = self.job, self._watch.rebalance_backend
         live = job is not None and job.live
-        order = partial(desk.order, self._job, "run")
-        self._steer("r", order if live else partial(desk.resume, self._job))
+        order = partial(rebalance_backend.order, self._job, "run")
+        self._steer("r", order if live else partial(rebalance_backend.resume, self._job))
 
     def action_limit(self, which: str) -> None:
         """Ask for a new limit, and set it."""
         key = {"rate": "l", "target": "t", "floor": "f"}[which]
         self._steer(key, partial(self._ask, _ASKED[which]))
 
-    def _steer(self, key: str, deed: Deed) -> None:
+    def _steer(self, key: str, confirmation: Deed) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         self._said = ""
         reason = self._denied() or ("" if key in offered(self.job) else self._idle())
@@ -177,7 +177,7 @@ class JobScreen(Screen[None]):
             self._said = reason
             self.fill()
             return
-        begin(self, partial(self._deed, deed), group="steer", exit_on_error=False)
+        begin(self, partial(self._confirmation, confirmation), group="steer", exit_on_error=False)
 
     def _idle(self) -> str:
         job = self.job
@@ -185,9 +185,9 @@ class JobScreen(Screen[None]):
             return "the job is not known"
         return f"the job is {job.state}"
 
-    async def _deed(self, deed: Deed) -> None:
+    async def _confirmation(self, confirmation: Deed) -> None:
         try:
-            await deed()
+            await confirmation()
         except ZconsoleError as error:
             self._said = str(error)
         await self._refresh()
@@ -198,7 +198,9 @@ class JobScreen(Screen[None]):
             AskScreen(limit.label.upper(), lines, self._palette)
         )
         if answer is not None:
-            await self._watch.desk.order(self._job, None, {limit.name: limit.value(answer)})
+            await self._watch.rebalance_backend.order(
+                self._job, None, {limit.name: limit.value(answer)}
+            )
 
 
 def offered(job: JobView | None) -> frozenset[str]:

@@ -16,7 +16,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.backend import Desk, JobView
+    from zconsole.rebalance.backend import JobView, RebalanceBackend
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,19 @@ class News:
 class JobWatch:
     """What is known of the jobs, by pool."""
 
-    make_desk: Callable[[], Desk]
+    make_desk: Callable[[], RebalanceBackend]
     jobs: dict[str, tuple[JobView, ...]] = field(default_factory=dict)
     problem: str = ""
     """Why the newest look failed; empty when it did not."""
-    _desk: Desk | None = None
+    _rebalance_backend: RebalanceBackend | None = None
     _busy: bool = False
 
     @property
-    def desk(self) -> Desk:
+    def rebalance_backend(self) -> RebalanceBackend:
         """The desk, made when it is first wanted."""
-        if self._desk is None:
-            self._desk = self.make_desk()
-        return self._desk
+        if self._rebalance_backend is None:
+            self._rebalance_backend = self.make_desk()
+        return self._rebalance_backend
 
     async def round(self, pools: Sequence[str]) -> tuple[News, ...]:
         """Look at several pools; nothing while an earlier round is still under way."""
@@ -58,7 +58,7 @@ class JobWatch:
     async def look(self, pool: str) -> tuple[News, ...]:
         """Ask for the jobs of a pool again; what has come to an end, or was found so."""
         try:
-            now = await self.desk.jobs(pool)
+            now = await self.rebalance_backend.jobs(pool)
         except ZconsoleError as error:
             self.problem = str(error)
             return ()

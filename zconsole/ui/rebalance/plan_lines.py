@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole import units
-from zconsole.rebalance.backend import Counted, Fill, Part, Proposal
-from zconsole.rebalance.job.duration_estimate import Pace
+from zconsole.rebalance.backend import Counted, DirectoryView, PlanView, VdevFill
+from zconsole.rebalance.job.duration_estimate import JobPace
 from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.plan_text import is_alike, size_line
 from zconsole.rebalance.planning.pool_text import looked_words
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.display_format import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.options import AIMS
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit
@@ -27,7 +27,9 @@ PINS = {
 _NAME = 15
 
 
-def counting_lines(counted: Counted, silent: float, look: Look, width: int) -> tuple[Line, ...]:
+def counting_lines(
+    counted: Counted, silent: float, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
     """While a plan is made: how far it is; ``silent`` seconds without a sign are told."""
     lines: list[Line] = [
         (
@@ -44,7 +46,12 @@ def counting_lines(counted: Counted, silent: float, look: Look, width: int) -> t
 
 
 def plan_lines(
-    proposal: Proposal, pace: Pace | None, by_hand: str, denied: str, look: Look, width: int
+    proposal: PlanView,
+    pace: JobPace | None,
+    by_hand: str,
+    denied: str,
+    look: DisplayFormat,
+    width: int,
 ) -> tuple[Line, ...]:
     """The whole plan."""
     lines = _all(proposal, pace, by_hand, denied, look, width)
@@ -52,7 +59,12 @@ def plan_lines(
 
 
 def _all(
-    proposal: Proposal, pace: Pace | None, by_hand: str, denied: str, look: Look, width: int
+    proposal: PlanView,
+    pace: JobPace | None,
+    by_hand: str,
+    denied: str,
+    look: DisplayFormat,
+    width: int,
 ) -> Iterator[Line]:
     if proposal.refused is not None:
         yield (Span(" Not possible", "bold"),)
@@ -74,14 +86,14 @@ def _all(
         yield from wrapped(denied, "error", look, width)
 
 
-def _moves(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
+def _moves(proposal: PlanView, look: DisplayFormat, width: int) -> Iterator[Line]:
     yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[proposal.settings.aim]}", "dim"))
     for part in proposal.parts:
         yield from _part(part, look, width)
         yield from _size(part, proposal.settings.aim, look, width)
 
 
-def _part(part: Part, look: Look, width: int) -> Iterator[Line]:
+def _part(part: DirectoryView, look: DisplayFormat, width: int) -> Iterator[Line]:
     figures = f"{part.files} files  {look.size(part.bytes)}  {part.engine or 'no engine'}"
     room = max(8, width - len(figures) - 5)
     name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
@@ -95,14 +107,14 @@ def _part(part: Part, look: Look, width: int) -> Iterator[Line]:
         yield from wrapped(best, "notice", look, width, "    ")
 
 
-def _size(part: Part, aim: str, look: Look, width: int) -> Iterator[Line]:
+def _size(part: DirectoryView, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
     """What the files take afterwards, where that is the aim or something changes."""
     line = size_line(part.allocated, part.after, part.sizes_from, look.size)
     if line and (aim != "balance" or not is_alike(part.allocated, part.after)):
         yield from wrapped(line, "accent", look, width, "    ")
 
 
-def _fills(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
+def _fills(proposal: PlanView, look: DisplayFormat, width: int) -> Iterator[Line]:
     before, after = percent(proposal.spread_before), percent(proposal.spread_after)
     yield (
         Span(" Where it will lie  ", "bold"),
@@ -122,7 +134,7 @@ def _fills(proposal: Proposal, look: Look, width: int) -> Iterator[Line]:
         yield from wrapped(f"{goal} more than these directories hold", "dim", look, width)
 
 
-def fill_lines(fill: Fill, look: Look, width: int) -> Iterator[Line]:
+def fill_lines(fill: VdevFill, look: DisplayFormat, width: int) -> Iterator[Line]:
     """A vdev before and after: two bars below each other."""
     name = fit(middle(look.text(fill.name), _NAME, look.glyphs.ellipsis), _NAME)
     room = max(4, width - _NAME - 20)
@@ -135,7 +147,9 @@ def fill_lines(fill: Fill, look: Look, width: int) -> Iterator[Line]:
         )
 
 
-def _costs(proposal: Proposal, pace: Pace | None, look: Look, width: int) -> Iterator[Line]:
+def _costs(
+    proposal: PlanView, pace: JobPace | None, look: DisplayFormat, width: int
+) -> Iterator[Line]:
     yield (Span(" What it takes", "bold"),)
     if pace is None:
         time = "time unknown until it runs"

@@ -12,20 +12,20 @@ from textual.screen import Screen
 from textual.widgets import Button
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import Counted, Proposal
+from zconsole.rebalance.backend import Counted, PlanView
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.display_format import Look
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
-Body = Callable[[Proposal, int], Sequence[Line]]
+Body = Callable[[PlanView, int], Sequence[Line]]
 """A plan as lines of a width."""
 
 
-class PlanScreen(Screen[Proposal | None]):
+class PlanScreen(Screen[PlanView | None]):
     """Returns the plan when it is to be run, None when it is not. Raises what making it raised."""
 
     CSS_PATH = "rebalance.tcss"
@@ -41,10 +41,10 @@ class PlanScreen(Screen[Proposal | None]):
 
     def __init__(
         self,
-        steps: AsyncIterator[Counted | Proposal],
+        steps: AsyncIterator[Counted | PlanView],
         body: Body,
         denied: str,
-        look: Look,
+        look: DisplayFormat,
         palette: Palette,
         clock: Callable[[], float],
     ) -> None:
@@ -58,7 +58,7 @@ class PlanScreen(Screen[Proposal | None]):
         self._counted = Counted()
         self._heard = clock()
         self._problem = ""
-        self.proposal: Proposal | None = None
+        self.proposal: PlanView | None = None
         """The plan, once it is made."""
 
     def compose(self) -> ComposeResult:
@@ -86,7 +86,7 @@ class PlanScreen(Screen[Proposal | None]):
         try:
             async for step in self._steps:
                 self._heard = self._clock()
-                if isinstance(step, Proposal):
+                if isinstance(step, PlanView):
                     self.proposal = step
                 else:
                     self._counted = step

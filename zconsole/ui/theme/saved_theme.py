@@ -15,7 +15,7 @@ from zconsole.system.state_dir import StateError
 MOST_BYTES = 4096
 
 
-class ThemeChoice:
+class SavedTheme:
     """Where it is kept: the state directory of whoever runs this."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Event, HostLoad, Pool, Sample, Trouble
+from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode.additions import enriched
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
@@ -28,7 +28,7 @@ _DAMAGE = (
 """What reading a damaged form can run into; the decoders check what a wrong value would hide."""
 
 
-def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | Trouble, ...]:
+def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
     """Every pool in a raw form: libzfs before ``status`` before ``text``.
 
     ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``.
@@ -49,7 +49,7 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__} {detail}".strip()
 
 
-def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | Trouble, ...]:
+def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: no JSON object")
     _check_time(raw)
@@ -107,7 +107,7 @@ def _seconds(value: object) -> float | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | Trouble, ...]:
+def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | SampleFailure, ...]:
     from zconsole.zfs.decode.status_json import is_exact, pools_of
 
     document = mapping(raw["status"], "status")
@@ -133,8 +133,8 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
     )
 
 
-def _trouble(raw: Raw, blocks: Blocks) -> Trouble:
-    return Trouble(
+def _trouble(raw: Raw, blocks: Blocks) -> SampleFailure:
+    return SampleFailure(
         pool=str(raw.get("pool", "")),
         t=float(raw["t"]),
         clock=_clock(raw),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Vdev
 from zconsole.zfs.decode.names import draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.text_notes import Note
-from zconsole.zfs.decode.text_rows import Columns, Row, looks_like_row, row_of, unwrapped
+from zconsole.zfs.decode.text_rows import Columns, ConfigRow, looks_like_row, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares_left
 
 __all__ = ["config_of", "looks_like_row"]
@@ -41,7 +41,7 @@ _LEVEL = 2
 class _Node:
     """A row and the rows nested below it."""
 
-    def __init__(self, row: Row, vclass: str, indent: int) -> None:
+    def __init__(self, row: ConfigRow, vclass: str, indent: int) -> None:
         """``indent``: where the row should stand, its own unless that was lost on the way here."""
         self.row = row
         self.vclass = vclass
@@ -54,7 +54,7 @@ class _Node:
         kind = kind_of(self.row.name)
         return kind is not None and kind not in _CHILDLESS
 
-    def takes(self, row: Row) -> bool:
+    def takes(self, row: ConfigRow) -> bool:
         """Whether ``row`` is its child although it stands no deeper.
 
         zpool prints no group without devices below it, so that what follows one is its first
@@ -97,7 +97,7 @@ def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone:
     )
 
 
-def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[Row]]:
+def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
     columns, rows = None, []
     for line in unwrapped(lines):
         header = Columns.of(line)
@@ -110,7 +110,7 @@ def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[Row]]:
     return columns, [row for row in rows if row.state or row.name in _SECTIONS]
 
 
-def _root_row(rows: list[Row], pool: str | None, columns: Columns | None) -> Row | None:
+def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) -> ConfigRow | None:
     """The first row if it is the pool's own, None in a fragment that lacks it."""
     if not rows or rows[0].state is None:
         return None
@@ -125,7 +125,9 @@ def _root_row(rows: list[Row], pool: str | None, columns: Columns | None) -> Row
     return first
 
 
-def _nested(rows: Sequence[Row], root: Row | None, columns: Columns | None) -> list[_Node]:
+def _nested(
+    rows: Sequence[ConfigRow], root: ConfigRow | None, columns: Columns | None
+) -> list[_Node]:
     """The top-level nodes; a row belongs to the nearest group that stands shallower or takes it."""
     base = root.indent if root else min((row.indent for row in rows), default=0)
     floor = base if root else base - _LEVEL
@@ -145,7 +147,7 @@ def _nested(rows: Sequence[Row], root: Row | None, columns: Columns | None) -> l
     return tops
 
 
-def _stands_below(row: Row, node: _Node) -> bool:
+def _stands_below(row: ConfigRow, node: _Node) -> bool:
     return node.holds_others and row.indent > node.indent
 
 
@@ -177,6 +179,6 @@ def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:
     )
 
 
-def _counters(row: Row) -> ErrorCounters:
+def _counters(row: ConfigRow) -> ErrorCounters:
     read, write, cksum, slow = row.counters
     return ErrorCounters(read, write, cksum, slow)

@@ -56,7 +56,7 @@ class Columns(NamedTuple):
         return cls(flat.index("NAME"), flat.index("STATE"), counted)
 
 
-class Row(NamedTuple):
+class ConfigRow(NamedTuple):
     """A parsed row; ``state`` is None for a class heading."""
 
     indent: int
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 _NO_COUNTERS = (None, None, None, None)
 
 
-def row_of(line: str, columns: Columns | None) -> Row | None:
+def row_of(line: str, columns: Columns | None) -> ConfigRow | None:
     """The row that a line is, None for a blank line."""
     flat = line.expandtabs().rstrip()
     name = flat.lstrip()
@@ -79,10 +79,10 @@ def row_of(line: str, columns: Columns | None) -> Row | None:
     indent = len(flat) - len(name)
     split = _split(flat, indent, columns)
     if split is None:
-        return Row(indent, name, None, _NO_COUNTERS, "")
+        return ConfigRow(indent, name, None, _NO_COUNTERS, "")
     name, state, rest = split
     counters, note = _counters(rest, columns)
-    return Row(indent, name, state, counters, note)
+    return ConfigRow(indent, name, state, counters, note)
 
 
 def unwrapped(lines: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from zconsole.system.async_process import Runner
+from zconsole.system.async_process import CommandRunner
 from zconsole.zfs.sources.kstat import version_tuple
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"^(?:zfs|zfs-kmod)-v?(\d+\.\d+(?:\.\d+)?)", re.MULTILINE)
 class Commands:
     """Commands that together must end ``deadline`` seconds from now."""
 
-    def __init__(self, runner: Runner, deadline: float) -> None:
+    def __init__(self, runner: CommandRunner, deadline: float) -> None:
         self._runner = runner
         self._until = asyncio.get_running_loop().time() + deadline
 
@@ -56,7 +56,7 @@ class Commands:
         return found
 
 
-async def zpool_version(runner: Runner, deadline: float) -> str | None:
+async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:
     """The running OpenZFS as ``zpool version`` (0.8 and later) says, kernel before userland."""
     try:
         text = await Commands(runner, deadline).output("zpool", "version")

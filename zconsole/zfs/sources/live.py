@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
-from zconsole.system.async_process import Keeper, ProcessRunner, Runner
+from zconsole.system.async_process import CommandRunner, ProcessManager, ProcessRunner
 from zconsole.system.host import ROOT, Clocks, FileThread, boot_id, is_root
 from zconsole.system.process import DeadlineError, find_command
 from zconsole.zfs.raw import Raw
@@ -18,15 +18,15 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.commands import Commands, has_json, zpool_version
 from zconsole.zfs.sources.events import EventFollower
-from zconsole.zfs.sources.fallback import Candidate, ReaderChain
+from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
 from zconsole.zfs.sources.host_load import LoadMeter
 from zconsole.zfs.sources.kstat import HANGING_STATES, module_version, pool_states
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.lzc import PoolCore, load_lzc
 from zconsole.zfs.sources.parameters import ScanParameters
-from zconsole.zfs.sources.pool_poller import GONE, PoolWatch, Reading
+from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolReading
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.zfs.sources.status_message import MessageKeeper
+from zconsole.zfs.sources.status_message import StatusMessageReader
 from zconsole.zfs.sources.zpool import JsonReader, TextReader
 
 DEADLINE = 5.0
@@ -46,8 +46,8 @@ LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk cou
 class System:
     """What the live source takes from the machine; tests put their own in."""
 
-    runner: Runner
-    spawner: Keeper
+    runner: CommandRunner
+    spawner: ProcessManager
     root: Path = ROOT
     clocks: Clocks = field(default_factory=Clocks)
     deadline: float = DEADLINE
@@ -77,8 +77,8 @@ class LiveSource:
         self._load = LoadMeter(self._system.root)
         self._parameters = ScanParameters(self._system.root)
         self._tunables: Mapping[str, int] = {}
-        self._watches: dict[str, PoolWatch] = {}
-        self._probe: PoolWatch | None = None
+        self._watches: dict[str, PoolPoller] = {}
+        self._probe: PoolPoller | None = None
         self._states: Mapping[str, str] = {}
         self._listed = False
         """Whether it was ever told which pools are imported."""
@@ -87,7 +87,7 @@ class LiveSource:
         self._boot: str | None = None
         self._began = 0.0
         """When the present sample began, on the steady clock."""
-        self._chain: ReaderChain | None = None
+        self._chain: FallbackReader | None = None
         self._events: EventFollower | None = None
 
     @property
@@ -127,7 +127,7 @@ class LiveSource:
             await asyncio.wait(ending, timeout=CLOSE_DEADLINE)
         await self._system.spawner.settle(CLOSE_DEADLINE)
 
-    async def _open(self) -> ReaderChain:
+    async def _open(self) -> FallbackReader:
         """Find out what this machine offers. Raises UnavailableError."""
         root, runner = self._system.root, self._system.runner
         check_zfs(root)
@@ -136,26 +136,26 @@ class LiveSource:
         if is_root():
             self._events = EventFollower(self._system.spawner, self._system.clocks.wall())
             await self._events.start()
-        self._chain = ReaderChain(self._candidates(), self._prefer)
+        self._chain = FallbackReader(self._candidates(), self._prefer)
         return self._chain
 
-    def _candidates(self) -> tuple[Candidate, ...]:
+    def _candidates(self) -> tuple[ReaderOption, ...]:
         system, version = self._system, self._version
         runner, spawner = system.runner, system.spawner
         no_json = "" if has_json(version) else f"zpool {version} has no JSON"
         linux = (system.root / "proc/spl").exists()
         return (
-            Candidate(
+            ReaderOption(
                 "libzfs",
                 lambda: LibzfsReader(spawner, device=system.root / "dev/zfs"),
                 "" if linux else "libzfs is read on Linux only",
             ),
-            Candidate(
+            ReaderOption(
                 "json",
                 lambda: JsonReader(runner, spawner, self._interval, system.clocks),
                 no_json,
             ),
-            Candidate(
+            ReaderOption(
                 "text",
                 lambda: TextReader(runner, spawner, self._interval, version, system.clocks),
             ),
@@ -218,15 +218,15 @@ class LiveSource:
         text = await commands.output("zpool", "list", "-H", "-o", "name")
         return dict.fromkeys(text.split(), "")
 
-    def _watch(self, name: str, chain: ReaderChain) -> PoolWatch:
+    def _watch(self, name: str, chain: FallbackReader) -> PoolPoller:
         if name not in self._watches:
             system = self._system
-            message = MessageKeeper(system.runner, name, self._version, system.deadline)
-            watch = PoolWatch(name, chain, message, system.clocks, system.deadline)
+            message = StatusMessageReader(system.runner, name, self._version, system.deadline)
+            watch = PoolPoller(name, chain, message, system.clocks, system.deadline)
             self._watches[name] = watch
         return self._watches[name]
 
-    async def _read(self, watches: Sequence[PoolWatch], patience: float | None) -> None:
+    async def _read(self, watches: Sequence[PoolPoller], patience: float | None) -> None:
         """Wait until every pool that may be asked has answered, at most ``patience`` seconds.
 
         The first sample waits as long as a read may take: each has its own deadline.
@@ -235,7 +235,7 @@ class LiveSource:
         if tasks:
             await asyncio.wait(tasks, timeout=patience)
 
-    def _begin(self, watch: PoolWatch) -> asyncio.Task[Reading | None] | None:
+    def _begin(self, watch: PoolPoller) -> asyncio.Task[PoolReading | None] | None:
         state = self._states.get(watch.name)
         watch.gate = ""
         if state is None:
@@ -246,7 +246,7 @@ class LiveSource:
         return None if watch.gate else watch.begin()
 
     async def _survey(
-        self, watches: Sequence[PoolWatch], readings: Mapping[str, Reading | None]
+        self, watches: Sequence[PoolPoller], readings: Mapping[str, PoolReading | None]
     ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
         """Disk counters and load of the machine, and the disks under leaves that changed."""
         root = self._system.root
@@ -265,8 +265,8 @@ class LiveSource:
 
     def _raw(
         self,
-        watch: PoolWatch,
-        reading: Reading | None,
+        watch: PoolPoller,
+        reading: PoolReading | None,
         rows: Mapping[str, str],
         host: Mapping[str, Any],
     ) -> Raw:
@@ -289,7 +289,7 @@ class LiveSource:
         known["began"] = reading.began if reading else self._began
         return cast("Raw", {**known, "pool": watch.name})
 
-    def _state_of(self, watch: PoolWatch, reading: Reading | None) -> dict[str, Any]:
+    def _state_of(self, watch: PoolPoller, reading: PoolReading | None) -> dict[str, Any]:
         if reading is None:
             lock_held = watch.hanging and self._lock_held()
             absent = watch.gate == GONE
@@ -313,8 +313,10 @@ class LiveSource:
             if not others or self._chain is None:
                 return False
             system = self._system
-            message = MessageKeeper(system.runner, others[0], self._version, system.deadline)
-            self._probe = PoolWatch(others[0], self._chain, message, system.clocks, system.deadline)
+            message = StatusMessageReader(system.runner, others[0], self._version, system.deadline)
+            self._probe = PoolPoller(
+                others[0], self._chain, message, system.clocks, system.deadline
+            )
         self._probe.take()
         self._probe.begin()
         return self._probe.hanging

@@ -11,7 +11,7 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from zconsole.system.async_process import Runner
+from zconsole.system.async_process import CommandRunner
 from zconsole.system.host import FileThread
 from zconsole.system.process import DeadlineError
 
@@ -28,7 +28,7 @@ def load_lzc() -> ModuleType | None:
 class PoolCore:
     """Two small jobs on a pool, through libzfs_core, else through ``zpool``."""
 
-    def __init__(self, runner: Runner, deadline: float, module: ModuleType | None) -> None:
+    def __init__(self, runner: CommandRunner, deadline: float, module: ModuleType | None) -> None:
         self._runner = runner
         self._deadline = deadline
         self._module = module

@@ -15,7 +15,7 @@ SILENT = 30.0
 word when its pool is exported, and says nothing of it either when it is imported again."""
 
 
-class Follower:
+class OutputStream:
     """Keeps one long-lived command running and the newest block it printed.
 
     ``timed``: blocks begin with a line of epoch seconds (``-T u``); else each line is a block.

@@ -11,9 +11,14 @@ from typing import Any
 from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.blockdev import diskstats_names
-from zconsole.zfs.sources.fallback import ReaderChain
-from zconsole.zfs.sources.reader import PoolGoneError, Reader, ReaderUnusableError, ReadFailedError
-from zconsole.zfs.sources.status_message import MessageKeeper
+from zconsole.zfs.sources.fallback import FallbackReader
+from zconsole.zfs.sources.reader import (
+    PoolGoneError,
+    PoolReader,
+    ReaderUnusableError,
+    ReadFailedError,
+)
+from zconsole.zfs.sources.status_message import StatusMessageReader
 
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again; links can move."""
@@ -28,7 +33,7 @@ GONE = "not imported any more"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PoolReading:
     """What one read gave: the reader's name, when it was complete, the raw keys, when it began."""
 
     source: str
@@ -39,14 +44,14 @@ class Reading:
     """Seconds of the steady clock."""
 
 
-class PoolWatch:
+class PoolPoller:
     """Reads one pool, never twice at a time."""
 
     def __init__(
         self,
         name: str,
-        chain: ReaderChain,
-        message: MessageKeeper,
+        chain: FallbackReader,
+        message: StatusMessageReader,
         clocks: Clocks,
         deadline: float,
     ) -> None:
@@ -63,7 +68,7 @@ class PoolWatch:
         self._problem = ""
         self._known = False
         """Whether it was read, or it was tried to while it might not be."""
-        self._task: asyncio.Task[Reading | None] | None = None
+        self._task: asyncio.Task[PoolReading | None] | None = None
         self._began = 0.0
         self._hung: DeadlineError | None = None
         self._paths: tuple[str, ...] = ()
@@ -84,7 +89,7 @@ class PoolWatch:
         """Whether a call passed its deadline and the kernel still has not let it go."""
         return self._hung is not None and self._hung.alive()
 
-    def begin(self, deadline: float | None = None) -> asyncio.Task[Reading | None] | None:
+    def begin(self, deadline: float | None = None) -> asyncio.Task[PoolReading | None] | None:
         """The read in flight, begun now if there was none; None while an old call hangs."""
         if self.hanging:
             return None
@@ -95,7 +100,7 @@ class PoolWatch:
             self._task = asyncio.create_task(self._read(deadline or self._deadline))
         return self._task
 
-    def glance(self) -> asyncio.Task[Reading | None] | None:
+    def glance(self) -> asyncio.Task[PoolReading | None] | None:
         """Begin the one read of a pool that may not be asked and of which nothing is known yet.
 
         Only through a reader that can be let go of. What the kernel holds of a suspended pool is
@@ -107,7 +112,7 @@ class PoolWatch:
             return None
         return self.begin(min(GLANCE, self._deadline))
 
-    def take(self) -> Reading | None:
+    def take(self) -> PoolReading | None:
         """What the finished read gave; None, with ``problem`` set, when it gave nothing."""
         if self._task is None:
             return None
@@ -119,12 +124,12 @@ class PoolWatch:
         self.seen = self.seen or reading is not None
         return reading
 
-    def message(self, reading: Reading) -> Mapping[str, Any] | None:
+    def message(self, reading: PoolReading) -> Mapping[str, Any] | None:
         """What only ``zpool status`` knows, for a sample that lacks it."""
         config = reading.form.get("libzfs")
         return None if config is None or self.gate else self._message.newest(config)
 
-    def resolve(self, reading: Reading | None, rows: Mapping[str, str], root: Path) -> None:
+    def resolve(self, reading: PoolReading | None, rows: Mapping[str, str], root: Path) -> None:
         """Look up the disks under the leaves when they changed or it is time; reads files."""
         if reading is None:
             return
@@ -143,7 +148,7 @@ class PoolWatch:
             task.cancel()
         return tasks
 
-    async def _read(self, deadline: float) -> Reading | None:
+    async def _read(self, deadline: float) -> PoolReading | None:
         self._problem = ""
         while (reader := self._chain.reader) is not None:
             try:
@@ -163,14 +168,14 @@ class PoolWatch:
         self._problem = f"no way to read the pool: {self._chain.reason}"
         return None
 
-    async def _read_with(self, reader: Reader, deadline: float) -> Reading:
+    async def _read_with(self, reader: PoolReader, deadline: float) -> PoolReading:
         first = None
         if reader.name == "libzfs" and not self.gate:
             first = asyncio.create_task(self._message.first(MESSAGE_PATIENCE))
         try:
             form = await reader.read(self.name, deadline)
             wall, steady = self._clocks.wall(), self._clocks.steady()
-            reading = Reading(reader.name, wall, steady, form, self._began)
+            reading = PoolReading(reader.name, wall, steady, form, self._began)
             if first is not None:
                 await first
             return reading

@@ -18,7 +18,7 @@ class ReaderUnusableError(Exception):
     """This way of reading does not work on this machine; another must take over."""
 
 
-class Reader(Protocol):
+class PoolReader(Protocol):
     """One way to read pools: libzfs, JSON or text."""
 
     @property

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from zconsole.errors import UsageError
-from zconsole.system.async_process import Process, ProcessRunner, Runner, Spawner
+from zconsole.system.async_process import CommandRunner, Process, ProcessRunner, Spawner
 from zconsole.system.host import Clocks, steady_clock
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.commands import Commands, has_json, zpool_version
-from zconsole.zfs.sources.fallback import Candidate, ReaderChain
+from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
 from zconsole.zfs.sources.kstat import HANGING_STATES
-from zconsole.zfs.sources.pool_poller import PoolWatch, Reading
+from zconsole.zfs.sources.pool_poller import PoolPoller, PoolReading
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.zfs.sources.status_message import MessageKeeper
+from zconsole.zfs.sources.status_message import StatusMessageReader
 from zconsole.zfs.sources.zpool import JsonReader, TextReader
 
 DEADLINE = 10.0
@@ -71,14 +71,14 @@ def remote_words(argv: Sequence[str]) -> str:
 class SshRunner:
     """Runs commands on a host through ssh: one connection, shared by all of them."""
 
-    def __init__(self, host: str, runner: Runner, spawner: Spawner, sockets: Path) -> None:
+    def __init__(self, host: str, runner: CommandRunner, spawner: Spawner, sockets: Path) -> None:
         self._host = host
         self._runner = runner
         self._spawner = spawner
         self._sockets = sockets
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See Runner.run; a link that is down is a command that failed with ssh's words.
+        """See CommandRunner.run; a link that is down is a command that failed with ssh's words.
 
         What hangs over there cannot be seen to end, so it counts as alive for a minute.
         """
@@ -143,11 +143,11 @@ class RemoteSource:
         self._clocks = Clocks()
         self._ssh = SshRunner(host, process, process, sockets)
         self._hung: DeadlineError | None = None
-        self._chain: ReaderChain | None = None
+        self._chain: FallbackReader | None = None
         self._version: str | None = None
         self._offset: float | None = None
         self._names: tuple[str, ...] = ()
-        self._watches: dict[str, PoolWatch] = {}
+        self._watches: dict[str, PoolPoller] = {}
         self._patience = PATIENCE
         self.failure = ""
         """Why the newest sample could not tell which pools there are; empty when it could."""
@@ -221,16 +221,16 @@ class RemoteSource:
             self._chain = await self._open()
         return ""
 
-    async def _open(self) -> ReaderChain:
+    async def _open(self) -> FallbackReader:
         self._version = await zpool_version(self._ssh, DEADLINE)
         self._offset = await self._utc_offset()
         ssh, interval = self._ssh, self._interval
         no_json = "" if has_json(self._version) else f"zpool {self._version} has no JSON"
         version = self._version
-        return ReaderChain(
+        return FallbackReader(
             (
-                Candidate("json", lambda: JsonReader(ssh, ssh, interval), no_json),
-                Candidate("text", lambda: TextReader(ssh, ssh, interval, version)),
+                ReaderOption("json", lambda: JsonReader(ssh, ssh, interval), no_json),
+                ReaderOption("text", lambda: TextReader(ssh, ssh, interval, version)),
             )
         )
 
@@ -257,13 +257,13 @@ class RemoteSource:
         found = {path: state.strip() for path, _, state in lines}
         return {name: found.get(path, "") for name, path in zip(self._names, paths, strict=True)}
 
-    def _watch(self, name: str, chain: ReaderChain) -> PoolWatch:
+    def _watch(self, name: str, chain: FallbackReader) -> PoolPoller:
         if name not in self._watches:
-            message = MessageKeeper(self._ssh, name, self._version, DEADLINE)
-            self._watches[name] = PoolWatch(name, chain, message, self._clocks, DEADLINE)
+            message = StatusMessageReader(self._ssh, name, self._version, DEADLINE)
+            self._watches[name] = PoolPoller(name, chain, message, self._clocks, DEADLINE)
         return self._watches[name]
 
-    def _raw(self, watch: PoolWatch) -> Raw:
+    def _raw(self, watch: PoolPoller) -> Raw:
         reading = watch.take()
         if reading is None:
             return self._trouble(watch.name, watch.problem)
@@ -280,7 +280,7 @@ class RemoteSource:
         return {"t": now, "clock": steady, "pool": name, "problem": why or "no answer yet"}
 
 
-def _begin(watch: PoolWatch, state: str | None) -> asyncio.Task[Reading | None] | None:
+def _begin(watch: PoolPoller, state: str | None) -> asyncio.Task[PoolReading | None] | None:
     """The read in flight; none of a pool on which zpool would hang."""
     watch.gate = ""
     if state in HANGING_STATES:

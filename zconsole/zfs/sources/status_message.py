@@ -14,7 +14,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Sample
-from zconsole.system.async_process import Runner
+from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.raw import Raw, numbers
@@ -47,10 +47,12 @@ def _vdevs(node: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield from _vdevs(child)
 
 
-class MessageKeeper:
+class StatusMessageReader:
     """The newest message of one pool; one command in flight."""
 
-    def __init__(self, runner: Runner, pool: str, version: str | None, deadline: float) -> None:
+    def __init__(
+        self, runner: CommandRunner, pool: str, version: str | None, deadline: float
+    ) -> None:
         self._runner = runner
         self._pool = pool
         self._json = has_json(version)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from zconsole.system.async_process import Runner, Spawner
+from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
 from zconsole.zfs.sources.commands import Commands
 from zconsole.zfs.sources.kstat import version_tuple
-from zconsole.zfs.sources.output_stream import Follower
+from zconsole.zfs.sources.output_stream import OutputStream
 from zconsole.zfs.sources.reader import ReadFailedError
 
 LIST_EVERY = 30.0
@@ -38,7 +38,7 @@ class JsonReader:
     name = "json"
 
     def __init__(
-        self, runner: Runner, spawner: Spawner, interval: float, clocks: Clocks = CLOCKS
+        self, runner: CommandRunner, spawner: Spawner, interval: float, clocks: Clocks = CLOCKS
     ) -> None:
         self._runner = runner
         self._spawner = spawner
@@ -47,11 +47,11 @@ class JsonReader:
         self._pools: dict[str, _JsonPool] = {}
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See Reader.read."""
+        """See PoolReader.read."""
         state = self._pools.get(pool)
         if state is None:
             argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
-            state = self._pools[pool] = _JsonPool(Follower(self._spawner, argv, timed=True))
+            state = self._pools[pool] = _JsonPool(OutputStream(self._spawner, argv, timed=True))
         commands = Commands(self._runner, deadline)
         status = await state.status(commands, pool)
         await state.refresh(commands, status, pool, self._clocks.steady())
@@ -60,7 +60,7 @@ class JsonReader:
         return {key: value for key, value in found.items() if value}
 
     async def aclose(self) -> None:
-        """See Reader.aclose."""
+        """See PoolReader.aclose."""
         for state in self._pools.values():
             state.iostat.close()
 
@@ -68,7 +68,7 @@ class JsonReader:
 class _JsonPool:
     """What is kept of one pool between samples."""
 
-    def __init__(self, iostat: Follower) -> None:
+    def __init__(self, iostat: OutputStream) -> None:
         self.iostat = iostat
         self._errors = 0
         self.names: Mapping[str, str] = {}
@@ -151,7 +151,7 @@ class TextReader:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: CommandRunner,
         spawner: Spawner,
         interval: float,
         version: str | None,
@@ -165,7 +165,7 @@ class TextReader:
         self._pools: dict[str, _TextPool] = {}
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See Reader.read."""
+        """See PoolReader.read."""
         state = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
         commands = Commands(self._runner, deadline)
         verbose = ("-v",) if is_root() else ()
@@ -179,7 +179,7 @@ class TextReader:
         return {key: value for key, value in found.items() if value is not None}
 
     async def aclose(self) -> None:
-        """See Reader.aclose."""
+        """See PoolReader.aclose."""
         for state in self._pools.values():
             state.close()
 
@@ -193,14 +193,14 @@ class TextReader:
         wait = None
         if (2, 0) <= self._version < (2, 3):
             argv = ("zpool", "wait", "-Hp", "-t", ACTIVITIES, pool, every)
-            wait = Follower(self._spawner, argv, timed=False)
-        return _TextPool(Follower(self._spawner, iostat, timed=True), wait)
+            wait = OutputStream(self._spawner, argv, timed=False)
+        return _TextPool(OutputStream(self._spawner, iostat, timed=True), wait)
 
 
 class _TextPool:
     """What is kept of one pool between samples."""
 
-    def __init__(self, iostat: Follower, wait: Follower | None) -> None:
+    def __init__(self, iostat: OutputStream, wait: OutputStream | None) -> None:
         self.iostat = iostat
         self.wait = wait
         self._rows: list[str] | None = None

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
-from zconsole.diagnosis.bottleneck.hysteresis import SPAN, Steady
+from zconsole.diagnosis.bottleneck.hysteresis import SPAN, Hysteresis
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)
@@ -10,7 +10,7 @@ UNCLEAR = Verdict("unclear", "not clear", {"busy": 0.7})
 
 def told(*rounds):
     """What is told last, of (stage, what was found) at every second."""
-    steady, last = Steady(), None
+    steady, last = Hysteresis(), None
     for n, (stage, found) in enumerate(rounds):
         last = steady.push(float(n), stage, found)
     return last

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.diagnosis.bottleneck.watching import watched
-from zconsole.diagnosis.bottleneck.device_stats import LeafPast, Load
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.rules import judge
-from zconsole.diagnosis.bottleneck.stage_cycles import Turns
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles
 from zconsole.monitor.session import Session
 from zconsole.pool.model import IoRates, Scan
 from zconsole.sim.source import World
@@ -97,8 +97,8 @@ def test_the_third_report_names_the_tunable_that_held_its_scrub():
 def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, sure):
     """What the third report's mirrors looked like once the tunable was gone: 50 MB/s a disk."""
     rates = IoRates(50e6, 0.0, 70.0, 0.0, 0.03, 0.99)
-    disks = tuple(Disk(f"d{i}", f"m{i // 2}", False, rates, LeafPast()) for i in range(4))
-    found = crowd(disks=disks, load=Load(200e6, 202e6, unsteady))
+    disks = tuple(Disk(f"d{i}", f"m{i // 2}", False, rates, LeafStats()) for i in range(4))
+    found = crowd(disks=disks, load=PoolLoad(200e6, 202e6, unsteady))
     assert found.cause == "random"
     assert (found.sure > 0.5) == sure
     assert ("link they share" in found.text) == (not sure)
@@ -140,11 +140,11 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
         0.0,
         disks=crowded_disks(),
         seconds=60.0,
-        turns=Turns(4),
+        turns=StageCycles(4),
         walked=0.4,
     )
     assert judge(walking).cause == "memory"
-    assert judge(replace(walking, turns=Turns(1))).cause == "metadata"
+    assert judge(replace(walking, turns=StageCycles(1))).cause == "metadata"
 
 
 @pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
@@ -152,8 +152,8 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     quiet = IoRates(0.0, 0.0, 0.1, 0.0, 0.01, 0.04)
     hangs = IoRates(0.0, 0.0, 0.0, 0.0, None, 0.99)
     disks = (
-        Disk("sda", "top", False, quiet, LeafPast()),
-        Disk("sdb", "top", target, hangs, LeafPast()),
+        Disk("sda", "top", False, quiet, LeafStats()),
+        Disk("sdb", "top", target, hangs, LeafStats()),
     )
     scan = Scan("resilver", "running", "issuing", total_bytes=100, scanned_bytes=100)
     found = judge(Evidence(scan, "issuing", 0.0, disks, seconds=60.0))
@@ -166,14 +166,14 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
 
 def crowded_disks():
     rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
-    return tuple(Disk(f"d{i}", "top", False, rates, LeafPast(seen_read=200e6)) for i in range(6))
+    return tuple(Disk(f"d{i}", "top", False, rates, LeafStats(seen_read=200e6)) for i in range(6))
 
 
 def crowd(**changes):
     """Six busy disks that read half of what each did alone, together as much as ever."""
     found = {
         "disks": crowded_disks(),
-        "load": Load(600e6, 610e6, 0.01),
+        "load": PoolLoad(600e6, 610e6, 0.01),
         "seconds": 60.0,
         "rate": 600e6,
     }
@@ -189,7 +189,7 @@ def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
 
 @pytest.mark.parametrize(
     "load",
-    [Load(600e6, 1200e6, 0.01), Load(600e6, 610e6, 0.2)],
+    [PoolLoad(600e6, 1200e6, 0.01), PoolLoad(600e6, 610e6, 0.2)],
     ids=["they moved more together", "what they move goes up and down"],
 )
 def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from zconsole.diagnosis.bottleneck.stage_cycles import Turns, TurnsPast
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, StageCycleTracker
 from zconsole.monitor.session import Session
 from zconsole.pool.model import Scan
 from zconsole.sim.source import World
@@ -20,7 +20,7 @@ T = 1_800_000_000.0
 
 def turns_of(points, interval=1.0, **fields):
     """The turns after these (walked, issued) MiB, and the stage at the end."""
-    past = TurnsPast()
+    past = StageCycleTracker()
     for n, (walked, issued) in enumerate(points):
         past.add(T + n * interval, n * interval, counters(walked, issued, **fields))
     return past.turns(), past.stage
@@ -95,11 +95,11 @@ def test_issuing_along_with_the_walk_is_none(points, fields):
 
 
 def test_an_hour_of_samples_is_little_to_remember():
-    past = TurnsPast()
+    past = StageCycleTracker()
     for n in range(3600):
         past.add(T + n, float(n), counters(n, 0))
     assert len(past._steps) <= 61
-    assert past.turns() == Turns(0, False, False, 0.0)
+    assert past.turns() == StageCycles(0, False, False, 0.0)
 
 
 def test_a_walk_that_ends_a_little_short_of_the_total_is_over():
@@ -110,11 +110,11 @@ def test_a_walk_that_ends_a_little_short_of_the_total_is_over():
 
 
 def test_an_import_is_no_turn():
-    past = TurnsPast()
+    past = StageCycleTracker()
     past.add(T, 0.0, counters(900, 0, pass_start=T - 60))
     past.add(T + 1, 1.0, counters(800, 800, pass_start=T))
     past.add(T + 2, 2.0, counters(900, 800, pass_start=T))
-    assert past.turns() == Turns(0, False, False, 0.0)
+    assert past.turns() == StageCycles(0, False, False, 0.0)
 
 
 def test_turns_long_ago_do_not_count():
@@ -123,7 +123,7 @@ def test_turns_long_ago_do_not_count():
 
 
 def test_a_walk_that_is_over_has_no_stage_of_its_own():
-    past = TurnsPast()
+    past = StageCycleTracker()
     past.add(T, 0.0, counters(10, 0))
     past.add(T + 1, 1.0, counters(20, 0))
     past.add(T + 2, 2.0, counters(30, 0, stage="issuing"))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from zconsole.diagnosis.device_errors.faults import Deltas, Signs, SmartCounts, judge
+from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
 from zconsole.diagnosis.device_errors.probes import kernel_messages, messages_about, smart_of
 from zconsole.diagnosis.device_errors.smart import smart_counts
 from zconsole.system.process import Completed, DeadlineError
@@ -35,7 +35,7 @@ LOG = """\
     ],
 )
 def test_signs_tell_a_cable_from_a_disk(deltas, flaps, smart, kernel, cause):
-    assert judge(deltas, flaps, Signs(smart, kernel)).cause == cause
+    assert judge(deltas, flaps, ProbeResults(smart, kernel)).cause == cause
 
 
 def ata(**counts):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zconsole.diagnosis.device_errors.tracker import HOUR, ErrorBook
+from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
 from zconsole.monitor.session import Session
 from zconsole.pool.model import ErrorCounters, Event, Vdev
 from zconsole.pool.topology import placed
@@ -13,13 +13,13 @@ def tree(state="ONLINE", **counters):
 
 
 def test_errors_from_before_the_watch_are_no_news():
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     book.push(1000.0, tree(read=40, write=0, cksum=0))
     assert book.troubles(1000.0, tree(), ()) == ()
 
 
 def test_new_errors_are_counted_for_an_hour():
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     book.push(1000.0, tree(read=40, cksum=0))
     now = tree(read=41, cksum=30)
     book.push(1060.0, now)
@@ -31,14 +31,14 @@ def test_new_errors_are_counted_for_an_hour():
 
 
 def test_clearing_the_counters_is_no_error():
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     book.push(1000.0, tree(read=40))
     book.push(1060.0, tree(read=0))
     assert book.troubles(1060.0, tree(), ()) == ()
 
 
 def test_a_device_that_leaves_and_comes_back_flaps_and_the_restart_is_put_down_to_it():
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (40.0, "ONLINE")):
         book.push(1000.0 + t, tree(state))
     restart = Event(1045.0, "resilver_restart", "restarted")
@@ -53,14 +53,14 @@ def spared(state: str, *inside: Vdev):
 
 
 def test_a_spare_that_is_given_back_is_not_gone():
-    book, free = ErrorBook(), spared("AVAIL")
+    book, free = DeviceErrorTracker(), spared("AVAIL")
     for t, tree_then in enumerate((free, spared("INUSE", Vdev("s", "disk", guid="3")), free)):
         book.push(1000.0 + t, tree_then)
     assert book.troubles(1003.0, free, ()) == ()
 
 
 def test_a_device_that_is_gone_is_told_so_until_it_is_back():
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED")):
         book.push(1000.0 + t, tree(state))
     (found,) = book.troubles(1020.0, tree("REMOVED"), ())
@@ -71,7 +71,7 @@ def test_a_device_that_is_gone_is_told_so_until_it_is_back():
 
 
 def test_taking_a_device_offline_by_hand_is_no_flap():
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "OFFLINE"), (40.0, "ONLINE")):
         book.push(1000.0 + t, tree(state))
     assert book.troubles(1050.0, tree(), ()) == ()
@@ -79,7 +79,7 @@ def test_taking_a_device_offline_by_hand_is_no_flap():
 
 def test_a_fault_that_was_cleared_is_no_flap():
     """zpool-clear(8) brings it back, so that it need not have been away."""
-    book = ErrorBook()
+    book = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "FAULTED"), (40.0, "ONLINE")):
         book.push(1000.0 + t, tree(state))
     assert book.troubles(1050.0, tree(), ()) == ()

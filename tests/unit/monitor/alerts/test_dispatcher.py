@@ -7,10 +7,10 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from zconsole.errors import UsageError
-from zconsole.monitor.alerts.alerting_feed import WakefulFeed
+from zconsole.monitor.alerts.alerting_feed import AlertingFeed
 from zconsole.monitor.alerts.channels import hook_argv, notification, run_hook
-from zconsole.monitor.alerts.dispatcher import Wake, Ways
-from zconsole.monitor.alerts.rules import Alert, Rules
+from zconsole.monitor.alerts.dispatcher import AlertChannels, AlertDispatcher
+from zconsole.monitor.alerts.rules import Alert, AlertThresholds
 from zconsole.monitor.feed import Update
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
@@ -80,7 +80,9 @@ class Tells:
 
 async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
     teller, complaints = Tells(), []
-    wake = Wake(Rules(), Ways(hook=("page", "me")), teller, complaints.append)
+    wake = AlertDispatcher(
+        AlertThresholds(), AlertChannels(hook=("page", "me")), teller, complaints.append
+    )
     assert [alert.kind for alert in wake.look([SUSPENDED])] == ["suspended"]
     assert teller.told == []
     await wake.aclose()
@@ -91,7 +93,12 @@ async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
 
 async def test_a_hook_that_hangs_is_complained_of():
     complaints = []
-    wake = Wake(Rules(), Ways(hook=("page",)), Tells(DeadlineError("page")), complaints.append)
+    wake = AlertDispatcher(
+        AlertThresholds(),
+        AlertChannels(hook=("page",)),
+        Tells(DeadlineError("page")),
+        complaints.append,
+    )
     wake.look([SUSPENDED])
     await wake.aclose()
     assert complaints == ["the hook page did not end in 60 s"]
@@ -108,8 +115,10 @@ class OneRound:
 
 
 async def test_a_wakeful_feed_rings_once():
-    wake = Wake(Rules(), Ways(bell=True, notify=True), Tells(), lambda _: None)
-    feed = WakefulFeed(OneRound(), wake)
+    wake = AlertDispatcher(
+        AlertThresholds(), AlertChannels(bell=True, notify=True), Tells(), lambda _: None
+    )
+    feed = AlertingFeed(OneRound(), wake)
     first, second = await feed.next(), await feed.next()
     assert [alert.kind for alert in first.alerts] == ["suspended"]
     assert first.ring.startswith("\a\x1b]9;")
@@ -118,4 +127,4 @@ async def test_a_wakeful_feed_rings_once():
 
 
 async def test_silent_ways_write_nothing():
-    assert Ways().terminal(ALERT) == ""
+    assert AlertChannels().terminal(ALERT) == ""

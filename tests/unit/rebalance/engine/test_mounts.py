@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zconsole.rebalance.engine import mounts, overlays
-from zconsole.rebalance.engine.mounts import Mount, Spot, View
+from zconsole.rebalance.engine.mounts import MountPoint, Spot, View
 
 HOST = rb"""
 20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -27,7 +27,7 @@ def view(text: bytes = HOST, process: Path = Path("/nowhere")) -> View:
 
 
 def test_a_line_is_read_whole_and_without_escapes() -> None:
-    assert mounts.parse(HOST)[25] == Mount(
+    assert mounts.parse(HOST)[25] == MountPoint(
         25, 20, b"0:51", b"/conf file\\", b"/etc/conf", b"zfs", b"rw"
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zconsole.rebalance.engine.directories import DirectoryRow
-from zconsole.rebalance.engine.item import Outcome, StopJobError
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.batches import Batches
 
@@ -37,7 +37,7 @@ def handled(batches: Batches, outcome: str = "moved") -> list[int]:
     found = []
     for rows in batches:
         found.append(len(rows))
-        batches.give_back([Outcome(row, outcome) for row in rows])
+        batches.give_back([FileOutcome(row, outcome) for row in rows])
     return found
 
 
@@ -111,7 +111,7 @@ def test_only_what_was_moved_counts_against_the_byte_limit(
     try:
         for rows in batches:
             seen += len(rows)
-            batches.give_back([Outcome(row, outcome) for row in rows])
+            batches.give_back([FileOutcome(row, outcome) for row in rows])
     except StopJobError as error:
         limited = str(error) == "byte limit reached"
     assert (seen, limited) == (files, outcome == "moved")

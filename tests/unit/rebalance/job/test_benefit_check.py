@@ -12,14 +12,14 @@ import pytest
 
 from tests.unit.rebalance.job.test_pacer import Clock
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.engine.item import Outcome, StopJobError
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job import benefit_check
-from zconsole.rebalance.job.benefit_check import Judge
+from zconsole.rebalance.job.benefit_check import BenefitCheck
 from zconsole.rebalance.job.block_samples import Samples
-from zconsole.rebalance.job.move_effect import ENOUGH, INTERVAL, STRIKES, Effect
-from zconsole.rebalance.job.progress import Progress
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.job.move_effect import ENOUGH, INTERVAL, STRIKES, MoveEffect
+from zconsole.rebalance.job.progress import RunProgress
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.process import Completed
 
 TIB = 1 << 40
@@ -48,10 +48,10 @@ class Case:
     )
 
     def __post_init__(self) -> None:
-        self.progress = Progress(self.journal, self.clock, self.clock, 1)
-        watching = Effect(Reader(self.zpool), "tank", tuple(self.spaces), 1.0, self.clock)
+        self.progress = RunProgress(self.journal, self.clock, self.clock, 1)
+        watching = MoveEffect(FactsReader(self.zpool), "tank", tuple(self.spaces), 1.0, self.clock)
         self.samples: list[Sampled] = []
-        self.judge = Judge(
+        self.judge = BenefitCheck(
             self.journal, self.progress, self.samples, watching, self.aim == "balance",
             self.clock, lambda: datetime(2026, 11, 22, tzinfo=UTC),
         )  # fmt: skip
@@ -106,13 +106,13 @@ def test_new_properties_are_not_judged_by_where_the_data_lies(journal: Journal) 
 def test_what_was_copied_and_then_left_alone_is_no_sign_of_nothing_moving(journal: Journal) -> None:
     case = Case(journal)
     case.progress.handled = 8 * ENOUGH
-    case.judge.finished([Outcome(ROW, "skipped", 0, "changed")])
+    case.judge.finished([FileOutcome(ROW, "skipped", 0, "changed")])
     assert case.moved_after(2 * STRIKES) == 0
 
 
 def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
     case = Case(journal)
-    other = Reader(case.zpool)
+    other = FactsReader(case.zpool)
     for verdict in (False, True):
         case.samples.append(Sampled(other, None, None, case.clock, verdict=verdict))  # type: ignore[arg-type]
     with pytest.raises(StopJobError, match=benefit_check.STAYED):
@@ -121,7 +121,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
 
 def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
     case = Case(journal)
-    case.judge.finished([Outcome(ROW, "moved", 50), Outcome(ROW, "skipped", 0, "changed")])
+    case.judge.finished([FileOutcome(ROW, "moved", 50), FileOutcome(ROW, "skipped", 0, "changed")])
     case.progress.files_done, case.progress.files_skipped = 2, 1
     case.judge.portion()
     (day,) = journal.days()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.rebalance.job.test_pacer import Clock
-from zconsole.rebalance.engine.item import Outcome
+from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.block_samples import AGAIN, FILES, SMALLEST, Samples
-from zconsole.rebalance.planning.facts import Dataset, Mount, Reader
-from zconsole.rebalance.planning.plan_model import Place
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
+from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.system.process import Completed
 
 OBJECT = """\
@@ -36,9 +36,9 @@ class Guest:
             ino = (area / f"f{number}").stat().st_ino
             self.rows.append(FileRow(number, 1, b"f%d" % number, ino, SMALLEST, 1))
         self.vdev = {row.ino: 0 for row in self.rows}
-        place = Place(os.fsencode(area), Mount("zfs", "tank/a", "/a"), Dataset("tank/a", {}))
+        place = JobDirectory(os.fsencode(area), Mount("zfs", "tank/a", "/a"), Dataset("tank/a", {}))
         self.clock = Clock()
-        self.samples = Samples(Reader(self.run), place, self.path, self.clock)
+        self.samples = Samples(FactsReader(self.run), place, self.path, self.clock)
 
     def path(self, row: FileRow) -> str:
         return f"{self.area}/{os.fsdecode(row.name)}"
@@ -52,7 +52,7 @@ class Guest:
     def batch(self, *outcomes: str) -> bool:
         self.samples.note(self.rows)
         pairs = zip(self.rows, outcomes, strict=True)
-        self.samples.finished([Outcome(row, outcome) for row, outcome in pairs])
+        self.samples.finished([FileOutcome(row, outcome) for row, outcome in pairs])
         return self.samples.stayed()
 
 
@@ -69,7 +69,7 @@ def test_blocks_that_stay_are_seen(guest: Guest) -> None:
 def test_one_block_that_moved_is_enough(guest: Guest) -> None:
     guest.samples.note(guest.rows)
     guest.vdev[guest.rows[1].ino] = 1
-    guest.samples.finished([Outcome(row, "moved") for row in guest.rows])
+    guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])
     assert not guest.samples.stayed()
 
 
@@ -91,7 +91,7 @@ def test_blocks_that_stay_later_on_are_seen(guest: Guest) -> None:
     """A checksum set to sha256 in the middle of a job keeps blocks where they are from then on."""
     guest.samples.note(guest.rows)
     guest.vdev = dict.fromkeys(guest.vdev, 1)
-    guest.samples.finished([Outcome(row, "moved") for row in guest.rows])
+    guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])
     assert not guest.samples.stayed()
     assert not guest.batch("moved", "moved", "moved")
     guest.clock.now += AGAIN

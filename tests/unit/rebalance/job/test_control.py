@@ -17,8 +17,8 @@ from zconsole.rebalance.job import control, execute, job_store
 from zconsole.rebalance.job.execute import Show
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.plan_model import Plan
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def created(tree: Path, state: str, why: str | None = None) -> job_store.Record:
-    record = control.create(Settings((str(tree),), allow_non_zfs=True), Reader()).record
+    record = control.create(Settings((str(tree),), allow_non_zfs=True), FactsReader()).record
     journal = Journal.open(record.journal)
     journal.set("status", {"state": state, "why": why})
     journal.close()
@@ -92,7 +92,7 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
 def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
     asked = []
 
-    def ask(plan: Plan) -> None:
+    def ask(plan: RebalancePlan) -> None:
         (record,) = job_store.records()
         assert control.resumable() == []
         found = control.status(record)
@@ -102,31 +102,35 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
         asked.append(plan.directories[0].files)
 
     settings = Settings((str(tree),), allow_non_zfs=True)
-    record = control.create(settings, Reader(), agreed=False, ask=ask).record
+    record = control.create(settings, FactsReader(), agreed=False, ask=ask).record
     assert asked == [1]
     assert [found.record for found in control.resumable()] == [record]
 
 
 def test_a_no_leaves_nothing(tree: Path) -> None:
-    def ask(plan: Plan) -> None:
+    def ask(plan: RebalancePlan) -> None:
         raise ZconsoleError("nothing was done")
 
     with pytest.raises(ZconsoleError, match="nothing was done"):
-        control.create(Settings((str(tree),), allow_non_zfs=True), Reader(), agreed=False, ask=ask)
+        control.create(
+            Settings((str(tree),), allow_non_zfs=True), FactsReader(), agreed=False, ask=ask
+        )
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
 
 def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: Path) -> None:
     """As a SIGKILL leaves it: a plan, and no lock."""
 
-    def die(plan: Plan) -> None:
+    def die(plan: RebalancePlan) -> None:
         for file in (tree.parent / "state/rebalance").iterdir():
             content[file] = file.read_bytes()
         raise KeyboardInterrupt
 
     content: dict[Path, bytes] = {}
     with pytest.raises(KeyboardInterrupt):
-        control.create(Settings((str(tree),), allow_non_zfs=True), Reader(), agreed=False, ask=die)
+        control.create(
+            Settings((str(tree),), allow_non_zfs=True), FactsReader(), agreed=False, ask=die
+        )
     for file, data in content.items():
         file.write_bytes(data)
     (left,) = control.listed()
@@ -158,7 +162,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
 
     def late(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
         with pytest.raises(BusyTreeError):
-            control.create(Settings((str(tree),), allow_non_zfs=True), Reader())
+            control.create(Settings((str(tree),), allow_non_zfs=True), FactsReader())
         done = real(record, show, held)
         ran.append(record.job)
         return done

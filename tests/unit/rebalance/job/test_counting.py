@@ -12,8 +12,8 @@ from tests.unit.cli.test_rebalance_command import Shell
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.counting import WALKING
-from zconsole.rebalance.job.job import Clocks
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
 FILES = 20
@@ -28,7 +28,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "tree"
 
 
-def meanwhile(deed: Callable[[job_store.Record], None]) -> Clocks:
+def meanwhile(confirmation: Callable[[job_store.Record], None]) -> JobClocks:
     """Clocks that do something once while the files are counted."""
     time, done = 0.0, False
 
@@ -37,15 +37,15 @@ def meanwhile(deed: Callable[[job_store.Record], None]) -> Clocks:
         time += 1.0
         if time > FILES / 2 and not done:
             done = True
-            deed(next(job_store.records()))
+            confirmation(next(job_store.records()))
         return time
 
-    return Clocks(monotonic=clock, sleep=lambda seconds: None)
+    return JobClocks(monotonic=clock, sleep=lambda seconds: None)
 
 
-def create(tree: Path, clocks: Clocks, agreed: bool = True) -> control.Created:
+def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> control.Created:
     settings = Settings((str(tree),), allow_non_zfs=True)
-    return control.create(settings, Reader(), agreed=agreed, clocks=clocks)
+    return control.create(settings, FactsReader(), agreed=agreed, clocks=clocks)
 
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) ->
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
     assert not control.is_counted(stopped.record)
-    control.recount(stopped.record, Reader())
+    control.recount(stopped.record, FactsReader())
     (counted,) = control.listed()
     assert counted.state == "planned"
     assert counted.record == stopped.record
@@ -73,7 +73,7 @@ def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> Non
         if len(seen) == 3:
             control.resume(status.record)
 
-    clocks = Clocks(monotonic=meanwhile(pause).monotonic, sleep=sleep)
+    clocks = JobClocks(monotonic=meanwhile(pause).monotonic, sleep=sleep)
     created = create(tree, clocks)
     assert seen == [("paused", "paused")] * 3
     assert created.plan.directories[0].files == FILES
@@ -123,7 +123,7 @@ def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
 
 
 def test_an_order_of_before_does_not_hold_the_next_run(tree: Path) -> None:
-    created = create(tree, Clocks())
+    created = create(tree, JobClocks())
     shell = Shell(tree.parent)
     journal = created.record.journal
     control._write_control(created.record, "stop", None)

@@ -10,7 +10,7 @@ from tests.unit.rebalance.job.test_pacer import Clock
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.free_space_trend import LEAST, STEP, Trend
 from zconsole.rebalance.job.gates import SpaceGate
-from zconsole.rebalance.job.progress import Progress
+from zconsole.rebalance.job.progress import RunProgress
 
 MIB = 1 << 20
 
@@ -57,7 +57,7 @@ def test_the_gate_follows_it(tmp_path: Path) -> None:
 
 def test_it_is_a_note_of_a_job_at_work(tmp_path: Path) -> None:
     with closing(Journal.create(tmp_path / "job.db")) as journal:
-        progress = Progress(journal, Clock(), Clock(), 1, notes=["kept"])
+        progress = RunProgress(journal, Clock(), Clock(), 1, notes=["kept"])
         progress.outlook = lambda: "free space falls"
         assert progress.as_json()["notes"] == ["kept", "free space falls"]
         progress.state = "finished"

@@ -14,14 +14,14 @@ from tests.unit.rebalance.job.test_pacer import Clock
 from zconsole.rebalance.job.gates import (
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
-    Looks,
+    PeriodicCheck,
     PoolGate,
     SnapshotGate,
     SpaceGate,
 )
 from zconsole.rebalance.job.job import Floor, Job
 from zconsole.rebalance.job.job import floors as read_floors
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed
 
@@ -41,7 +41,7 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
-def settle(looks: Looks) -> None:
+def settle(looks: PeriodicCheck) -> None:
     while looks.at_it:
         threading.Event().wait(0.001)
 
@@ -49,7 +49,7 @@ def settle(looks: Looks) -> None:
 def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
     clock = Clock()
     run, ready = answering(ONLINE, SCRUB)
-    gate = PoolGate(Reader(run), "tank", False, clock)
+    gate = PoolGate(FactsReader(run), "tank", False, clock)
     assert gate() is None
     clock.now += POOL_INTERVAL
     assert gate() is None
@@ -60,13 +60,13 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
-    assert PoolGate(Reader(run), "tank", False, Clock())() == "a scrub is running"
+    assert PoolGate(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
 
 
 def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     clock, notes = Clock(), []
     run, ready = answering("50\n", "150\n50\n", "50\n")
-    gate = SnapshotGate(Reader(run), ["tank/a"], lambda: 10, lambda: 5, clock, notes.append)
+    gate = SnapshotGate(FactsReader(run), ["tank/a"], lambda: 10, lambda: 5, clock, notes.append)
     assert gate() is None
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
@@ -84,7 +84,7 @@ def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
 def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
     clock, notes = Clock(), []
     run, ready = answering("50\t1\n40\t0\n", "50\t1\n40\t2\n", "50\t0\n40\t2\n")
-    gate = SnapshotGate(Reader(run), ["tank/a"], lambda: 10, lambda: 50, clock, notes.append)
+    gate = SnapshotGate(FactsReader(run), ["tank/a"], lambda: 10, lambda: 50, clock, notes.append)
     gate()
     ready.set()
     for _ in range(2):

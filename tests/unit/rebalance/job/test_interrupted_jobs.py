@@ -13,7 +13,7 @@ import pytest
 from zconsole.rebalance.engine.journal import Intent, Journal, State
 from zconsole.rebalance.job import control
 from zconsole.rebalance.job.locks import BusyTreeError
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
 TEMP = b".zc-0123456789abcdef-1"
@@ -29,7 +29,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def create(root: Path) -> control.Created:
-    return control.create(Settings((str(root),), allow_non_zfs=True), Reader())
+    return control.create(Settings((str(root),), allow_non_zfs=True), FactsReader())
 
 
 def died(root: Path, state: State) -> control.Created:

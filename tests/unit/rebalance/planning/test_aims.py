@@ -8,14 +8,14 @@ from tests.unit.rebalance.planning.listing import listed
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import aims
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, Place
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.survey import Ages, Survey
 
 KIB = 1 << 10
-MIRROR = Pool("tank", {}, (Space("mirror-0", 100, 50, disks=2),), (2, 3, 9))
-RAIDZ = Pool("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 3, 9))
+MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 100, 50, disks=2),), (2, 3, 9))
+RAIDZ = PoolFacts("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 3, 9))
 WIDE = "  0  L0 0:1000:28000 20000L/20000P F=1 B=9/9 cksum=1\n"
 NARROW = "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"
 
@@ -26,7 +26,9 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     found.sample.files = [
         Taken(inode, size, size, block, b"/tank", b"f") for inode, (size, block) in enumerate(files)
     ]
-    place = Place(b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"}))
+    place = JobDirectory(
+        b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"})
+    )
     return DirectoryPlan(place, found, Choice("copy", ""), len(files), 0)
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.planning.facts import Dataset, Reader, last_addition, mount_of, parse_spaces
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    FactsReader,
+    last_addition,
+    mount_of,
+    parse_spaces,
+)
 from zconsole.rebalance.planning.walk import mount_at
 from zconsole.system.process import Completed
 
@@ -45,7 +51,7 @@ def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
     def run(argv: Sequence[str], deadline: float) -> Completed:
         return Completed(tuple(argv), 0, LIST, "")
 
-    found = Reader(run, kstat=tmp_path, module=tmp_path / "none").listing("tank")
+    found = FactsReader(run, kstat=tmp_path, module=tmp_path / "none").listing("tank")
     assert found.fragmentation == pytest.approx(0.09)
     assert [space.name for space in found.spaces] == ["raidz1-0", "mirror-1"]
 
@@ -84,7 +90,7 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
 
     (tmp_path / "tank").mkdir()
     (tmp_path / "tank" / "state").write_text("SUSPENDED\n")
-    reader = Reader(run, kstat=tmp_path)
+    reader = FactsReader(run, kstat=tmp_path)
     assert reader.condition("tank") == ("SUSPENDED", None)
     with pytest.raises(UnavailableError, match="suspended"):
         reader.listing("tank")
@@ -103,7 +109,7 @@ def test_the_sector_of_a_pool(
         said = {"get": f"ashift\t{ashift}\n", "list": LIST, "status": ""}
         return Completed(tuple(argv), 0, said[argv[1]], "")
 
-    assert Reader(run, kstat=tmp_path, module=tmp_path / "none").pool("tank").sector == sector
+    assert FactsReader(run, kstat=tmp_path, module=tmp_path / "none").pool("tank").sector == sector
 
 
 def test_the_condition_of_a_pool(tmp_path: Path) -> None:
@@ -112,7 +118,7 @@ def test_the_condition_of_a_pool(tmp_path: Path) -> None:
     def run(argv: Sequence[str], deadline: float) -> Completed:
         return Completed(tuple(argv), 0, text, "")
 
-    assert Reader(run, kstat=tmp_path).condition("tank") == ("DEGRADED", "scrub")
+    assert FactsReader(run, kstat=tmp_path).condition("tank") == ("DEGRADED", "scrub")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,7 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
         f" state: ONLINE\nconfig:\n\n\t  raidz1-0  ONLINE       0     0     0\n{row}\nerrors: no\n"
     )
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert Reader(run, kstat=tmp_path).condition("tank") == (state, None)
+    assert FactsReader(run, kstat=tmp_path).condition("tank") == (state, None)
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import hot_directories, plan
-from zconsole.rebalance.planning.engine_choice import Wish
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.engine_choice import EngineRequest
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.hot_directories import MOST, Ranking
 from zconsole.rebalance.planning.plan_model import Goal
 from zconsole.rebalance.planning.plan_text import plan_lines
@@ -77,8 +77,10 @@ def test_what_is_old_is_told(old: int, told: str) -> None:
 
 def test_a_plan_names_them(tmp_path: Path) -> None:
     tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
-    found = plan.places([str(tmp_path)], Reader())
-    made = plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), Goal()).as_json()
+    found = plan.places([str(tmp_path)], FactsReader())
+    made = plan.make(
+        Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), Goal()
+    ).as_json()
     assert [each["name"] for each in made["below"]] == ["media", "vm", "empty"]
     assert made["old_bytes"] is None
     assert "  holding most: media 2K, vm 1K" in plan_lines(made)

@@ -14,15 +14,15 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import new_sizes
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, Place, Sizes
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.reservoir import Reservoir, Taken
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.zdb import Listed
 
 RECORD = 128 << 10
-MIRROR = Pool("tank", {}, (Space("mirror-0", 1 << 40, 0, disks=2),), (2, 3, 9))
-RAIDZ = Pool(
+MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 1 << 40, 0, disks=2),), (2, 3, 9))
+RAIDZ = PoolFacts(
     "tank",
     {"feature@raidz_expansion": "active"},
     (Space("raidz1-0", 1 << 40, 0, disks=5),),
@@ -44,13 +44,13 @@ def planned(root: Path, engine: str | None = "rewrite", **properties: str) -> Di
     path, files = os.fsencode(root), taken(root)
     found = Survey(path, Ages(), allocated=sum(file.allocated for file in files))
     found.sample.files = files
-    place = Place(path, Mount("zfs", "tank", str(root)), Dataset("tank", properties))
+    place = JobDirectory(path, Mount("zfs", "tank", str(root)), Dataset("tank", properties))
     return DirectoryPlan(place, found, Choice(engine, ""), len(files), 0)
 
 
 def foretold(
     root: Path,
-    pool: Pool = MIRROR,
+    pool: PoolFacts = MIRROR,
     told: Mapping[int, Listed] | None = None,
     engine: str = "rewrite",
     **properties: str,

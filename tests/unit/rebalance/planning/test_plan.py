@@ -11,19 +11,23 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import COPIES, Wish
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.plan_model import Goal, Plan
+from zconsole.rebalance.planning.engine_choice import COPIES, EngineRequest
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import Goal, RebalancePlan
 from zconsole.rebalance.planning.plan_text import plan_lines
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
 
 
-def made(root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None) -> Plan:
+def made(
+    root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None
+) -> RebalancePlan:
     monkeypatch.setattr(plan, "_available", lambda *_: room)
-    found = plan.places([str(root)], Reader())
-    return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), goal or Goal())
+    found = plan.places([str(root)], FactsReader())
+    return plan.make(
+        Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), goal or Goal()
+    )
 
 
 def tree(root: Path, *names: str) -> Path:

@@ -10,8 +10,8 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import Wish
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.engine_choice import EngineRequest
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import Goal
 from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.rebalance.planning.pool_text import looked_words, pool_lines
@@ -61,7 +61,9 @@ def test_what_the_opened_files_showed_is_told(engine: str, words: str) -> None:
 
 def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(os.urandom(4096))
-    found = plan.places([str(tmp_path)], Reader())
+    found = plan.places([str(tmp_path)], FactsReader())
     with (tmp_path / "log").open("ab"):
-        made = plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), Goal())
+        made = plan.make(
+            Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), Goal()
+        )
     assert "1 open for writing" in "\n".join(plan_lines(made.as_json()))

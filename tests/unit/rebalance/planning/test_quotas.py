@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, Place
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.quotas import Quota, held, notes
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.process import Completed
@@ -31,7 +31,7 @@ def zfs(argv: Sequence[str], deadline: float) -> Completed:
 
 
 def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> DirectoryPlan:
-    place = Place(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
+    place = JobDirectory(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
     found = DirectoryPlan(place, Survey(b"/", Ages()), Choice(engine, ""), 1, 1)
     found.pinned, found.in_flight = {"snapshots": 5000 * MIB}, 64 * MIB
     return found

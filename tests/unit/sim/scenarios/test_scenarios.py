@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from zconsole.pool.model import Sample, Trouble
+from zconsole.pool.model import Sample, SampleFailure
 from zconsole.sim.scenarios import DEFAULT, listing, names
 from zconsole.sim.source import World, samples
 from zconsole.zfs.decode import decode
@@ -82,7 +82,7 @@ def test_progress_never_goes_back_within_one_scan(name):
     last: dict[object, float] = {}
     for raws in samples(name, 2, 300.0, 8):
         for sample in pools(raws):
-            if isinstance(sample, Trouble):
+            if isinstance(sample, SampleFailure):
                 assert name == "suspended"
                 continue
             for scan in sample.pool.scans:
@@ -175,6 +175,6 @@ def test_the_suspended_pool_gives_its_last_words():
     world.advance(30.0)
     raw = world.raws()[0]
     (trouble,) = decode(raw)
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, SampleFailure)
     assert raw["kstat"] == "SUSPENDED"
     assert "io_failure" in [event["name"] for event in raw["events"]]

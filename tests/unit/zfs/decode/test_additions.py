@@ -10,7 +10,7 @@ import pytest
 
 from tests.records import replace
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import HostLoad, Sample, Scan, Trouble
+from zconsole.pool.model import HostLoad, Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
 
 CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
@@ -165,7 +165,7 @@ class TestSample:
                 "devices": {"/dev/sda1": ["sda"], "/dev/sdb1": ["sdb"]},
             }
         )
-        assert isinstance(trouble, Trouble)
+        assert isinstance(trouble, SampleFailure)
         assert (trouble.pool, trouble.text, trouble.kstat) == (
             "tank",
             "no answer for 12 s",

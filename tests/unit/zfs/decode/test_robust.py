@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.unit.zfs.decode.typed import mistyped
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Pool, Sample, Trouble
+from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.capacity import capacities
 from zconsole.zfs.decode.iostat import samples_of
@@ -67,7 +67,7 @@ def decodes(raw: dict[str, Any]) -> None:
         assert found
         assert "\n" not in found
     else:
-        assert all(isinstance(sample, (Sample, Trouble)) for sample in found)
+        assert all(isinstance(sample, (Sample, SampleFailure)) for sample in found)
         assert [line for sample in found for line in mistyped(sample)] == []
         assert all(_showable(sample.pool) for sample in found if isinstance(sample, Sample))
 

@@ -21,9 +21,9 @@ from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources import status_message
 from zconsole.zfs.sources.commands import has_json, zpool_version
 from zconsole.zfs.sources.lzc import PoolCore
-from zconsole.zfs.sources.output_stream import Follower
+from zconsole.zfs.sources.output_stream import OutputStream
 from zconsole.zfs.sources.pool_poller import leaf_paths
-from zconsole.zfs.sources.status_message import MessageKeeper, condition
+from zconsole.zfs.sources.status_message import StatusMessageReader, condition
 from zconsole.zfs.sources.zpool import JsonReader, TextReader, config_names
 
 SHORT = json.loads(json.dumps(STATUS).replace('"name": "/dev/sda1"', '"name": "sda1"'))
@@ -147,8 +147,8 @@ def test_leaf_paths_of_every_form():
 
 
 class TestFollower:
-    async def follow(self, process: FakeProcess, timed: bool) -> Follower:
-        follower = Follower(FakeSpawner({"x": lambda: process}), ("x",), timed)
+    async def follow(self, process: FakeProcess, timed: bool) -> OutputStream:
+        follower = OutputStream(FakeSpawner({"x": lambda: process}), ("x",), timed)
         await follower.newest(10)
         await settle()
         return follower
@@ -166,7 +166,7 @@ class TestFollower:
 
     async def test_a_command_that_ended_is_not_started_again_at_once(self):
         spawner = FakeSpawner({"x": lambda: FakeProcess(["1"], ends=True)})
-        follower = Follower(spawner, ("x",), timed=False)
+        follower = OutputStream(spawner, ("x",), timed=False)
         for _ in range(3):
             await follower.newest(10)
             await settle()
@@ -176,7 +176,7 @@ class TestFollower:
     async def test_a_command_that_fell_silent_is_started_again(self, monkeypatch):
         """`zpool iostat POOL 1` says no more once the pool was exported, and goes on."""
         spawner = FakeSpawner({"x": lambda: FakeProcess(["1", "a"])})
-        follower = Follower(spawner, ("x",), timed=True)
+        follower = OutputStream(spawner, ("x",), timed=True)
         for _ in range(3):
             await follower.newest(0)
             await settle()
@@ -187,7 +187,7 @@ class TestFollower:
         follower.close()
 
     async def test_a_command_that_is_not_there_gives_nothing(self):
-        follower = Follower(FakeSpawner({}), ("x",), timed=True)
+        follower = OutputStream(FakeSpawner({}), ("x",), timed=True)
         assert await follower.newest(10) is None
 
 
@@ -196,9 +196,9 @@ class TestMessage:
         {"pools": {"tank": {**STATUS["pools"]["tank"], "status": "Bad.\n", "action": "Mend."}}}
     )
 
-    def keeper(self, answer) -> tuple[MessageKeeper, CannedRunner]:
+    def keeper(self, answer) -> tuple[StatusMessageReader, CannedRunner]:
         runner = CannedRunner({("zpool",): answer})
-        return MessageKeeper(runner, "tank", "2.3.9", 5), runner
+        return StatusMessageReader(runner, "tank", "2.3.9", 5), runner
 
     async def test_it_is_asked_for_once_while_nothing_changes(self):
         keeper, runner = self.keeper(printed(self.STATUS))
@@ -251,7 +251,7 @@ class TestMessage:
     async def test_before_23_text_is_asked_for(self):
         text = TEXT.replace("config:", "status: Bad.\naction: Mend.\nconfig:")
         runner = CannedRunner({("zpool", "status", "-v"): printed(text)})
-        keeper = MessageKeeper(runner, "tank", "2.1.11", 5)
+        keeper = StatusMessageReader(runner, "tank", "2.1.11", 5)
         await keeper.first(5)
         assert keeper.newest(CONFIG)["status"] == "Bad."
 

@@ -49,7 +49,7 @@ class LibzfsReader:
         return self._helper.soname if self._helper else None
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See Reader.read; ``deadline`` begins once the helper has started."""
+        """See PoolReader.read; ``deadline`` begins once the helper has started."""
         while True:
             try:
                 helper = await self._running()
@@ -72,7 +72,7 @@ class LibzfsReader:
             raise DeadlineError(text, helper.alive) from None
 
     async def aclose(self) -> None:
-        """See Reader.aclose."""
+        """See PoolReader.aclose."""
         self._replace(self._helper)
         await asyncio.sleep(0)  # one turn of the loop, in which the pipes close
 

@@ -18,7 +18,7 @@ from typing import Any
 from zconsole.zfs.sources.libzfs.library import (
     LibraryUnusableError,
     LibzfsPool,
-    PoolReader,
+    PoolConfigReader,
     load_library,
 )
 from zconsole.zfs.sources.libzfs.nvlist import NvlistError
@@ -33,12 +33,14 @@ class Helper:
     wait, so that neither the next request nor the end is missed while others are stuck.
     """
 
-    def __init__(self, requests: int, output: int, open_pool: Callable[[str], PoolReader]) -> None:
+    def __init__(
+        self, requests: int, output: int, open_pool: Callable[[str], PoolConfigReader]
+    ) -> None:
         """``requests`` and ``output`` are file descriptors."""
         self._requests = requests
         self._output = output
         self._open_pool = open_pool
-        self._pools: dict[str, tuple[threading.Lock, PoolReader]] = {}
+        self._pools: dict[str, tuple[threading.Lock, PoolConfigReader]] = {}
         self._waiting = 1
         self._counting, self._writing = threading.Lock(), threading.Lock()
 
@@ -71,7 +73,7 @@ class Helper:
             self.say({"pool": pool, **_answer(reader)})
 
 
-def _answer(reader: PoolReader) -> dict[str, Any]:
+def _answer(reader: PoolConfigReader) -> dict[str, Any]:
     try:
         found = reader.read()
     except (NvlistError, LibraryUnusableError) as error:
@@ -104,7 +106,7 @@ def main() -> None:
     helper.serve(lambda: os._exit(0))
 
 
-def _no_pool(name: str) -> PoolReader:
+def _no_pool(name: str) -> PoolConfigReader:
     raise LibraryUnusableError(name)
 
 

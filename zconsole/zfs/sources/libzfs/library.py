@@ -81,7 +81,7 @@ def _functions(
     return functions
 
 
-class PoolReader(Protocol):
+class PoolConfigReader(Protocol):
     """Reads one pool; used by one thread at a time."""
 
     def read(self) -> tuple[Form | None, list[Values]] | None:
@@ -108,7 +108,7 @@ class LibzfsPool:
         self._pool: int | None = None
 
     def read(self) -> tuple[Form | None, list[Values]] | None:
-        """See PoolReader.read."""
+        """See PoolConfigReader.read."""
         if self._pool is None and not self._open():
             return None
         return self._directly() or self._refreshed()
