@@ -154,9 +154,10 @@ class LiveRebalance:
         argv = [*_MODULE, "zconsole", "rebalance", "run", "--yes", f"--journal={journal}"]
         pid = start_detached([*argv, *run_words(settings)], log)
         for look in range(round(STARTING / LOOK)):
+            # In this order: a job that ended before it is looked for has removed what it refused.
             over = os.waitpid(pid, os.WNOHANG)[0] == pid
-            job, counting = await self._beside(self._writing, _worded(lambda: _begun(journal)))
-            if job and (over or not counting or look * LOOK >= COUNTING):
+            job, settled = await self._beside(self._writing, _worded(lambda: _begun(journal)))
+            if job and (over or settled or look * LOOK >= COUNTING):
                 self._logs[job] = log
                 return job
             if over:
@@ -210,7 +211,10 @@ def own_command(program: str) -> str:
 
 
 def _begun(journal: Path) -> tuple[str | None, bool]:
-    """The job of a journal once it is there, and whether it still counts its files."""
+    """The job of a journal once it is there, and whether it is past the point of being refused.
+
+    One that runs no more while its process does is about to remove its journal, or to fail.
+    """
     from zconsole.rebalance.job import control, job_store
     from zconsole.rebalance.job.counting import WALKING
 
@@ -218,9 +222,10 @@ def _begun(journal: Path) -> tuple[str | None, bool]:
     if record is None:
         return None, False
     try:
-        return record.job, control.status(record).why == WALKING
+        seen = control.status(record)
+        return record.job, seen.why != WALKING and seen.state != "dead"
     except ZconsoleError:
-        return record.job, True  # its journal has no more than a name yet
+        return record.job, False  # its journal has no more than a name yet
 
 
 def _worded(work: Callable[[], _T]) -> Callable[[], _T]:
