@@ -213,7 +213,7 @@ def own_command(program: str) -> str:
 def _begun(journal: Path) -> tuple[str | None, bool]:
     """The job of a journal once it is there, and whether it is past the point of being refused.
 
-    One that runs no more while its process does is about to remove its journal, or to fail.
+    One that is only planned, or runs no more, may be about to remove its journal.
     """
     from zconsole.rebalance.job import control, job_store
     from zconsole.rebalance.job.counting import WALKING
@@ -223,7 +223,7 @@ def _begun(journal: Path) -> tuple[str | None, bool]:
         return None, False
     try:
         seen = control.status(record)
-        return record.job, seen.why != WALKING and seen.state != "dead"
+        return record.job, seen.why != WALKING and seen.state not in ("planned", "dead")
     except ZconsoleError:
         return record.job, False  # its journal has no more than a name yet
 
