@@ -246,6 +246,8 @@ async def test_a_job_that_is_refused_or_in_the_way_never_is(rebalance_backend, t
     await view(rebalance_backend, lambda v: v.state == "running" and v.files_total is not None)
     await rebalance_backend.order(job, "stop")
     await view(rebalance_backend, lambda v: v.state == "stopped")
+    while job_store.is_alive(job_store.find(job)):  # its process ends a moment later
+        await asyncio.sleep(0.05)
     with pytest.raises(ZconsoleError, match="does not run"):
         await rebalance_backend.order(job, "pause")
     with pytest.raises(ZconsoleError, match="no job"):
