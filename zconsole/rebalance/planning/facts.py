@@ -5,6 +5,7 @@ Formats: zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,8 @@ from typing import NamedTuple
 
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
+from zconsole.system import mounts
+from zconsole.system.mounts import MountPoint
 from zconsole.system.process import Completed, DeadlineError, run_blocking
 
 DEADLINE = 20.0
@@ -30,7 +33,6 @@ _STATE = re.compile(r"^\s*state: (\S+)", re.MULTILINE)
 _LOST = re.compile(r"^\t +\S.* (DEGRADED|FAULTED|OFFLINE|REMOVED|UNAVAIL) +\d", re.MULTILINE)
 _APART = re.compile(r"^\t(?:cache|spares) *$", re.MULTILINE)
 """Sections of ``zpool status`` whose devices do not count for the state of the pool."""
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 Run = Callable[[Sequence[str], float], Completed]
 
@@ -139,6 +141,16 @@ class Mount:
     read_only: bool = False
     root: str = "/"
     """The directory of its filesystem that is mounted; of a bind mount, seldom the topmost."""
+    device: str = ""
+    """MAJOR:MINOR of the filesystem."""
+
+    @classmethod
+    def of(cls, row: MountPoint) -> Mount:
+        """A row of a mount table as text."""
+        kind, source, point, root, device = map(
+            os.fsdecode, (row.kind, row.source, row.point, row.root, row.device)
+        )
+        return cls(kind, source, point, row.read_only, root, device)
 
 
 @dataclass(slots=True)
@@ -308,35 +320,20 @@ def _data_disks(name: str, devices: int) -> int:
     return int(layout[1]) if layout else max(1, devices - int(match[1]))
 
 
-def mount_of(number: int, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
-    """The mount of this number (proc_pid_mountinfo(5))."""
-    for line in table.read_text(errors="surrogateescape").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, rest = left.split(" "), right.split(" ")
-        if fields[0] == str(number) and len(rest) >= 2:
-            options = fields[5].split(",") + (rest[2].split(",") if len(rest) > 2 else [])
-            kind, source, point, root = rest[0], *map(_plain, (rest[1], fields[4], fields[3]))
-            return Mount(kind, source, point, "ro" in options, root)
-    return None
+def mount_of(number: int, process: Path = mounts.SELF) -> Mount | None:
+    """The mount of this number, as a process sees it. Raises OSError."""
+    found = mounts.parse(mounts.table_of(process)).get(number)
+    return Mount.of(found) if found else None
 
 
-def mounts_of(pool: str, table: Path = Path("/proc/self/mountinfo")) -> list[Mount]:
+def mounts_of(pool: str, process: Path = mounts.SELF) -> list[Mount]:
     """Where the datasets of a pool are mounted, each once; snapshots and binds are left out."""
     found: dict[str, Mount] = {}
-    for line in table.read_text(errors="surrogateescape").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, rest = left.split(" "), right.split(" ")
-        if len(rest) < 2 or rest[0] != "zfs" or fields[3] != "/":
-            continue
-        source = _plain(rest[1])
-        if source.split("/")[0] == pool and "@" not in source:
-            read_only = "ro" in fields[5].split(",")
-            found.setdefault(source, Mount("zfs", source, _plain(fields[4]), read_only))
+    for each in map(Mount.of, mounts.rows(mounts.table_of(process))):
+        ours = each.source.split("/")[0] == pool and "@" not in each.source
+        if each.kind == "zfs" and each.root == "/" and ours:
+            found.setdefault(each.source, each)
     return list(found.values())
-
-
-def _plain(text: str) -> str:
-    return _OCTAL.sub(lambda m: chr(int(m[1], 8)), text)
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from zconsole.rebalance.planning.facts import (
     mount_of,
     parse_spaces,
 )
-from zconsole.rebalance.planning.walk import mount_at
+from zconsole.system.mounts import mount_at
 from zconsole.system.process import Completed
 
 LIST = (
@@ -142,17 +142,16 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:
     """Not by its device: a bind has the same, and files on btrfs have none of those listed."""
-    table = tmp_path / "mountinfo"
-    table.write_text(
+    (tmp_path / "mountinfo").write_text(
         "36 35 0:44 / /tank/a\\040b rw,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
         "37 35 0:44 / /bound ro,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
     )
-    mount, bound = mount_of(36, table), mount_of(37, table)
+    mount, bound = mount_of(36, tmp_path), mount_of(37, tmp_path)
     assert mount is not None
     assert bound is not None
     assert (mount.kind, mount.source, mount.point) == ("zfs", "tank/a b", "/tank/a b")
     assert (bound.point, mount.read_only, bound.read_only) == ("/bound", False, True)
-    assert mount_of(44, table) is None
+    assert mount_of(44, tmp_path) is None
 
 
 def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Path) -> None:
