@@ -49,7 +49,7 @@ class Orders:
 def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, Orders]:
     orders = Orders(log)
     for name in ("steer", "resume", "start"):
-        monkeypatch.setattr(audited.jobs, name, getattr(orders, name))
+        monkeypatch.setattr(audited.control, name, getattr(orders, name))
     return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
 
 
