@@ -15,7 +15,6 @@ from typing import Any
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.engine.mounts import View
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control
 from zconsole.rebalance.job.job import JobClocks, job_of
@@ -23,6 +22,7 @@ from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system.mounts import View
 
 CHANGING = frozenset(
     {

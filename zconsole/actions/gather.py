@@ -11,9 +11,10 @@ from typing import Any
 
 from zconsole.actions.device import Device
 from zconsole.actions.machine import Machine, disks, file_device
-from zconsole.actions.plan import Facts, version_of, zpool
+from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
 from zconsole.pool.model import Pool
+from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.process import DeadlineError
@@ -45,7 +46,7 @@ async def gather(
     files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
     properties = {} if suspended else await _properties(runner, pool.name)
     return Facts(
-        version=version_of(_read(module / "version")),
+        version=parse_version(_read(module / "version")),
         features={
             name.removeprefix("feature@"): value
             for name, value in properties.items()

@@ -8,15 +8,13 @@ the same pool at the same moment.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from zconsole.actions.device import Device
 from zconsole.pool.model import Pool, Scan
-
-Version = tuple[int, ...]
+from zconsole.pool.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +234,3 @@ def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
     """
     guard = ("--",) if any(operand.startswith("-") for operand in operands) else ()
     return ("zpool", verb, *words, *guard, *operands)
-
-
-def version_of(text: str | None) -> Version:
-    """``2.3.9-1`` or ``zfs-kmod-2.3.9`` as numbers; empty for unknown."""
-    match = re.search(r"\d+(?:\.\d+)+", text or "")
-    return tuple(int(part) for part in match[0].split(".")) if match else ()

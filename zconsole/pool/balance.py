@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zconsole.pool.model import Vdev
-from zconsole.pool.topology import data_vdevs
+from zconsole.pool.topology import data_vdevs, disks_of
+from zconsole.pool.version import Version, parse_version
 
 
 class VdevBalance(NamedTuple):
@@ -63,38 +64,22 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
 
 
 def data_disks(vdev: Vdev) -> int | None:
-    """Devices that hold data, parity taken off; None where the layout is not known.
-
-    A mirror or a single disk counts as one (vdev_get_ndisks, module/zfs/vdev.c 2.3.9).
-    """
-    if vdev.kind in ("mirror", "disk", "file") or not vdev.children:
-        return 1
-    if vdev.kind.startswith(("raidz", "draid")) and vdev.kind[-1].isdigit():
-        spares = vdev.spares_left or 0
-        return max(1, len(vdev.children) - spares - int(vdev.kind[-1]))
-    return 1 if vdev.kind in ("replacing", "spare") else None
+    """Devices that hold data, parity taken off; None where the layout is not known."""
+    return disks_of(vdev.kind, len(vdev.children), vdev.spares_left or 0)
 
 
 def _weights(vdevs: tuple[Vdev, ...], version: str | None) -> list[float]:
     free = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
-    if not weighs_disks(release_of(version), vdevs):
+    if not weighs_disks(parse_version(version), vdevs):
         return free
     disks = [data_disks(v) for v in vdevs]
     return [bytes_free * (count or 1) for bytes_free, count in zip(free, disks, strict=True)]
 
 
-def weighs_disks(release: tuple[int, int] | None, vdevs: Sequence[Vdev]) -> bool:
+def weighs_disks(release: Version, vdevs: Sequence[Vdev]) -> bool:
     """Whether the allocator of a release counts data disks, and those of all vdevs are known."""
     known = all(data_disks(vdev) is not None for vdev in vdevs)
-    return release is not None and release < FREE_BYTES_ONLY and known
-
-
-def release_of(version: str | None) -> tuple[int, int] | None:
-    """``2.3.9`` as (2, 3); None when it is no version."""
-    parts = (version or "").split(".")
-    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
-        return None
-    return int(parts[0]), int(parts[1])
+    return len(release) > 1 and release[:2] < FREE_BYTES_ONLY and known
 
 
 def _free(vdev: Vdev) -> int | None:

@@ -70,3 +70,16 @@ def data_vdevs(root: Vdev) -> tuple[Vdev, ...]:
 def is_group(vdev: Vdev) -> bool:
     """Whether it is a replacing or hot-spare group (an interior vdev, not a spare device)."""
     return vdev.kind in GROUP_KINDS and bool(vdev.children)
+
+
+def disks_of(kind: str, devices: int, spares: int = 0) -> int | None:
+    """Data disks of a top-level vdev of so many devices, ``spares`` of them distributed ones.
+
+    None where the layout is not known. A mirror or a single disk counts as one (vdev_get_ndisks,
+    module/zfs/vdev.c 2.3.9).
+    """
+    if kind in ("mirror", "disk", "file") or not devices:
+        return 1
+    if kind.startswith(("raidz", "draid")) and kind[-1].isdigit():
+        return max(1, devices - spares - int(kind[-1]))
+    return 1 if kind in GROUP_KINDS else None

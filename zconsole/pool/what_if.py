@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from zconsole.errors import UsageError
 from zconsole.pool.allocator import Space, raw_to_target, rewritten, spread
-from zconsole.pool.balance import Balance, balance, data_disks, release_of, weighs_disks
+from zconsole.pool.balance import Balance, balance, data_disks, weighs_disks
 from zconsole.pool.model import Vdev
 from zconsole.pool.topology import data_vdevs
+from zconsole.pool.version import parse_version
 from zconsole.units import parse_size
 
 LEVEL = 0.05
@@ -152,7 +153,7 @@ def _new(shape: Shape, index: int) -> Vdev:
 def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
     """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
     tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
-    by_disks = weighs_disks(release_of(version), tops)
+    by_disks = weighs_disks(parse_version(version), tops)
     spaces = [_space(vdev, by_disks) for vdev in tops]
     total = sum(space.alloc for space in spaces)
     need = raw_to_target(spaces, LEVEL, total) if total else 0.0

@@ -34,6 +34,7 @@ from zconsole.rebalance.backend import (
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.host import FileThread
+from zconsole.system.mounts import SELF
 from zconsole.system.process import DeadlineError, start_detached
 from zconsole.system.state_dir import StateError, read_end
 
@@ -48,7 +49,6 @@ STARTING = 30.0
 COUNTING = 2.0
 """Seconds to wait for a job that may yet be refused, as it counts its files again."""
 LOOK = 0.1
-MOUNTS = Path("/proc/self/mountinfo")
 _MODULE = (python.executable, "-m")
 
 _T = TypeVar("_T")
@@ -91,7 +91,7 @@ class LiveRebalance:
 
     spawner: Spawner = field(default_factory=ProcessRunner)
     command: str = field(default_factory=lambda: own_command(python.argv[0]))
-    mounts: Path = MOUNTS
+    process: Path = SELF
     log: Log = field(default_factory=audit_log)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reading: FileThread = field(default_factory=FileThread)
@@ -120,7 +120,7 @@ class LiveRebalance:
         """See RebalanceBackend.roots."""
         from zconsole.rebalance.planning.facts import mounts_of
 
-        found = [Root(mount.point, mount.source) for mount in mounts_of(pool, self.mounts)]
+        found = [Root(mount.point, mount.source) for mount in mounts_of(pool, self.process)]
         return tuple(sorted(found, key=lambda root: root.path))
 
     async def explore(self) -> Explorer:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from zconsole.diagnosis.bottleneck.evidence import release
+from zconsole.pool.version import parse_version
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.tunables.catalog import BY_NAME
 
@@ -117,7 +117,7 @@ def reached(report: ScanReport) -> float | None:
 
 def unusual(report: ScanReport) -> Mapping[str, tuple[int, int]]:
     """Module parameters that were not as its OpenZFS sets them: the value and that default."""
-    running = release(report.version)
+    running = parse_version(report.version)
     found = {}
     for name, value in sorted(report.tunables.items()):
         usual = BY_NAME[name].default(running) if name in BY_NAME else None

@@ -279,8 +279,7 @@ async def test_no_job_costs_no_look_at_journals(rebalance_backend):
 
 
 def test_mounted_datasets_are_found_without_asking_zfs(tmp_path):
-    table = tmp_path / "mountinfo"
-    table.write_text(
+    (tmp_path / "mountinfo").write_text(
         "30 1 0:40 / /tank rw - zfs tank rw,xattr\n"
         "31 1 0:41 / /tank/a\\040b rw - zfs tank/a\\040b rw\n"
         "32 1 0:41 /sub /bind rw - zfs tank/a\\040b rw\n"
@@ -288,7 +287,7 @@ def test_mounted_datasets_are_found_without_asking_zfs(tmp_path):
         "34 1 0:43 / /other rw - zfs tank2 rw\n"
         "35 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
     )
-    rebalance_backend = LiveRebalance(mounts=table)
+    rebalance_backend = LiveRebalance(process=tmp_path)
     assert rebalance_backend.roots("tank") == (
         seam.Root("/tank", "tank"),
         seam.Root("/tank/a b", "tank/a b"),

@@ -11,6 +11,7 @@ from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample, Scan, Vdev
 from zconsole.pool.topology import Placed
+from zconsole.pool.version import parse_version
 
 DATA = ("normal", "special", "dedup")
 FOREGROUND = ("sync_r", "sync_w", "async_r")
@@ -193,7 +194,7 @@ def evidence_of(
         sorted_share=sorted_share,
         foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
         load=load,
-        version=release(sample.version),
+        version=parse_version(sample.version),
         tunables=sample.tunables,
     )
 
@@ -208,9 +209,3 @@ def sorted_share(scan: Scan) -> float | None:
     needed = max(0.0, 1.0 - (scan.skipped_bytes or 0) / scanned) if scanned else 1.0
     left = waiting + max(0.0, total - scanned) * needed
     return waiting / left if left > 0 else None
-
-
-def release(version: str | None) -> tuple[int, ...]:
-    """``2.4.4-1`` as (2, 4, 4); () when it is no version."""
-    parts = (version or "").split("-")[0].split(".")
-    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zconsole.rebalance.engine import holders, mounts, overlays
+from zconsole.rebalance.engine import holders, overlays
 from zconsole.rebalance.engine.holders import PROC, HeldFile, Holders
-from zconsole.rebalance.engine.mounts import MountPoint, Spot, View
+from zconsole.system import mounts
+from zconsole.system.mounts import MountPoint, Spot, View
 
 RECENT = 1.0
 """Seconds for which a look is good enough to say what is not worth copying."""

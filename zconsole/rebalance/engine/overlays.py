@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from zconsole.rebalance.engine.mounts import MountPoint, Spot, View, ancestors, plain
+from zconsole.system.mounts import MountPoint, Spot, View, ancestors, plain
 
 _LISTS = (b"lowerdir",)
 _SINGLE = (b"upperdir", b"workdir", b"lowerdir+", b"datadir+")

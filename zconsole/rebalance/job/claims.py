@@ -11,7 +11,7 @@ from typing import Any
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import Mount, mount_of
-from zconsole.rebalance.planning.walk import mount_number
+from zconsole.system.mounts import mount_number
 
 _UP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

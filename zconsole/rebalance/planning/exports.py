@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.rebalance.planning import nfs_exports, smb_shares
-from zconsole.rebalance.planning.facts import Run
+from zconsole.rebalance.planning.facts import Mount, Run
 from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
+from zconsole.system import mounts
 from zconsole.units import clean
 
 MACHINE = Path("/")
@@ -25,18 +26,6 @@ USER_SPACE = frozenset({"ganesha.nfsd", "unfsd"})
 SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
 """Processes whose mount namespace has the tables of a server."""
 KERNEL_THREAD = "nfsd"
-
-
-class Mounted(NamedTuple):
-    """A row of a mount table (proc_pid_mountinfo(5)): ``device`` is MAJOR:MINOR."""
-
-    device: str
-    point: str
-    kind: str
-
-    def holds(self, path: Path) -> bool:
-        """Whether a path is below it."""
-        return Path(self.point) in path.parents
 
 
 class ServerProcess(NamedTuple):
@@ -53,7 +42,7 @@ class Found(NamedTuple):
     nfs: tuple[str, ...]
     smb: tuple[str, ...]
     unknown: tuple[str, ...]
-    table: tuple[Mounted, ...]
+    table: tuple[Mount, ...]
 
 
 def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
@@ -78,12 +67,12 @@ def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
 
 
 def _own(machine: Path, run: Run) -> Found:
-    found = _found(Tree(machine), mount_table(machine / "proc/self/mountinfo"), run)
+    found = _found(Tree(machine), _mounts(machine / "proc/self"), run)
     real = {os.path.realpath(path) for path in found.smb}  # Samba follows links, exportfs did
     return found._replace(smb=tuple(dict.fromkeys((*found.smb, *sorted(real)))))
 
 
-def _found(tree: Tree, table: tuple[Mounted, ...], run: Run | None) -> Found:
+def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None) -> Found:
     unknown: list[str] = []
     nfs: list[str] = []
     for name in (nfs_exports.ETAB, *nfs_exports.KERNEL):
@@ -95,7 +84,7 @@ def _found(tree: Tree, table: tuple[Mounted, ...], run: Run | None) -> Found:
     return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
 
 
-def _meets(path: str, point: str, device: str | None, table: Sequence[Mounted], own: bool) -> bool:
+def _meets(path: str, point: str, device: str | None, table: Sequence[Mount], own: bool) -> bool:
     """Whether an exported path shows anything of the filesystem at ``point``.
 
     It shows the filesystem it is on and all that is mounted below: bind mounts included.
@@ -105,7 +94,7 @@ def _meets(path: str, point: str, device: str | None, table: Sequence[Mounted], 
         return True
     if device is None or not table:
         return not own or mount in shared.parents
-    holders = [m for m in reversed(table) if shared == Path(m.point) or m.holds(shared)]
+    holders = [m for m in reversed(table) if Path(m.point) in (shared, *shared.parents)]
     holder = max(holders, key=lambda m: len(Path(m.point).parts), default=None)
     below = (m for m in table if shared in Path(m.point).parents)
     return any(m.device == device for m in (holder, *below) if m is not None)
@@ -160,7 +149,7 @@ def _others(machine: Path, processes: Sequence[ServerProcess]) -> Iterator[Found
 
 def _other(process: Path, names: set[str]) -> Iterator[Found]:
     """What one other mount namespace shares, seen through one of its processes."""
-    table = mount_table(process / "mountinfo")
+    table = _mounts(process)
     serves_nfs = "rpc.mountd" in names or any(m.kind == KERNEL_THREAD for m in table)
     if not serves_nfs and not names & SERVERS:
         return
@@ -185,19 +174,12 @@ def _unknown(why: str) -> Found:
     return Found((), (), (why,), ())
 
 
-def mount_table(path: Path) -> tuple[Mounted, ...]:
-    """The rows of a mount table; none where it may not be read."""
+def _mounts(process: Path) -> tuple[Mount, ...]:
+    """What a process sees mounted; nothing where that may not be read."""
     try:
-        lines = path.read_text(errors="surrogateescape").splitlines()
+        return tuple(map(Mount.of, mounts.rows(mounts.table_of(process))))
     except OSError:
         return ()
-    rows = []
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(" "), right.partition(" ")[0]
-        if len(fields) > 4:
-            rows.append(Mounted(fields[2], nfs_exports.unescaped(fields[4]), kind))
-    return tuple(rows)
 
 
 def _numbers(proc: Path) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from zconsole.rebalance.planning.foreign_tree import Tree
+from zconsole.system.mounts import plain
 
 ETAB = "/var/lib/nfs/etab"
 """What exportfs(8) told the kernel; the kernel's tables hold only what clients have asked for."""
@@ -14,7 +16,6 @@ KERNEL = ("/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
 (svc_export_show, fs/nfsd/export.c)."""
 PSEUDO = "v4root"
 """The option of a directory that only leads to exported ones and shows nothing else."""
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def exported_paths(tree: Tree, tables: tuple[str, ...] = (ETAB, *KERNEL)) -> Iterator[str]:
@@ -29,15 +30,4 @@ def _path(line: str) -> Iterator[str]:
     name, _, clients = line.partition("\t") if "\t" in line else line.partition(" ")
     options = re.split(r"[(),]", clients)
     if PSEUDO not in options:
-        yield unescaped(name.strip('"'))
-
-
-def unescaped(text: str) -> str:
-    r"""A path as the tables write it: ``\040`` is a blank. Bytes that are no UTF-8 survive."""
-    data = _OCTAL.sub(lambda match: chr(int(match[1], 8) & 0xFF), _as_latin(text))
-    return data.encode("latin-1").decode("utf-8", "surrogateescape")
-
-
-def _as_latin(text: str) -> str:
-    """A character for every byte, so that escaped bytes and plain ones can be put together."""
-    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+        yield os.fsdecode(plain(os.fsencode(name.strip('"'))))

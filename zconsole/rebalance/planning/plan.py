@@ -39,6 +39,7 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
 from zconsole.rebalance.planning.zdb import Listed
+from zconsole.system.mounts import mount_at
 
 NO_GAIN = 0.0005
 
@@ -54,7 +55,7 @@ def places(
     for directory in directories:
         try:
             root = walk.resolve(directory)
-            mount = facts.mount_of(walk.mount_at(root))
+            mount = facts.mount_of(mount_at(root))
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
         mount = mount or Mount("unknown", "", "/")

@@ -24,7 +24,8 @@ from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.hot_directories import Held
-from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk, mount_at
+from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
+from zconsole.system.mounts import mount_at
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.device import Device
-from zconsole.actions.plan import Facts, version_of
+from zconsole.actions.plan import Facts
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
+from zconsole.pool.version import Version, parse_version
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import PoolState
@@ -17,7 +18,6 @@ from zconsole.sim.zpool import SimulatedRunner
 from zconsole.system.audit.log import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.store import VolatileTunableStore
-from zconsole.tunables.tunable import Version
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
@@ -42,7 +42,7 @@ class SimulatedParameters:
     @property
     def version(self) -> Version:
         """See Parameters.version."""
-        return version_of(self._world.pools[0].version)
+        return parse_version(self._world.pools[0].version)
 
     def path(self, name: str) -> str:
         """See Parameters.path."""
@@ -69,7 +69,7 @@ class SimulatedFacts:
         state = next((p for p in self._world.pools if p.name == pool.name), self._world.pools[0])
         enabled = "disabled" if state.one_stage else "enabled"
         return Facts(
-            version=version_of(state.version),
+            version=parse_version(state.version),
             features=dict.fromkeys(FEATURES, enabled),
             properties={
                 "autoexpand": "on" if state.autoexpand else "off",

@@ -242,10 +242,10 @@ def _tunables(ink: Ink) -> list[Line]:
     """
     if not ink.roomy or ink.frame.problem:
         return []
-    from zconsole.diagnosis.bottleneck.evidence import release
+    from zconsole.pool.version import parse_version
     from zconsole.tunables.catalog import BY_NAME
 
-    running = release(ink.frame.version)
+    running = parse_version(ink.frame.version)
     found = []
     for name, value in sorted(ink.frame.tunables.items()):
         usual = BY_NAME[name].default(running) if name in BY_NAME else None

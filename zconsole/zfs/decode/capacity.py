@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import GROUP_KINDS
 from zconsole.units import parse_size
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
 from zconsole.zfs.decode.names import disk_name, kind_of, leaf_kind
@@ -69,6 +70,9 @@ class CapacityRow:
     fill: float | None = None
     health: str | None = None
     guid: str | None = None
+    devices: int = 0
+    """Places for devices in a top-level vdev of a text; a replaced one and its new one share one.
+    """
 
     @property
     def space_bytes(self) -> int | None:
@@ -206,6 +210,9 @@ def _vdev_line(draft: _Draft, line: str, columns: Sequence[str]) -> None:
     indent = len(line) - len(line.lstrip(" "))
     if row.alloc_bytes is not None or (indent == 2 and line[0] == " "):
         draft.tops.append(row)
+    elif draft.tops:
+        more = -1 if row.kind in GROUP_KINDS else 1
+        draft.tops[-1] = replace(draft.tops[-1], devices=draft.tops[-1].devices + more)
     if kind is None or kind == "dspare":
         draft.leaves.append(row)
 

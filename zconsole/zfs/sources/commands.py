@@ -7,8 +7,8 @@ import json
 import re
 from typing import Any
 
+from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
-from zconsole.zfs.sources.kstat import version_tuple
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 USAGE = 2
@@ -68,4 +68,4 @@ async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:
 
 def has_json(version: str | None) -> bool:
     """Whether ``zpool status -j`` exists: from 2.3; unknown counts as yes, it will be seen."""
-    return version is None or version_tuple(version) >= (2, 3)
+    return version is None or parse_version(version) >= (2, 3)

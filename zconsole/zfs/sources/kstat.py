@@ -6,12 +6,10 @@ every ``zpool`` command hangs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from zconsole.system.host import ROOT
-
+ROOT = Path("/")
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could wait for ever."""
 
@@ -31,6 +29,11 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
     return {each.name: _word(each / "state") for each in pools if (each / "state").exists()}
 
 
+def pool_state(pool: str, root: Path = ROOT) -> str:
+    """The state word of one pool; empty where it could not be read."""
+    return _word(root / "proc/spl/kstat/zfs" / pool / "state")
+
+
 def arc_bytes(root: Path = ROOT) -> int | None:
     """Bytes the ARC holds now; None without the module."""
     try:
@@ -48,12 +51,6 @@ def module_version(root: Path = ROOT) -> str | None:
     """The running OpenZFS, ``2.3.9``; None where the module is not loaded."""
     word = _word(root / "sys/module/zfs/version")
     return word.partition("-")[0] or None
-
-
-def version_tuple(version: str | None) -> tuple[int, ...]:
-    """``2.3.9`` as numbers to compare, () when unknown."""
-    match = re.match(r"\d+(?:\.\d+)*", version or "")
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def _word(path: Path) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
 from zconsole.zfs.sources.commands import Commands
-from zconsole.zfs.sources.kstat import version_tuple
 from zconsole.zfs.sources.output_stream import OutputStream
 from zconsole.zfs.sources.reader import ReadFailedError
 
@@ -160,7 +160,7 @@ class TextReader:
         self._runner = runner
         self._spawner = spawner
         self._interval = interval
-        self._version = version_tuple(version)
+        self._version = parse_version(version)
         self._clocks = clocks
         self._pools: dict[str, _TextPool] = {}
 

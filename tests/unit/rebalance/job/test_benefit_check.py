@@ -59,7 +59,9 @@ class Case:
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
         rows = [f"\t{s.name}\t{s.size}\t{s.alloc:.0f}\t{s.size - s.alloc:.0f}" for s in self.spaces]
-        return Completed(tuple(argv), 0, "\n".join(["tank\t0\t0\t0\t-\t-\t7\t50", *rows]), "")
+        return Completed(
+            tuple(argv), 0, "\n".join(["tank\t0\t0\t0\t-\t-\t7\t50\t1.00\tONLINE\t-", *rows]), ""
+        )
 
     def look(self) -> None:
         self.clock.now += INTERVAL

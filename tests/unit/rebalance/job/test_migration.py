@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.cli.test_rebalance_command import Shell
 from zconsole.rebalance.planning.facts import mount_of
-from zconsole.rebalance.planning.walk import mount_at
+from zconsole.system.mounts import mount_at
 
 JOB = "112651"
 SCHEMA = """

@@ -11,9 +11,9 @@ import pytest
 
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import Holders
-from zconsole.rebalance.engine.mounts import View
 from zconsole.rebalance.planning.company import INITIAL, notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
+from zconsole.system.mounts import View
 
 LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, (), 0)
 

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.unit.zfs.sources.source_fakes import machine
-from zconsole.zfs.sources.kstat import arc_bytes, module_version, pool_states, version_tuple
+from zconsole.zfs.sources.kstat import arc_bytes, module_version, pool_states
 
 
 def test_pools_and_their_words(tmp_path):
@@ -20,11 +18,3 @@ def test_without_the_module_nothing_is_known(tmp_path):
     assert pool_states(tmp_path) == {}
     assert arc_bytes(tmp_path) is None
     assert module_version(tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("version", "numbers"),
-    [("2.3.9", (2, 3, 9)), ("0.8", (0, 8)), ("2.4.99rc1", (2, 4, 99)), (None, ()), ("junk", ())],
-)
-def test_versions_compare_as_numbers(version, numbers):
-    assert version_tuple(version) == numbers

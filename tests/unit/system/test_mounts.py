@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.rebalance.engine import mounts, overlays
-from zconsole.rebalance.engine.mounts import MountPoint, Spot, View
+from zconsole.rebalance.engine import overlays
+from zconsole.system import mounts
+from zconsole.system.mounts import MountPoint, Spot, View
 
 HOST = rb"""
 20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -28,7 +29,7 @@ def view(text: bytes = HOST, process: Path = Path("/nowhere")) -> View:
 
 def test_a_line_is_read_whole_and_without_escapes() -> None:
     assert mounts.parse(HOST)[25] == MountPoint(
-        25, 20, b"0:51", b"/conf file\\", b"/etc/conf", b"zfs", b"rw"
+        25, 20, b"0:51", b"/conf file\\", b"/etc/conf", b"zfs", b"rw", b"tank/data"
     )
 
 
@@ -165,3 +166,9 @@ def test_relative_directories_are_found_beside_the_others(process: Path) -> None
         Spot(b"0:51", b"/snapshots/1/fs"),
         Spot(b"0:51", b"/snapshots/2/fs"),
     }
+
+
+def test_only_a_newline_ends_a_line() -> None:
+    table = b"30 1 0:50 / /tank/a\rb rw - zfs tank/a\rb rw\n31 1 0:51 / /c ro - zfs c rw\n"
+    found = [(each.point, each.source, each.read_only) for each in mounts.rows(table)]
+    assert found == [(b"/tank/a\rb", b"tank/a\rb", False), (b"/c", b"c", True)]

@@ -22,6 +22,7 @@ LOCAL = frozenset(
 """Filesystems that may be asked about a name: no server, no other process answers for them."""
 LINKS = 40
 """Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
+SELF = Path("/proc/self")
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
@@ -50,6 +51,10 @@ class MountPoint:
     kind: bytes
     options: bytes
     """Those of the filesystem, escaped."""
+    source: bytes = b""
+    """A device, or the dataset on ZFS."""
+    read_only: bool = False
+    """The mount or the whole filesystem."""
 
     def spot(self, path: bytes) -> Spot:
         """What the filesystem has at a path in this mount."""
@@ -165,21 +170,40 @@ class View:
             return b"" if error.errno == errno.EINVAL else None
 
 
+def rows(table: bytes) -> Iterator[MountPoint]:
+    """The mounts of a table, in its order; only a newline ends a line, a name may have others."""
+    return (each for each in map(_mount, table.split(b"\n")) if each is not None)
+
+
 def parse(table: bytes) -> dict[int, MountPoint]:
     """The mounts of a table, by number."""
-    found = (_mount(line) for line in table.splitlines())
-    return {each.number: each for each in found if each is not None}
+    return {each.number: each for each in rows(table)}
 
 
-def table_of(process: Path) -> bytes:
+def table_of(process: Path = SELF) -> bytes:
     """The mount table of a process. Raises OSError."""
     return (process / "mountinfo").read_bytes()
 
 
 def mount_number(fd: int) -> int:
     """The number of the mount that a file of this process was opened through. Raises OSError."""
-    text = Path(f"/proc/self/fdinfo/{fd}").read_bytes()
+    text = (SELF / f"fdinfo/{fd}").read_bytes()
     return int(text.partition(b"mnt_id:")[2].split(maxsplit=1)[0])
+
+
+def mount_at(path: bytes) -> int:
+    """The number of the mount that a directory is reached through. Raises OSError."""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return mount_number(fd)
+    finally:
+        os.close(fd)
+
+
+def has_mounts_below(root: bytes, process: Path = SELF) -> bool:
+    """Whether a process sees anything mounted inside a directory. Raises OSError."""
+    points = (each.point for each in rows(table_of(process)))
+    return any(is_inside(point, root) and point != root for point in points)
 
 
 def plain(text: bytes) -> bytes:
@@ -206,8 +230,18 @@ def _mount(line: bytes) -> MountPoint | None:
     fields, rest = left.split(b" "), right.split(b" ")
     if len(fields) < 6 or len(rest) < 3:
         return None
-    number, parent, device, root, point = fields[:5]
-    return MountPoint(int(number), int(parent), device, plain(root), plain(point), rest[0], rest[2])
+    number, parent, device, root, point, own = fields[:6]
+    return MountPoint(
+        number=int(number),
+        parent=int(parent),
+        device=device,
+        root=plain(root),
+        point=plain(point),
+        kind=rest[0],
+        options=rest[2],
+        source=plain(rest[1]),
+        read_only=b"ro" in own.split(b",") + rest[2].split(b","),
+    )
 
 
 def _joined(root: bytes, rest: bytes) -> bytes:
