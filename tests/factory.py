@@ -46,7 +46,10 @@ def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
 
 
 def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fields) -> Frame:
-    """A fresh frame of ``pool``; its scans are shown with nothing derived unless given."""
+    """A fresh frame of ``pool``; its scans are shown with nothing derived unless given.
+
+    Unless told ``over_since``, it is the first that shows no scan running.
+    """
     left = redundancy(pool.root)
     rows = tuple(VdevRow(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
     base = Frame(
@@ -60,6 +63,7 @@ def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fie
         rows=rows,
         balance=balance(pool.root),
         series=NoSeries(),
+        over_since=None if any(scan.active for scan in pool.scans) else t,
     )
     return replace(base, **fields)
 

@@ -26,6 +26,7 @@ def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) 
         rows=_rows(history),
         balance=balance(pool.root, sample.version),
         series=history.series,
+        over_since=history.scans.over_since,
         events=history.events,
         flags=flags,
     )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from zconsole.history.views import ActivityView, ScanView, Series
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
-from zconsole.pool.model import NOTHING, Event, HostLoad, IoRates, Sample, SampleFailure, Vdev
+from zconsole.pool.model import NOTHING, Event, HostLoad, IoRates, Sample, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
+from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
@@ -58,6 +59,8 @@ class Frame(NamedTuple):
     rows: tuple[VdevRow, ...]
     balance: Balance
     series: Series
+    over_since: float | None = None
+    """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
     events: tuple[Event, ...] = ()
     """Newest last."""
     flags: tuple[str, ...] = ()
@@ -75,6 +78,16 @@ class Frame(NamedTuple):
     def scan(self) -> ScanView | None:
         """The running scan, else the newest, else None."""
         return self.scans[0] if self.scans else None
+
+    @property
+    def outcome(self) -> ScanOutcome:
+        """How the newest scan has ended."""
+        return self.outcome_of(self.scan.scan if self.scan else None)
+
+    def outcome_of(self, scan: Scan | None) -> ScanOutcome:
+        """How one of the pool's scans, also one it does not show any more, has ended."""
+        waited = None if self.over_since is None else self.t - self.over_since
+        return scan_outcome(scan, self.root, self.health.word, waited)
 
     @property
     def t(self) -> float:

@@ -324,3 +324,14 @@ def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
     samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
     found = view(watched(*samples), samples[-1])
     assert found.estimate.reason == "no estimate: the bytes done are not known"
+
+
+def test_it_is_over_since_the_first_sample_without_a_running_scan():
+    going = resilver(MIB)
+    done = replace(going, state="finished", end=T + 1)
+    history = PoolHistory()
+    since = []
+    for n, scan in enumerate((going, done, done, going, done)):
+        history.push(sample(n, scan))
+        since.append(history.scans.over_since)
+    assert since == [None, T + 1, T + 1, None, T + 4]
