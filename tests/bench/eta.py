@@ -72,7 +72,7 @@ def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
             history.push_trouble(sample)
             continue
         history.push(sample)
-        for view in history.scan_views(sample):
+        for view in history.scan_views:
             end = ends.get(view.scan.key)
             if end is not None and view.scan.state == "running" and _counts(sample.t, end):
                 judged = found.setdefault(end.key, Judged(name, end))

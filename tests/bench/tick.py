@@ -22,9 +22,8 @@ from statistics import median
 from typing import Any
 
 from zconsole.cli import main
-from zconsole.history import PoolHistory
-from zconsole.monitor.build_frame import frame_of
 from zconsole.monitor.feed import Update
+from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.monitor.session import Session
 from zconsole.sim.source import World, samples
 from zconsole.ui.console_options import ConsoleOptions
@@ -80,15 +79,14 @@ async def ticks() -> None:
     """The steps of a tick, painted in a console without a terminal."""
     from zconsole.ui.messages import FramesReady
 
-    world, history, meter = World("thousand", 1), PoolHistory(), Meter()
+    world, monitor, meter = World("thousand", 1), PoolMonitor(), Meter()
     console = make_console(OneFeed(), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
         for index in range(TICKS):
             meter.measure("simulation", lambda at=float(index): world.advance(at))
             (raw,) = meter.measure("simulation", world.raws)
             (sample,) = meter.measure("decode", lambda raw=raw: decode(raw))
-            meter.measure("history", lambda sample=sample: history.push(sample))
-            frame = meter.measure("frame", lambda sample=sample: frame_of(sample, history))
+            frame = meter.measure("frame", lambda sample=sample: monitor.push(sample))
             update = Update((frame,), Capabilities("demo"))
             began = time.process_time()
             console.post_message(FramesReady(update, time.monotonic()))

@@ -8,13 +8,25 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.records import replace
 from tests.ui.frames import NOW, Past
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import Health
-from zconsole.pool.model import Activity, ErrorCounters, Event, IoRates, Progress, Scan, Vdev
+from zconsole.pool.model import (
+    Activity,
+    ErrorCounters,
+    Event,
+    IoRates,
+    Pool,
+    Progress,
+    Sample,
+    SampleFailure,
+    Scan,
+    Vdev,
+)
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.topology import placed
 from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
@@ -169,24 +181,18 @@ happenings = records(
 @st.composite
 def any_frame(draw):
     """A frame of anything."""
+    root = draw(roots)
     rows = tuple(
         VdevRow(p.key, p.depth, p.vdev, draw(rates), draw(st.none() | words), draw(when))
-        for p in placed(draw(roots))
+        for p in placed(root)
     )
+    pool = Pool(draw(words), draw(st.none() | states), root, error_count=draw(count))
+    pool = replace(pool, message=draw(st.none() | words))
+    failed = SampleFailure("", NOW + draw(st.floats(0, 1e9)), 0.0, draw(words), draw(states))
     return Frame(
-        NOW,
-        "text",
-        False,
-        draw(words),
-        None,
-        draw(st.none() | states),
-        draw(st.none() | words),
-        None,
-        draw(count),
-        None,
-        draw(st.floats(0, 1e9)),
-        draw(st.none() | words),
-        draw(st.none() | states),
+        pool.name,
+        Sample(NOW, NOW, "text", False, pool, draw(st.none() | states)),
+        draw(st.none() | st.just(failed)),
         draw(healths),
         tuple(draw(st.lists(views, max_size=2))),
         tuple(draw(st.lists(activities, max_size=2))),

@@ -10,10 +10,7 @@ from zconsole.actions.plan import ActionOutcome, Follow, Situation
 from zconsole.actions.target import Target, find, find_path
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete
-
-SETTLE = 60.0
-"""Seconds after a resilver's end within which the kernel takes the old device out by itself
-(spa_vdev_resilver_done, an asynchronous task some transaction groups later)."""
+from zconsole.pool.scan_outcome import settling
 
 
 class OldAndNew(Protocol):
@@ -97,8 +94,7 @@ def _one_replace(
     if old.group.kind == "spare" and not spared:
         stands_in = any(is_complete(c) for c in old.group.children if c is not old.vdev)
         return ActionOutcome(True, f"a spare stands in for {old.name}") if stands_in else None
-    settled = ended.end is not None and now.t - ended.end >= SETTLE
-    if not settled or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+    if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
         return None
     return ActionOutcome(
         False,

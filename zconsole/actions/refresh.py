@@ -50,23 +50,10 @@ class MachineFacts:
 
 def situation_of(frame: Frame, facts: Facts) -> Situation:
     """What the views show, as plans want it; the last good sample of a pool that is stuck."""
-    root = frame.root
-    if root is None:
+    if frame.sample is None:
         raise UnavailableError(f"{frame.pool}: {frame.problem or 'nothing is known of it yet'}")
-    pool = Pool(
-        name=frame.pool,
-        state=frame.state,
-        root=root,
-        guid=frame.guid,
-        message=frame.message,
-        scans=tuple(view.scan for view in frame.scans),
-        activities=tuple(view.activity for view in frame.activities),
-        error_count=frame.error_count,
-        errors=frame.errors,
-        comment=frame.comment,
-    )
     suspended = SUSPENDED in (frame.state, frame.kstat)
-    return Situation(pool, facts, frame.t, suspended, frame.looked, frame.problem)
+    return Situation(frame.sample.pool, facts, frame.t, suspended, frame.looked, frame.problem)
 
 
 PATIENCE = 15.0

@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from zconsole.cli import event_loop, local
-from zconsole.cli.watch import Ending, running
+from zconsole.cli.watch import over, running
 from zconsole.errors import ExitCode
 from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.record import Recorder
@@ -25,7 +25,7 @@ async def _record(args: argparse.Namespace) -> int:
     interval = args.interval
     source, session = LiveSource(args.pools), local.session()
     loop = asyncio.get_running_loop()
-    ending, seen_running, taken = Ending(), False, 0
+    seen_running, taken = False, 0
     try:
         with Recorder(args.file) as recorder:
             while (raws := await source.sample()) is not None:
@@ -35,7 +35,7 @@ async def _record(args: argparse.Namespace) -> int:
                 event_loop.complain(session.take_notes())
                 taken += 1
                 seen_running = seen_running or any(running(frames).values())
-                if (seen_running and ending.reached(frames)) or taken == args.count:
+                if (seen_running and over(frames)) or taken == args.count:
                     break
                 await asyncio.sleep(max(0.0, started + interval - loop.time()))
     except asyncio.CancelledError:

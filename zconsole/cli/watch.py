@@ -12,11 +12,7 @@ from zconsole.cli.alert_options import wake_of
 from zconsole.errors import ExitCode
 from zconsole.monitor.alerts.dispatcher import AlertDispatcher
 from zconsole.monitor.frame import Frame
-from zconsole.pool.health import left_behind
 from zconsole.units import clean
-
-SETTLE = 20.0
-"""Seconds after the end in which a replaced device may still go, or a deferred pass start."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +35,7 @@ async def _rounds(
     wake: AlertDispatcher | None,
 ) -> int:
     """Show each round and wake whoever asked for it, until it is time to stop."""
-    ending, taken = Ending(), 0
+    taken = 0
     async with contextlib.aclosing(rounds) as following:
         async for frames in following:
             output.show(frames, args.json, None)
@@ -48,8 +44,8 @@ async def _rounds(
             if not frames and not taken:
                 _say("no pools are imported")
             taken += 1
-            if args.until_done and ending.reached(frames):
-                return ending.code(frames)
+            if args.until_done and over(frames):
+                return ending_code(frames)
             if args.count is not None and taken >= args.count:
                 break
     return ExitCode.OK
@@ -67,41 +63,18 @@ def _say(text: str) -> None:
     print(f"zconsole: {clean(text)}", file=sys.stderr, flush=True)
 
 
-class Ending:
-    """Knows when the scans of all pools are over, given one round of frames after another."""
-
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def reached(self, frames: Sequence[Frame]) -> bool:
-        """Whether nothing runs any more and what follows an end has had time to happen."""
-        over = [self._over(frame) for frame in frames]
-        return all(over)
-
-    def code(self, frames: Sequence[Frame]) -> ExitCode:
-        """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0."""
-        codes = {ending_code(frame) for frame in frames}
-        for code in (ExitCode.DEGRADED, ExitCode.CANCELED):
-            if code in codes:
-                return code
-        return ExitCode.OK
-
-    def _over(self, frame: Frame) -> bool:
-        if frame.problem or any(view.scan.active for view in frame.scans):
-            self._since.pop(frame.pool, None)
-            return False
-        since = self._since.setdefault(frame.pool, frame.t)
-        return ending_code(frame) == ExitCode.OK or frame.t - since >= SETTLE
+def over(frames: Sequence[Frame]) -> bool:
+    """Whether nothing runs any more and what follows an end has had time to happen."""
+    return all(not frame.problem and frame.outcome.restored is not None for frame in frames)
 
 
-def ending_code(frame: Frame) -> ExitCode:
-    """How the newest scan of a pool, over now, has ended."""
-    view = frame.scan
-    if view is not None and view.scan.state == "canceled":
-        return ExitCode.CANCELED
-    errors = view is not None and view.scan.errors
-    if frame.health.word != "OK" or errors or left_behind(frame.root):
+def ending_code(frames: Sequence[Frame]) -> ExitCode:
+    """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0."""
+    outcomes = [frame.outcome for frame in frames]
+    if any(not outcome.restored and not outcome.canceled for outcome in outcomes):
         return ExitCode.DEGRADED
+    if any(outcome.canceled for outcome in outcomes):
+        return ExitCode.CANCELED
     return ExitCode.OK
 
 

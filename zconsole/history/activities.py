@@ -9,7 +9,7 @@ from zconsole.eta.progress_curve import ProgressCurve
 from zconsole.eta.work import activity_reading, activity_work
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Pool, Progress, Sample
-from zconsole.pool.topology import Placed, placed
+from zconsole.pool.topology import Placed
 
 ActivityKey = tuple[str, str | None, float | None]
 
@@ -20,10 +20,14 @@ class ActivityTracker:
     def __init__(self) -> None:
         self._courses: dict[ActivityKey, ProgressCurve] = {}
 
-    def push(self, sample: Sample, tree: Mapping[str, Placed]) -> None:
-        """Take in a sample; ``tree`` holds its vdevs by key."""
+    def push(self, sample: Sample, tree: Mapping[str, Placed]) -> tuple[ActivityView, ...]:
+        """Take in a sample; a view of each of its activities, running or not.
+
+        ``tree`` holds its vdevs by key.
+        """
         kept: dict[ActivityKey, ProgressCurve] = {}
-        for activity in activities(sample.pool, tree.values()):
+        found = tuple(activities(sample.pool, tree.values()))
+        for activity in found:
             reading = activity_reading(sample.t, sample.clock, activity)
             if reading is None or activity.state not in ("running", "paused"):
                 continue
@@ -31,10 +35,6 @@ class ActivityTracker:
             course = kept[key] = self._courses.get(key, ProgressCurve())
             course.add(reading)
         self._courses = kept
-
-    def views(self, sample: Sample) -> tuple[ActivityView, ...]:
-        """A view of every activity of a sample, running or not."""
-        found = activities(sample.pool, placed(sample.pool.root))
         return tuple(self._view(activity) for activity in found)
 
     def _view(self, activity: Activity) -> ActivityView:

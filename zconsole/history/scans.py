@@ -26,6 +26,8 @@ class ScanTracker:
         self._tracks: dict[str, ScanTrack] = {}
         self._waiting: tuple[str, ...] = ()
         """Names of the leaves that waited for a further resilver in the last sample."""
+        self.over_since: float | None = None
+        """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
         self._last: float | None = None
 
     @property
@@ -43,6 +45,10 @@ class ScanTracker:
         for scan in reversed(sample.pool.scans):
             if scan.function != "none":
                 events += self._follow(sample, scan, recent)
+        if any(scan.active for scan in sample.pool.scans):
+            self.over_since = None
+        elif self.over_since is None:
+            self.over_since = sample.t
         leaves = [p.vdev for p in tree.values() if not p.vdev.children]
         self._waiting = tuple(v.name for v in leaves if v.awaiting_resilver)
         self._last = sample.t

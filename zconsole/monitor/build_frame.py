@@ -10,64 +10,38 @@ from zconsole.pool.balance import Balance, balance
 from zconsole.pool.health import Health, health, unreachable
 from zconsole.pool.model import IoRates, Sample, SampleFailure
 from zconsole.pool.redundancy import redundancy
-from zconsole.pool.topology import placed
 
 
 def frame_of(sample: Sample, history: PoolHistory, flags: tuple[str, ...] = ()) -> Frame:
-    """The frame of a fresh sample that ``history`` has already been given."""
+    """The frame of a fresh sample that ``history`` has just been given."""
     pool = sample.pool
-    left = redundancy(pool.root, pool.scans, history.returned)
     return Frame(
-        t=sample.t,
-        source=sample.source,
-        exact=sample.exact,
         pool=pool.name,
-        guid=pool.guid,
-        state=pool.state,
-        message=pool.message,
-        action=pool.action,
-        see=pool.see,
-        error_count=pool.error_count,
-        errors=pool.errors,
-        stale_seconds=0.0,
-        problem=None,
-        kstat=sample.kstat,
+        sample=sample,
+        failure=None,
         health=health(pool, sample.t, history.regrouped),
-        scans=history.scan_views(sample),
-        activities=history.activity_views(sample),
-        redundancy=left,
-        rows=_rows(sample, history),
+        scans=history.scan_views,
+        activities=history.activity_views,
+        redundancy=redundancy(pool.root, pool.scans, history.returned),
+        rows=_rows(history),
         balance=balance(pool.root, sample.version),
         series=history.series,
+        over_since=history.scans.over_since,
         events=history.events,
-        host=sample.host,
-        version=sample.version,
-        comment=pool.comment,
         flags=flags,
-        limit=history.limits.verdict,
-        ceiling=history.limits.ceiling,
-        tunables=sample.tunables,
-        troubles=history.troubles(sample.t),
-        looked=sample.began,
     )
 
 
-def stale_frame(last: Frame, trouble: SampleFailure, history: PoolHistory) -> Frame:
+def stale_frame(last: Frame, failure: SampleFailure, history: PoolHistory) -> Frame:
     """The last good frame, aged, with why there is no newer one; its tree and ETA stay.
 
     Rates are what diskstats still gives.
     """
-    age = max(0.0, trouble.t - last.t)
     return last._replace(
-        stale_seconds=age,
-        problem=trouble.text,
-        kstat=trouble.kstat,
-        health=unreachable(trouble, age),
-        absent=trouble.absent,
+        failure=failure,
+        health=unreachable(failure, max(0.0, failure.t - last.t)),
         rows=tuple(_aged(row, history) for row in last.rows),
         events=history.events,
-        host=trouble.host or last.host,
-        looked=trouble.began,
     )
 
 
@@ -76,41 +50,29 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
     return row._replace(rates=history.rates(row.key), missing_since=missing)
 
 
-def blank_frame(trouble: SampleFailure, series: Series) -> Frame:
+def blank_frame(failure: SampleFailure, series: Series) -> Frame:
     """A frame for a pool that never gave a sample: its name and why."""
     return Frame(
-        t=trouble.t,
-        source=None,
-        exact=False,
-        pool=trouble.pool,
-        guid=None,
-        state=trouble.kstat,
-        message=None,
-        action=None,
-        error_count=None,
-        errors=None,
-        stale_seconds=None,
-        problem=trouble.text,
-        kstat=trouble.kstat,
-        health=_never_seen(trouble),
+        pool=failure.pool,
+        sample=None,
+        failure=failure,
+        health=_never_seen(failure),
         scans=(),
         activities=(),
         redundancy=(),
         rows=(),
         balance=Balance(None, None, None),
         series=series,
-        host=trouble.host,
-        looked=trouble.began,
     )
 
 
-def _never_seen(trouble: SampleFailure) -> Health:
-    found = unreachable(trouble, 0.0)
-    return found._replace(reasons=(trouble.text,))
+def _never_seen(failure: SampleFailure) -> Health:
+    found = unreachable(failure, 0.0)
+    return found._replace(reasons=(failure.text,))
 
 
-def _rows(sample: Sample, history: PoolHistory) -> tuple[VdevRow, ...]:
-    places = placed(sample.pool.root)
+def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
+    places = tuple(history.tree.values())
     rates = {place.key: history.rates(place.key) for place in places}
     slow = slow_siblings(places, rates)
     return tuple(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_signs
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.join import NO_EXTRAS, Extras, joined
 
 Ask = Callable[[str, float], Awaitable[ProbeResults]]
 """A leaf's path and the epoch second since which messages count, to what is said of it."""
@@ -31,7 +32,7 @@ class DeviceProber:
 
     def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
         """The frames with their troubles judged by all that is known; never waits."""
-        return tuple(self._judged(frame) if frame.troubles else frame for frame in frames)
+        return tuple(joined(frame, self._extras(frame)) for frame in frames)
 
     async def aclose(self) -> None:
         """Leave what is still being asked."""
@@ -39,7 +40,9 @@ class DeviceProber:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _judged(self, frame: Frame) -> Frame:
+    def _extras(self, frame: Frame) -> Extras:
+        if not frame.troubles:
+            return NO_EXTRAS
         paths = {row.key: row.vdev.path for row in frame.rows}
         found = []
         for trouble in frame.troubles:
@@ -48,7 +51,7 @@ class DeviceProber:
                 self._begin(path, trouble, frame.t)
             signs = self._known.get(path or "")
             found.append(with_signs(trouble, signs) if signs else trouble)
-        return frame._replace(troubles=tuple(found))
+        return Extras(troubles=tuple(found))
 
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))

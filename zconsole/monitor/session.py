@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.history import PoolHistory
-from zconsole.monitor.build_frame import blank_frame, frame_of, stale_frame
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.pool.model import Sample, SampleFailure
 from zconsole.system.state_dir import StateError
 from zconsole.zfs.decode import decode
@@ -19,12 +19,21 @@ from zconsole.zfs.raw import Raw
 
 if TYPE_CHECKING:
     from zconsole.history.storage import HistoryStore
-    from zconsole.scan_report.keeper import ReportKeeper
     from zconsole.system.async_writer import AsyncWriter
     from zconsole.zfs.sources.recording_gaps import Gaps
 
 SETTLE = 0.5
 """Seconds that the end waits for what is still to be written."""
+
+
+class FrameKeeper(Protocol):
+    """Keeps something of every good frame beyond the run, as reports of scans."""
+
+    def push(self, frame: Frame) -> object:
+        """Take in a frame. Raises StateError when something cannot be written."""
+
+    def close(self) -> None:
+        """Write what is unfinished once more. Raises StateError when that fails."""
 
 
 class Session:
@@ -35,7 +44,7 @@ class Session:
         zone: tzinfo = UTC,
         flags: tuple[str, ...] = (),
         store: HistoryStore | None = None,
-        reports: ReportKeeper | None = None,
+        reports: FrameKeeper | None = None,
         writer: AsyncWriter | None = None,
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
@@ -51,7 +60,7 @@ class Session:
         self._writer = writer
         self._notes = dict.fromkeys(notes)
         self._told = 0
-        self._histories: dict[str, PoolHistory] = {}
+        self._monitors: dict[str, PoolMonitor] = {}
         self._last: dict[str, Frame] = {}
         self._gaps = gaps
 
@@ -98,13 +107,18 @@ class Session:
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
             if name in names:
-                self._histories.pop(name, None)
+                self._monitors.pop(name, None)
             names.add(name)
             yield seen
 
     def history(self, pool: str) -> PoolHistory:
         """What is remembered of a pool; empty for one not seen yet."""
-        return self._histories.setdefault(pool, PoolHistory(self._zone))
+        return self._monitor(pool).history
+
+    def _monitor(self, pool: str) -> PoolMonitor:
+        if pool not in self._monitors:
+            self._monitors[pool] = PoolMonitor(self._zone, self._flags)
+        return self._monitors[pool]
 
     def last(self, pool: str) -> Frame | None:
         """The last good frame of a pool; None for one that has given none."""
@@ -165,10 +179,7 @@ class Session:
         name, guid = seen.pool.name, seen.pool.guid
         if name not in self._last and self._store is not None and guid is not None:
             self._note(name, self._store.recall(guid, self.history(name)))
-        history = self.history(name)
-        history.push(seen)
-        frame = frame_of(seen, history, self._flags)
-        self._last[name] = frame
+        frame = self._last[name] = self._monitor(name).push(seen)
         self._keep(frame)
         self._report(frame)
         return frame
@@ -194,12 +205,7 @@ class Session:
             self._notes[f"{pool}: {trouble}"] = None
 
     def _troubled(self, trouble: SampleFailure) -> Frame:
-        history = self.history(trouble.pool)
-        history.push_trouble(trouble)
-        last = self._last.get(trouble.pool)
-        if last is None:
-            return blank_frame(trouble, history.series)
-        return stale_frame(last, trouble, history)
+        return self._monitor(trouble.pool).push_failure(trouble, self._last.get(trouble.pool))
 
 
 def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:

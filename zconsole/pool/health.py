@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from zconsole.pool.model import Pool, SampleFailure, Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete
-from zconsole.pool.topology import is_group
+from zconsole.pool.model import Pool, SampleFailure, Vdev
+from zconsole.pool.scan_outcome import not_restored
 from zconsole.units import duration, size
 
 
@@ -23,9 +22,6 @@ class Health(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
-SETTLE = 15.0
-"""Seconds after a repair's end in which the kernel still detaches what was replaced, and after a
-replacement in which its repair begins."""
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 """How the notes of initialize and trim begin, which say nothing of why a device is gone."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
@@ -66,59 +62,6 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
     word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
     seen = f"last seen {duration(age)} ago"
     return Health(word, "error" if lost else "warning", (trouble.text, seen))
-
-
-def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iterator[str]:
-    """Why redundancy is not restored though no repair runs; nothing while one still does.
-
-    After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
-    scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). What
-    stays tells that, as a later scrub's figures take the place of the repair's.
-    """
-    if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
-        return
-    newest = _newest_repair(pool.scans)
-    ended = newest.end if newest is not None else None
-    settling = any(0 <= now - t < SETTLE for t in (ended, regrouped) if t is not None)
-    groups = [] if settling else list(_unfilled(pool, newest))
-    if groups and newest is not None and newest.state == "canceled":
-        yield "the last repair was canceled"
-    elif newest is not None and newest.errors:
-        yield f"the last repair ended with {newest.errors} errors"
-    if groups:
-        since = f"after the {newest.function}" if newest is not None else "and nothing fills it"
-        yield f"{', '.join(groups)} still there {since}"
-        if _checkpointed(pool):
-            yield "a checkpoint keeps a resilver from completing; discard it, then resilver again"
-    waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
-    if waiting and not settling:
-        yield f"{', '.join(waiting)} still waiting for a resilver"
-
-
-def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:
-    """Replacing and spare vdevs that a good repair would have ended.
-
-    Where no repair is known any more, a whole spare in the place of a lost device waits for none.
-    """
-    for vdev in filter(is_group, pool.root.walk()):
-        lost = vdev.children[0].state != "ONLINE"
-        stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
-        if newest is not None or not stands_in or _checkpointed(pool):
-            yield vdev.name
-
-
-def _checkpointed(pool: Pool) -> bool:
-    return any(a.kind == "checkpoint" for a in pool.activities)
-
-
-def left_behind(root: Vdev | None) -> bool:
-    """Whether something is there that a good repair takes away at its end or moments after it."""
-    return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())
-
-
-def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
-    repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
-    return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
 
 
 def _is_impaired(vdev: Vdev) -> bool:

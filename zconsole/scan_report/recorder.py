@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
-from zconsole.pool.health import left_behind
 from zconsole.scan_report.devices import DeviceLog
 from zconsole.scan_report.report import MOST_POINTS, Moment, ScanReport, TunableChange
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 
 FINEST = 1.0
 """Seconds between two kept moments, at first; doubled whenever there are too many."""
-JUDGED = 20.0
-"""Seconds after a scan's end before it is judged, where a replaced device is still there."""
 GAP = 60.0
 """Seconds between two frames beyond which nothing is said of the time between."""
 
@@ -34,8 +31,6 @@ class _Open:
     step: float = FINEST
     tunables: Mapping[str, int] | None = None
     last: float | None = None
-    ended: float | None = None
-    """When it was first seen to be over."""
 
 
 class ReportRecorder:
@@ -62,7 +57,7 @@ class ReportRecorder:
         return tuple(
             self._close(key, views.get(key), frame)
             for key in over
-            if not _settling(self._open[key], views, views.get(key), frame)
+            if not _settling(self._open[key], views.get(key), frame)
         )
 
     def current(self) -> tuple[ScanReport, ...]:
@@ -78,20 +73,18 @@ class ReportRecorder:
         return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
 
 
-def _settling(
-    entry: _Open, views: Mapping[str, ScanView], view: ScanView | None, frame: Frame
-) -> bool:
+def _settling(entry: _Open, view: ScanView | None, frame: Frame) -> bool:
     """Whether a scan has just ended and what it ought to take away is still there.
 
     Nothing follows it, and only what stays tells that nothing was restored.
     """
-    if view is None or not left_behind(frame.root):
+    if view is None:
         return False
-    if any(other.scan.active for other in views.values()):
+    outcome = frame.outcome_of(view.scan)
+    if not outcome.over or not outcome.left_behind:
         return False
-    entry.ended = frame.t if entry.ended is None else entry.ended
     entry.report = replace(_seen(entry.report, frame, view), end=view.scan.end or frame.t)
-    return frame.t - entry.ended < JUDGED
+    return outcome.restored is None
 
 
 def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:

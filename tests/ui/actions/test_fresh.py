@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.records import replace
 from tests.ui.actions.acting import acting
 from tests.ui.actions.test_controller import RUN, commands
 from tests.unit.actions.test_executor import Canned
@@ -31,7 +32,7 @@ QUESTION = 100.0
 def frame(monkeypatch):
     monkeypatch.setattr(watching, "PATIENCE", 0.3)
     (frame,) = Session().advance(World("healthy", 1).raws())
-    return frame._replace(looked=QUESTION - 600)
+    return replace(frame, looked=QUESTION - 600)
 
 
 class Asked:
@@ -73,17 +74,17 @@ async def delivered(frame, *rounds, make=plan_scrub):
 @pytest.mark.parametrize("make", [plan_scrub, plan_clear])
 async def test_a_read_that_began_before_the_question_does_not_count(frame, make):
     """It may go on over any number of rounds, and what it gives is delivered afterwards."""
-    silent = frame._replace(problem="no answer for 1 s", looked=QUESTION + 1)
-    late = frame._replace(t=frame.t + 5, looked=QUESTION - 1)
+    silent = replace(frame, problem="no answer for 1 s", looked=QUESTION + 1)
+    late = replace(frame, t=frame.t + 5, looked=QUESTION - 1)
     events, ran = await delivered(frame, (silent,), (silent,), (silent,), (late,), make=make)
     assert [e.kind for e in events] == ["refused"]
     assert ran == []
-    fresh = late._replace(looked=QUESTION + 2)
+    fresh = replace(late, looked=QUESTION + 2)
     assert (await delivered(frame, (silent,), (late,), (fresh,), make=make))[1]
 
 
 async def test_an_old_frame_with_a_problem_does_not_count(frame):
-    stuck = frame._replace(problem="no answer for 600 s", stale_seconds=600.0, looked=QUESTION + 1)
+    stuck = replace(frame, problem="no answer for 600 s", stale_seconds=600.0, looked=QUESTION + 1)
     events, ran = await delivered(frame, (stuck,), (stuck,), (stuck,))
     assert [e.kind for e in events] == ["refused"]
     assert "no answer for 600 s" in events[0].text
@@ -98,14 +99,14 @@ async def test_a_pool_that_left_the_list_is_gone(frame, rounds):
 
 
 async def test_a_pool_that_was_exported_is_gone_though_its_frame_stays(frame):
-    gone = frame._replace(problem="not imported any more", absent=True, looked=QUESTION + 1)
+    gone = replace(frame, problem="not imported any more", absent=True, looked=QUESTION + 1)
     events, ran = await delivered(frame, (gone,))
     assert [e.kind for e in events] == ["failed"]
     assert ran == []
 
 
 async def test_another_pool_of_the_same_name_is_not_acted_on(frame):
-    other = frame._replace(guid="4711", looked=QUESTION + 1)
+    other = replace(frame, guid="4711", looked=QUESTION + 1)
     events, ran = await delivered(frame, (other,))
     assert "another pool is named vault now" in events[-1].text
     assert ran == []

@@ -104,7 +104,7 @@ def test_names_from_outside_are_made_safe():
 
 
 def test_a_pool_that_was_never_seen_has_no_answer():
-    frame = replace(frames.ALL["imbalance"](), rows=())
+    frame = replace(frames.ALL["imbalance"](), rows=(), problem="refused", stale_seconds=None)
     (line,) = whatif_lines(Question("4T", frame), DisplayFormat(), 80)
     assert "nothing is known" in plain(line)
 

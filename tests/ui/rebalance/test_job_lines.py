@@ -9,6 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.monitor.join import joined
 from zconsole.rebalance.backend import Counted, DirectoryView, JobView, PlanView, VdevFill
 from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -233,18 +234,18 @@ async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
 async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     frame = replace(frames.ALL["healthy"](), pool="tank")
     watch = JobWatch(lambda: Desk((JOB,), (replace(JOB, state="dead"),), UnavailableError("stuck")))
-    assert watch.marked(frame) is frame
+    assert joined(frame, watch.extras("tank")) is frame
     await watch.look("tank")
-    marked = watch.marked(frame)
+    marked = joined(frame, watch.extras("tank"))
     assert "REBALANCE" in marked.flags
     assert marked.activities[-1].activity.percent == 25.0
     await watch.look("tank")
-    marked = watch.marked(frame)
+    marked = joined(frame, watch.extras("tank"))
     assert "REBALANCE" not in marked.flags
     assert marked.activities[-1].activity.state == "interrupted"
     await watch.look("tank")
     assert watch.problem == "stuck"
-    assert watch.marked(frame) == marked
+    assert joined(frame, watch.extras("tank")) == marked
 
 
 async def test_a_look_that_takes_long_is_not_overtaken():

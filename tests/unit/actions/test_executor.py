@@ -30,6 +30,7 @@ from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.upkeep import plan_clear, plan_locate
 from zconsole.errors import UnavailableError
 from zconsole.pool.model import ErrorCounters
+from zconsole.pool.scan_outcome import GRACE
 from zconsole.system.audit.log import NAME, Audit, Who
 from zconsole.system.audit.places import Threaded, append_line
 from zconsole.system.host import steady_clock
@@ -319,8 +320,9 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     assert backed_out is not None
     assert "backed out" in backed_out.text
     ended = running("resilver", state="finished", start=1001.0, end=1100.0, errors=3)
-    assert follow(replace(replacing(ended), t=1101.0)) is None  # the old device goes by itself
-    left = follow(replace(replacing(ended), t=1200.0))
+    in_time = replace(replacing(ended), t=1100.0 + GRACE - 1)
+    assert follow(in_time) is None  # the old device goes by itself
+    left = follow(replace(replacing(ended), t=1100.0 + GRACE))
     assert left is not None
     assert not left.ok
     assert "still there" in left.text

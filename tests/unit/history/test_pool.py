@@ -230,7 +230,7 @@ def test_removal_trim_and_initialize_have_rates_and_estimates():
         leaf = disk("a", trim=trim, initialize=done)
         last = sample(n, leaf, activities=(removal,))
         history.push(last)
-    first, second, third = history.activity_views(last)
+    first, second, third = history.activity_views
     assert first.rate == pytest.approx(10 * MIB)
     assert first.estimate.eta == pytest.approx(41, rel=0.1)
     assert (second.activity.kind, second.activity.vdev) == ("trim", "a")
@@ -242,7 +242,7 @@ def test_a_suspended_trim_is_no_running_one():
     last = sample(0, disk("a", trim=Progress("suspended", 5, 10)))
     history = PoolHistory()
     history.push(last)
-    (view,) = history.activity_views(last)
+    (view,) = history.activity_views
     assert (view.activity.state, view.estimate.reason) == ("paused", "paused")
 
 
@@ -322,8 +322,7 @@ def test_no_sequence_of_samples_breaks_the_history(samples):
     history = PoolHistory()
     for one in samples:
         history.push(one)
-        for view in history.scan_views(one):
+        for view in history.scan_views:
             assert view.estimate.reason
             assert view.issue_rate is None or view.issue_rate >= 0
             assert view.scan_rate is None or view.scan_rate >= 0
-        history.activity_views(one)

@@ -52,7 +52,7 @@ def running(seconds: range, start: float = 0.0, rate: float = 50 * MIB, **fields
 
 
 def view(history: PoolHistory, last: Sample):
-    return history.scan_views(last)[0]
+    return history.scans.views(last)[0]
 
 
 def names(history: PoolHistory) -> list[str]:
@@ -294,7 +294,7 @@ def test_several_rebuilds_are_followed_each_by_itself():
         sample(n, rebuild("mirror-0", n, 20 * MIB), rebuild("mirror-1", n, 80 * MIB))
         for n in range(2, 60)
     ]
-    one, two = watched(*samples).scan_views(samples[-1])
+    one, two = watched(*samples).scans.views(samples[-1])
     assert one.issue_rate == pytest.approx(20 * MIB, rel=0.01)
     assert two.issue_rate == pytest.approx(80 * MIB, rel=0.01)
     assert one.key != two.key
@@ -309,7 +309,7 @@ def test_one_sample_has_zpools_averages():
 
 def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
     only = sample(500, resilver(50 * MIB))
-    found = PoolHistory().scan_views(only)[0]
+    found = PoolHistory().scans.views(only)[0]
     assert found.restarts is None
     assert found.estimate.reason
 
@@ -324,3 +324,14 @@ def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
     samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
     found = view(watched(*samples), samples[-1])
     assert found.estimate.reason == "no estimate: the bytes done are not known"
+
+
+def test_it_is_over_since_the_first_sample_without_a_running_scan():
+    going = resilver(MIB)
+    done = replace(going, state="finished", end=T + 1)
+    history = PoolHistory()
+    since = []
+    for n, scan in enumerate((going, done, done, going, done)):
+        history.push(sample(n, scan))
+        since.append(history.scans.over_since)
+    assert since == [None, T + 1, T + 1, None, T + 4]

@@ -52,7 +52,7 @@ def again(history: PoolHistory, t: float = T) -> PoolHistory:
 
 
 def view(history: PoolHistory, last: Sample):
-    return history.scan_views(last)[0]
+    return history.scans.views(last)[0]
 
 
 def test_a_dropped_session_loses_neither_estimate_nor_sparkline_nor_restarts():
@@ -89,7 +89,7 @@ def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
     after = sample(400, start=380.0)
     imported = replace(after.pool.scan, start=T, pass_start=T + 380)
     history.push(replace(after, pool=replace(after.pool, scans=(imported,))))
-    found = history.scan_views(replace(after, pool=replace(after.pool, scans=(imported,))))[0]
+    found = history.scans.views(replace(after, pool=replace(after.pool, scans=(imported,))))[0]
     assert found.restarts == 0
     assert found.notes[0].startswith("the pool was imported again by ")
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.05)

@@ -5,6 +5,7 @@ import pytest
 from tests.records import replace
 from zconsole.pool.health import health, unreachable
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.scan_outcome import GRACE
 
 DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
 LATER = 1000.0
@@ -102,7 +103,8 @@ def test_finished_is_not_safe_while_a_replacing_vdev_is_left():
 
 def test_the_old_disk_may_take_some_seconds_to_leave():
     seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,))
-    assert judged(seen, now=DONE.end + 5).word == "DEGRADED"
+    assert judged(seen, now=DONE.end + GRACE - 1).word == "DEGRADED"
+    assert judged(seen, now=DONE.end + GRACE).word == "NOT RESTORED"
 
 
 SCRUBBED = Scan("scrub", "finished", start=300.0, end=400.0, errors=0)

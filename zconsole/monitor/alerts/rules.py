@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
-from zconsole.pool.health import left_behind
 from zconsole.pool.model import Vdev
 from zconsole.units import duration
 
@@ -33,8 +32,6 @@ QUIET = 30.0
 """Seconds a condition must be gone before it may be said again."""
 ERRORS_QUIET = 900.0
 """The same for new errors of one device, which come in trickles."""
-SETTLE = 20.0
-"""Seconds after a scan's end before it is judged: devices still detach, passes still follow."""
 STANDING = 60.0
 """Seconds an estimate must have been watched before it counts as a promise."""
 LEAST_SLIP = 60.0
@@ -86,7 +83,7 @@ class _Watched:
     working: frozenset[str] = frozenset()
     """Keys of the leaves that took part."""
     running: dict[str, ScanView] = field(default_factory=dict)
-    ended: dict[str, tuple[ScanView, float]] = field(default_factory=dict)
+    ended: dict[str, ScanView] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     promises: dict[str, _Promise] = field(default_factory=dict)
     short_of_space: bool = False
@@ -235,22 +232,21 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         current = now.get(key)
         if current is None or not current.scan.active:
             del seen.running[key]
-            seen.ended[key] = (current or view, frame.t)
+            seen.ended[key] = current or view
     seen.running.update({key: view for key, view in now.items() if view.scan.active})
     if seen.running:
         seen.ended.clear()
         return
-    for key, (view, since) in list(seen.ended.items()):
-        bad = frame.health.word != "OK" or bool(view.scan.errors) or view.scan.state == "canceled"
-        bad = bad or left_behind(frame.root)
-        if not bad or frame.t - since >= SETTLE:
+    for key, view in list(seen.ended.items()):
+        restored = frame.outcome_of(view.scan).restored
+        if restored is not None:
             del seen.ended[key]
-            yield _end(frame, view, bad)
+            yield _end(frame, view, restored)
 
 
-def _end(frame: Frame, view: ScanView, bad: bool) -> Alert:
+def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
     name, subject = view.scan.function, _identity(view)
-    if not bad:
+    if restored:
         text = f"the {name} finished, the pool is safe"
         return _alert(frame, "finished", "notice", text, subject)
     why = next(iter(frame.health.reasons), frame.health.word)

@@ -18,6 +18,7 @@ from zconsole.actions.refresh import FrameLook, situation_of
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Update
+from zconsole.monitor.join import joined
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.follow_up import Done, FollowUp
@@ -79,8 +80,11 @@ class ActionController:
         for frame in self.watch.scans_over():
             self._put_back(frame.guid)
         begin(self.console, partial(self._look_at_jobs, update), group="jobs")
-        marked = (self.watch.marked(frame, changes) for frame in update.frames)
-        return replace(update, frames=tuple(map(self.jobs.marked, marked)))
+        frames = (
+            joined(frame, self.watch.extras(frame, changes), self.jobs.extras(frame.pool))
+            for frame in update.frames
+        )
+        return replace(update, frames=tuple(frames))
 
     async def _look_at_jobs(self, update: Update) -> None:
         for news in await self.jobs.round([frame.pool for frame in update.frames]):

@@ -13,6 +13,7 @@ from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_o
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import Frame, Mark
+from zconsole.monitor.join import NO_EXTRAS, Extras
 from zconsole.pool.model import Event
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.tunables.store import Change
@@ -162,18 +163,18 @@ class FollowUp:
             self._effects[pool, change] = found
         return found
 
-    def marked(self, frame: Frame, changes: tuple[Change, ...]) -> Frame:
-        """The frame with what was done from consoles among its events and on its timeline."""
+    def extras(self, frame: Frame, changes: tuple[Change, ...]) -> Extras:
+        """What was done from consoles, for the events of a frame and its timeline."""
         done = [
             *self._tuned(frame.pool, changes),
             *(d for d in self._done if d.pool == frame.pool),
         ]
         done = sorted((d for d in done if d.t <= frame.t), key=lambda d: d.t)
         if not done:
-            return frame
+            return NO_EXTRAS
         events = [Event(d.t, "console", d.text, d.severity, origin="console") for d in done]
-        return frame._replace(
-            events=tuple(sorted((*frame.events, *events), key=lambda event: event.t)),
+        return Extras(
+            events=tuple(events),
             marks=tuple(Mark(d.t, d.text) for d in done if d.marked),
         )
 

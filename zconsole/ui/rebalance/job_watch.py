@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zconsole.errors import ZconsoleError
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.join import NO_EXTRAS, Extras
 from zconsole.pool.model import Activity
 
 if TYPE_CHECKING:
@@ -67,16 +67,16 @@ class JobWatch:
         self.jobs[pool] = now
         return tuple(_found(now) if before is None else _changed(before, now))
 
-    def marked(self, frame: Frame) -> Frame:
-        """The frame with a line for the job at work, or for one that was interrupted."""
-        jobs = self.jobs.get(frame.pool, ())
+    def extras(self, pool: str) -> Extras:
+        """For the frame of a pool: a line for the job at work, or for one that was interrupted."""
+        jobs = self.jobs.get(pool, ())
         live = [job for job in jobs if job.live]
         shown = live or [job for job in jobs if job.interrupted]
         if not shown:
-            return frame
-        return frame._replace(
-            activities=(*frame.activities, *map(activity, shown)),
-            flags=(*frame.flags, *(("REBALANCE",) if live else ())),
+            return NO_EXTRAS
+        return Extras(
+            activities=tuple(map(activity, shown)),
+            flags=("REBALANCE",) if live else (),
         )
 
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool, view
 from tests.records import replace
 from zconsole.eta import Estimate
-from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, SETTLE, AlertRules, AlertThresholds
+from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules, AlertThresholds
 from zconsole.pool.model import ErrorCounters, Scan
+from zconsole.pool.scan_outcome import GRACE
 
 RUNNING = Scan("resilver", "running", start=500.0)
 FINISHED = Scan("resilver", "finished", start=500.0, end=900.0, errors=0)
@@ -46,7 +47,7 @@ def test_an_end_without_redundancy_is_told_after_it_had_time_to_settle():
     vigil = AlertRules()
     vigil.look([running(1000.0)])
     assert "not-restored" not in kinds(vigil.look([frame(degraded(FINISHED), 1001.0)]))
-    late = vigil.look([frame(degraded(FINISHED), 1001.0 + SETTLE)])
+    late = vigil.look([frame(degraded(FINISHED), 1001.0 + GRACE, over_since=1001.0)])
     assert kinds(late) == ["not-restored"]
     assert late[0].severity == "error"
 
@@ -66,8 +67,8 @@ def test_an_end_that_left_the_replaced_device_behind_is_not_called_safe_at_first
     vigil = AlertRules(ENDS)
     vigil.look([running(1000.0)])
     assert vigil.look([frame(pool, 1001.0)]) == ()
-    assert vigil.look([frame(pool, 1001.0 + SETTLE / 2)]) == ()
-    assert kinds(vigil.look([frame(pool, 1001.0 + SETTLE)])) == ["not-restored"]
+    assert vigil.look([frame(pool, 1001.0 + GRACE / 2, over_since=1001.0)]) == ()
+    assert kinds(vigil.look([frame(pool, 1001.0 + GRACE, over_since=1001.0)])) == ["not-restored"]
 
 
 def test_a_scrub_after_a_resilver_that_restored_nothing_does_not_make_it_safe():
@@ -76,7 +77,7 @@ def test_a_scrub_after_a_resilver_that_restored_nothing_does_not_make_it_safe():
     vigil.look([running(1000.0)])
     vigil.look([frame(left_behind(mirror_pool(replace(scrub, state="running"))), 1001.0)])
     vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0)])
-    alerts = vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0 + SETTLE)])
+    alerts = vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0 + GRACE, over_since=1101.0)])
     assert kinds(alerts) == ["not-restored"]
     assert "replacing-0 still there and nothing fills it" in alerts[0].text
 
@@ -85,7 +86,7 @@ def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
     vigil, pool = AlertRules(ENDS), left_behind(mirror_pool())
     vigil.look([running(1000.0)])
     vigil.look([frame(pool, 1001.0)])
-    (alert,) = vigil.look([frame(pool, 1001.0 + SETTLE)])
+    (alert,) = vigil.look([frame(pool, 1001.0 + GRACE, over_since=1001.0)])
     assert alert.kind == "not-restored"
     assert alert.text.endswith("but: what it should have replaced is still there")
 
@@ -103,7 +104,7 @@ def test_a_follow_on_pass_is_no_end():
     vigil.look([running(1000.0)])
     vigil.look([frame(degraded(FINISHED), 1001.0)])
     vigil.look([running(1005.0)])
-    assert "not-restored" not in kinds(vigil.look([running(1001.0 + 2 * SETTLE)]))
+    assert "not-restored" not in kinds(vigil.look([running(1001.0 + 2 * GRACE)]))
 
 
 def test_a_stall_is_said_once_while_it_lasts_and_again_after_it_had_gone():
