@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from zconsole.monitor.session import Session
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.async_writer import AsyncWriter, Write
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def session(keep: bool = True) -> Session:
     readable = state_dirs()
     notes: list[str] = []
     try:
-        directory = state_dir(create=True) if keep else None
+        directory = Patient().call(partial(state_dir, create=True)) if keep else None
     except StateError as error:
         notes.append(f"no history kept: {error}")
         directory = None

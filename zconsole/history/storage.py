@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -45,8 +46,8 @@ class HistoryStore(LockedStore):
         for directory in self.readable:
             path = directory / _name(guid)
             try:
-                document = json.loads(state_dir.read_private(path, MOST_BYTES))
-                restore(history, document, guid)
+                data = self.patient.call(partial(state_dir.read_private, path, MOST_BYTES))
+                restore(history, json.loads(data), guid)
             except FileNotFoundError:
                 continue
             except StateError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
@@ -29,12 +30,16 @@ class ReportStore(LockedStore):
             return False
         self.write(self.directory / name, dumped(report).encode())
         if report.state != "running":
-            self._forget_old(str(report.guid))
+            self.patient.call(partial(self._forget_old, str(report.guid)))
         return True
 
     def unfinished(self, guid: str) -> tuple[ScanReport, ...]:
-        """Reports of a pool whose scans had not ended when last seen."""
-        return tuple(r for r in self.reports(guid=guid) if r.state in ("running", "paused"))
+        """Reports of a pool whose scans had not ended when last seen.
+
+        Raises StateError where the disk doesn't answer.
+        """
+        found = self.patient.call(partial(self.reports, guid=guid))
+        return tuple(report for report in found if report.state in ("running", "paused"))
 
     def reports(self, pool: str | None = None, guid: str | None = None) -> list[ScanReport]:
         """Every readable report of a pool, or of all, newest first; damaged ones are left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from zconsole.errors import UnavailableError, UsageError
 from zconsole.system.audit.log import Log
@@ -12,7 +12,7 @@ from zconsole.tunables.catalog import BY_NAME, TUNABLES
 from zconsole.tunables.historical import explain
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.recorded import RecordedWrite, TunableRecord
-from zconsole.tunables.store import Change, SavedTunable, SavedTunables, TunableStore, alive
+from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
 from zconsole.tunables.tunable import Tunable
 
 
@@ -41,6 +41,20 @@ class Restored:
     name: str
     put_back: bool
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was done from consoles, for the rate timeline and for the ends of scans."""
+
+    changes: tuple[Change, ...] = ()
+    """Oldest first."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """Names that go back at the end of a scan, with the GUID of its pool."""
+
+    def due(self, pool_guid: str | None) -> tuple[str, ...]:
+        """Names to put back now that this pool's scan has ended."""
+        return tuple(name for name, guid in self.ends.items() if guid == pool_guid)
 
 
 class Control:
@@ -98,13 +112,13 @@ class Control:
     def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
         """Put back what we set, where the live value is still ours; all of it by default.
 
-        Never waits for the audit log, and needs no disk that can be written: what can't be
-        forgotten is found changed by somebody else the next time.
+        Never waits for the audit log, and needs no disk that can be written or that answers: what
+        can't be forgotten is found changed by somebody else the next time. May take some seconds.
         """
         done: tuple[Restored, ...] | None = None
         with TunableRecord(self._log, t, "restore") as record:
             try:
-                with self._memory.open(self._parameters.era) as book:
+                with self._memory.open(self._parameters.era, HURRY) as book:
                     done = self._put_all_back(book, record, names)
             except StateError:
                 if done is None:
@@ -123,11 +137,6 @@ class Control:
             and self._parameters.read(name) == entry.value
         }
 
-    def due(self, pool_guid: str) -> tuple[str, ...]:
-        """Names to put back now that this pool's scan has ended."""
-        book = self._memory.peek(self._parameters.era)
-        return tuple(name for name, entry in book.values.items() if entry.until == pool_guid)
-
     def until(self, pool_guid: str) -> bool:
         """Switch whether all we set goes back at the end of this pool's scan; whether it will.
 
@@ -141,9 +150,11 @@ class Control:
                 book.values[name] = replace(entry, until=pool_guid if on else None)
             return on
 
-    def changes(self) -> tuple[Change, ...]:
-        """Every change since the module was loaded, oldest first, for the rate timeline."""
-        return tuple(self._memory.peek(self._parameters.era).changes)
+    def past(self) -> Past:
+        """What was set from consoles since the module was loaded."""
+        book = self._memory.peek(self._parameters.era)
+        ends = {name: entry.until for name, entry in book.values.items() if entry.until}
+        return Past(tuple(book.changes), ends)
 
     def _setting(self, tunable: Tunable, book: SavedTunables) -> Setting:
         ours = book.values.get(tunable.name)

@@ -12,9 +12,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
 
 NAME = "tunables.json"
@@ -22,8 +24,16 @@ KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
 MOST_BYTES = 1 << 20
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading a damaged file can run into."""
+ANSWER = 2.0
+"""Seconds for the disk to answer, and …"""
+WRITTEN = 10.0
+"""… to have what was written: a pool that resilvers may take seconds."""
 PATIENCE = 10.0
 """Seconds to wait while another console changes a parameter."""
+HURRY = 1.0
+"""The same for putting back, which goes ahead without the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +71,17 @@ class SavedTunables:
     save: Callable[[], None] = lambda: None
     """Returns when it survives a death and a power cut. Raises StateError."""
 
+    def copy(self) -> SavedTunables:
+        """The same contents, to be changed by themselves."""
+        return SavedTunables(self.era, dict(self.values), list(self.changes))
+
 
 class TunableStore(Protocol):
     """Where the book is kept."""
 
-    def open(self, era: str) -> AbstractContextManager[SavedTunables]:
-        """The book of this era, to read and change by one at a time."""
+    def open(self, era: str, patience: float = PATIENCE) -> AbstractContextManager[SavedTunables]:
+        """The book of this era, to read and change by one at a time; ``patience`` is the seconds
+        to wait for one's turn."""
 
     def peek(self, era: str) -> SavedTunables:
         """The book of this era, to look at."""
@@ -79,7 +94,7 @@ class VolatileTunableStore:
         self._book = SavedTunables("")
 
     @contextlib.contextmanager
-    def open(self, era: str) -> Iterator[SavedTunables]:
+    def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
         """See TunableStore.open."""
         yield self.peek(era)
 
@@ -91,7 +106,10 @@ class VolatileTunableStore:
 
 
 class FileTunableStore:
-    """The file in the state directory, locked while it is read and changed."""
+    """The file in the state directory, locked while it is read and changed.
+
+    A directory that doesn't answer is given up: then the book is as it was read last.
+    """
 
     def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
         """``check`` is called before each change; it raises StateError for a directory that may
@@ -99,21 +117,20 @@ class FileTunableStore:
         self._check = check
         self._path = directory / NAME
         self._lock = directory / f"{NAME}.lock"
+        self._patient = Patient()
+        self._last = SavedTunables("")
 
     @contextlib.contextmanager
-    def open(self, era: str) -> Iterator[SavedTunables]:
+    def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
         """The book of this era, exclusively; written back whole if it was changed.
 
         A book of another era is as good as empty. Raises StateError when the directory is not
-        there or not ours to write, or when another process keeps the lock.
+        there, not ours to write or doesn't answer, or when another process keeps the lock.
         """
-        self._check()
-        handle = lock_within(self._lock, PATIENCE)
-        if handle is None:
-            raise StateError(
-                f"{self._lock} is locked by another zconsole for over {PATIENCE:g} s."
-                " End that one (see /proc/locks) and try again"
-            )
+        self._patient.call(self._check)
+        handle = self._patient.call(
+            partial(self._locked, patience), patience + ANSWER, late=os.close
+        )
         try:
             book = self.peek(era)
             saved = _dump(book)
@@ -121,7 +138,7 @@ class FileTunableStore:
             def save() -> None:
                 nonlocal saved
                 if (text := _dump(book)) != saved:
-                    write_private(self._path, text.encode("ascii"))
+                    self._patient.call(partial(self._write, text, handle), WRITTEN)
                     saved = text
 
             book.save = save
@@ -133,12 +150,34 @@ class FileTunableStore:
             os.close(handle)
 
     def peek(self, era: str) -> SavedTunables:
-        """The book of this era without a lock, to look at; empty when there is none to read."""
+        """The book of this era without a lock, to look at; as it was read last where it cannot
+        be read now, and empty when there is none."""
         try:
-            data: Any = json.loads(read_private(self._path, MOST_BYTES))
-            return _load(data, era)
-        except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError):
-            return SavedTunables(era)
+            read = partial(read_private, self._path, MOST_BYTES)
+            self._last = _load(json.loads(self._patient.call(read, ANSWER)), era)
+        except FileNotFoundError:
+            self._last = SavedTunables(era)
+        except (OSError, StateError, *DAMAGE):
+            pass
+        return self._last.copy() if self._last.era == era else SavedTunables(era)
+
+    def _write(self, text: str, lock: int) -> None:
+        """Write the file under the lock, however long that takes: a write that comes late must
+        not undo what another console wrote meanwhile."""
+        kept = os.dup(lock)
+        try:
+            write_private(self._path, text.encode("ascii"))
+        finally:
+            os.close(kept)
+
+    def _locked(self, patience: float) -> int:
+        handle = lock_within(self._lock, patience)
+        if handle is None:
+            raise StateError(
+                f"{self._lock} is locked by another zconsole for over {patience:g} s."
+                " End that one (see /proc/locks) and try again"
+            )
+        return handle
 
 
 def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:

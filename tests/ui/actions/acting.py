@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC
@@ -80,6 +81,8 @@ class Acting:
         while any(w.group == "deeds" and not w.is_finished for w in self.app.workers):
             self.feed.step()  # of two rounds at once the console may have seen one
             await self.pilot.pause()
+        while any(thread.name == "beside" for thread in threading.enumerate()):
+            await self.pilot.pause(0.01)
         await self.pilot.pause()
         return self.screen
 

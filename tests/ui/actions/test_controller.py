@@ -125,10 +125,8 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
         await a.press("T", "f", *RUN, "escape", "escape")
         await a.pass_time(300, 10)
         assert a.app.view_state.frame.scan.issue_rate > slow
-        (change, *_) = a.backend.control.changes()
-        effect = a.controller.watch.effect(
-            a.app.view_state.frame.pool, change, a.backend.control.changes()
-        )
+        changes = a.backend.control.past().changes
+        effect = a.controller.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
         assert effect.gain is not None
         assert effect.gain > 0
         assert any(e.origin == "console" for e in a.app.view_state.frame.events)
@@ -253,7 +251,7 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
         monkeypatch.setattr(
             type(a.backend.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
         )
-        a.controller.offer_to_put_back()
+        await a.controller.offer_to_put_back()
         await a.settle()
         assert any("T, then u" in n.message for n in a.app._notifications)
 

@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -368,3 +369,40 @@ def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Pat
     code, peak, lines, traceback = done.stdout.split()
     assert (code, lines, traceback) == ("5", "1", "False")
     assert int(peak) < MOST
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        STATUS + "\n" * 60_000,
+        STATUS.replace("tank", "a" + " " * 60_000 + "b", 1),
+        "\n" * 60_000 + STATUS,
+        "{}\n" + "\n" * 60_000,
+    ],
+    ids=["below", "in a name", "above", "below JSON"],
+)
+def test_blanks_without_end_take_no_time(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "f"
+    for written in (content, json.dumps({"t": 1, "text": content}) + "\n"):
+        path.write_text(written)
+        for words in (READERS[0], *READERS[3:5]):
+            began = time.process_time()
+            check(words, path)
+            assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 20_000_000,
+        gzip.compress(b"") * 1_000_000,
+    ],
+    ids=["a name without end", "empty members"],
+)
+def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(packed)
+    for words in (READERS[0], *READERS[3:5]):
+        began = time.process_time()
+        assert check(words, path) == 5
+        assert time.process_time() - began < 2.0

@@ -96,8 +96,8 @@ def test_put_back_at_the_end_of_the_scan_of_that_pool_only(kernel):
     console = kernel.console()
     console.set({TIME: 5000}, 1.0, until="77")
     console.set({"zfs_scrub_min_time_ms": 2000}, 1.0)
-    assert console.due("1") == ()
-    console.restore(2.0, console.due("77"))
+    assert console.past().due("1") == ()
+    console.restore(2.0, console.past().due("77"))
     assert (kernel.read(TIME), kernel.read("zfs_scrub_min_time_ms")) == (3000, 2000)
 
 
@@ -120,7 +120,7 @@ def test_refused_before_anything_is_written(kernel, values, text):
     with pytest.raises(UsageError, match=text):
         kernel.console().set({"zfs_scan_vdev_limit": 32 << 20} | values, 1.0)
     assert kernel.read("zfs_scan_vdev_limit") == 16 << 20
-    assert kernel.console().changes() == ()
+    assert kernel.console().past().changes == ()
 
 
 def test_both_ends_of_a_class_may_be_raised_together(kernel):
@@ -152,7 +152,7 @@ def test_changes_are_kept_for_the_timeline(kernel):
     console = kernel.console()
     console.set({TIME: 5000}, 10.0)
     console.restore(20.0)
-    assert [(c.t, c.before, c.after) for c in console.changes()] == [
+    assert [(c.t, c.before, c.after) for c in console.past().changes] == [
         (10.0, 3000, 5000),
         (20.0, 5000, 3000),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,13 +94,20 @@ def serve(
 def write(registry: CollectorRegistry, path: Path) -> None:
     """Replace a textfile of node_exporter's at once.
 
-    Raises ZconsoleError when it cannot be, UnavailableError where it may not be.
+    Its directory is often another user's: the file written beside it first has a name that nobody
+    can guess and is new, so that no link leads root to a file elsewhere. Raises ZconsoleError when
+    it cannot be replaced, UnavailableError where it may not be.
     """
-    from prometheus_client import write_to_textfile
+    from prometheus_client import generate_latest
 
+    draft = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     try:
-        write_to_textfile(str(path), registry)
-    except PermissionError:
-        raise UnavailableError(f"{path}: permission denied") from None
+        with draft.open("xb") as file:
+            file.write(generate_latest(registry))
+        draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        if isinstance(error, PermissionError):
+            raise UnavailableError(f"{path}: permission denied") from None
         raise ZconsoleError(f"{path}: {error.strerror}") from None

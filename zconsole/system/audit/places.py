@@ -10,11 +10,12 @@ import contextlib
 import fcntl
 import os
 import socket
-import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import open_private
 
 SYSLOG = Path("/dev/log")
@@ -36,34 +37,17 @@ class Place(Protocol):
 
 
 class Threaded:
-    """Puts each line with a call that may hang, in a daemon thread of its own.
-
-    A call that didn't end in time is left behind, and no later line waits before it has ended:
-    a write inside the kernel, to a pool that is suspended, ends only when the pool is back.
-    """
+    """Puts each line with a call that may hang; see Patient."""
 
     def __init__(self, append: Callable[[str], None]) -> None:
         """``append`` raises an error with the reason when it fails."""
         self._append = append
-        self._left_behind: threading.Thread | None = None
+        self._patient = Patient()
 
     def put(self, line: str, patience: float) -> str | None:
         """See Place.put."""
-        if self._left_behind is not None and self._left_behind.is_alive():
-            return "an earlier write still hangs"
-        ends: list[str | None] = []
-        thread = threading.Thread(target=lambda: ends.append(self._end(line)), daemon=True)
-        thread.start()
-        thread.join(patience)
-        if thread.is_alive():
-            self._left_behind = thread
-            return f"no answer in {patience:g} s"
-        return ends[0]
-
-    def _end(self, line: str) -> str | None:
-        """Append the line; why it could not be, None once it is there."""
         try:
-            self._append(line)
+            self._patient.call(partial(self._append, line), patience)
         except OSError as error:
             return error.strerror or str(error)
         except Exception as error:  # anything at all means that the line isn't there

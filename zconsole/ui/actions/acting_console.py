@@ -58,7 +58,7 @@ class ActingConsole(Console):
         async with self._loading:
             if self._controller is None:
                 self._controller = await in_daemon_thread(self._load, make_backend)
-                self._controller.offer_to_put_back()
+                begin(self, self._controller.offer_to_put_back, group="tuned")
         return self._controller
 
     def _load(self, make_backend: Callable[[], ActionBackend]) -> ActionController:

@@ -33,6 +33,7 @@ from zconsole.ui.actions.menu import (
 from zconsole.ui.actions.plan_lines import plan_lines, wrapped
 from zconsole.ui.actions.quit_warnings import UnderWay, left_behind
 from zconsole.ui.actions.tunables_flow import tunables_flow
+from zconsole.ui.actions.tuned import TunedWatch
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
@@ -64,6 +65,7 @@ class ActionController:
         self.backend = backend
         self.watch = FollowUp(console.feed)
         self.jobs = JobWatch(backend.rebalance_backend)
+        self.tuned = TunedWatch(backend.control)
         self._under_way: list[UnderWay] = []
 
     @property
@@ -74,14 +76,18 @@ class ActionController:
     def look(self, update: Update) -> Update:
         """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
         self.watch.take(update)
-        changes = self.backend.control.changes()
         for plan, outcome in self.watch.ended():
             self._report(plan, outcome)
         for frame in self.watch.scans_over():
-            self._put_back(frame.guid)
+            begin(self.console, partial(self._put_back, frame.guid), group="tuned")
+        begin(self.console, self.tuned.round, group="tuned")
         begin(self.console, partial(self._look_at_jobs, update), group="jobs")
         frames = (
-            joined(frame, self.watch.extras(frame, changes), self.jobs.extras(frame.pool))
+            joined(
+                frame,
+                self.watch.extras(frame, self.tuned.past.changes),
+                self.jobs.extras(frame.pool),
+            )
             for frame in update.frames
         )
         return replace(update, frames=tuple(frames))
@@ -90,9 +96,9 @@ class ActionController:
         for news in await self.jobs.round([frame.pool for frame in update.frames]):
             self.console.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
-    def offer_to_put_back(self) -> None:
+    async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
-        if left := self.backend.control.orphans():
+        if left := await in_daemon_thread(self.backend.control.orphans):
             names = ", ".join(left)
             self.console.notify(
                 f"A console that is no longer there had set {names}; T, then u, puts it back.",
@@ -141,8 +147,8 @@ class ActionController:
 
     def left_behind(self) -> tuple[OutputLine, ...]:
         """What quitting now would leave undone or untold; empty when nothing is."""
-        guids = [frame.guid for frame in self.console.view_state.frames if frame.guid]
-        waiting = [name for guid in guids for name in self.backend.control.due(guid)]
+        frames = self.console.view_state.frames
+        waiting = [name for frame in frames for name in self.tuned.past.due(frame.guid)]
         return left_behind(self._under_way, waiting)
 
     # What flows use
@@ -270,13 +276,16 @@ class ActionController:
                 gain = f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A."
                 self._tell(pool, gain)
 
-    def _put_back(self, guid: str | None) -> None:
+    async def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        names = self.backend.control.due(guid) if guid and not self.console.denied else ()
+        await self.tuned.look()
+        names = () if self.console.denied else self.tuned.past.due(guid)
         if not names:
             return
         try:
-            done = self.backend.control.restore(self.backend.clock(), names)
+            done = await in_daemon_thread(
+                partial(self.backend.control.restore, self.backend.clock(), names)
+            )
         except (OSError, ZconsoleError) as error:
             text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
             self.console.notify(text, severity="error", timeout=20, markup=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.preset_advice import hopeless, likely_limit
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.tunables.control import Setting
+from zconsole.tunables.control import Setting, known
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
@@ -27,7 +27,9 @@ async def tunables_flow(controller: ActionController) -> None:
     """Show the pane until it is left with Esc."""
     row = 0
     while True:
-        settings = tuple(s for s in controller.backend.control.list() if s.value is not None)
+        found = await in_daemon_thread(controller.backend.control.list)
+        await controller.tuned.look()
+        settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
         screen = _screen(controller, settings, row)
@@ -51,8 +53,8 @@ def _screen(
 def _shown(controller: ActionController, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
     frame = controller.console.view_state.frame
-    until = controller.backend.control.due(frame.guid) if frame and frame.guid else ()
-    changes = controller.backend.control.changes()
+    until = controller.tuned.past.due(frame.guid) if frame else ()
+    changes = controller.tuned.past.changes
     newest = {change.name: change for change in changes}
 
     def shown(setting: Setting) -> Shown:
@@ -70,7 +72,7 @@ async def _fulfil(controller: ActionController, wish: str, setting: Setting) -> 
     elif wish == "restore":
         await _restore(controller)
     elif wish == "until":
-        _until_the_end(controller)
+        await _until_the_end(controller)
     else:
         await _preset(controller, wish)
 
@@ -111,10 +113,9 @@ async def _confirm_values(
     *remarks: str,
     action: str = "set",
 ) -> None:
-    control = controller.backend.control
+    control, live = controller.backend.control, controller.backend.parameters.read
     said = [
-        OutputLine(f"{name}  {control.setting(name).value} to {value}", "accent")
-        for name, value in values.items()
+        OutputLine(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()
     ]
     said.append(OutputLine("It acts on every pool of this machine, at once."))
     said.append(
@@ -123,7 +124,7 @@ async def _confirm_values(
     said += [OutputLine(text, "warning") for text in remarks if text]
 
     async def run(typed: str | None) -> AsyncIterator[OutputLine]:
-        held = {n: v for n, v in values.items() if control.setting(n).tunable.guarded and v}
+        held = {n: v for n, v in values.items() if known(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
             now = controller.backend.clock()
@@ -134,14 +135,14 @@ async def _confirm_values(
             yield OutputLine(str(error), "error")
             return
         for name in values:
-            yield OutputLine(f"{name} is {control.setting(name).value}", "notice")
+            yield OutputLine(f"{name} is {live(name)}", "notice")
 
     await _show(controller, title, said, run)
 
 
 async def _restore(controller: ActionController) -> None:
     control = controller.backend.control
-    ours = [setting for setting in control.list() if setting.set_by_us is not None]
+    ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
     if not ours:
         raise ZconsoleError("nothing was set from here")
     said = [
@@ -152,20 +153,20 @@ async def _restore(controller: ActionController) -> None:
     ]
 
     async def run(typed: str | None) -> AsyncIterator[OutputLine]:
-        for done in control.restore(controller.backend.clock()):
+        for done in await in_daemon_thread(partial(control.restore, controller.backend.clock())):
             yield OutputLine(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
     await _show(controller, "Put back what was set", said, run)
 
 
-def _until_the_end(controller: ActionController) -> None:
+async def _until_the_end(controller: ActionController) -> None:
     """Have what was set from here go back by itself when the scan of the pool on show ends."""
     frame = controller.console.view_state.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("the pool on show has no GUID to remember this by")
     if controller.console.denied:
         raise ZconsoleError(controller.console.denied)
-    goes = controller.backend.control.until(frame.guid)
+    goes = await in_daemon_thread(controller.backend.control.until, frame.guid)
     controller.console.notify(
         f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
         markup=False,

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 
 from zconsole.system import state_dir as state
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError
 
 MOST_BYTES = 4096
@@ -25,7 +27,8 @@ class SavedTheme:
         """The name of the theme kept for such a terminal; None if there is none to be read."""
         path = state.state_dir(False, self._environ) / _file(sixteen)
         try:
-            name = state.read_private(path, MOST_BYTES).decode("utf-8", "surrogateescape")
+            read = partial(state.read_private, path, MOST_BYTES)
+            name = Patient().call(read).decode("utf-8", "surrogateescape")
         except (OSError, StateError):
             return None
         return name.removesuffix("\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 
-_OBJECT = re.compile(r"^\s*\{", re.MULTILINE)
+_OBJECT = re.compile(r"^[^\S\n]*\{", re.MULTILINE)
 _FIRST = re.compile(r'^\{\s*"', re.MULTILINE)
 
 Document = dict[str, Any]

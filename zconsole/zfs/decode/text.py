@@ -36,7 +36,8 @@ _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
 _NO_POOLS = re.compile(
-    r"^\s*(no pools available|all pools are healthy|pool '(.+)' is healthy)\s*$", re.MULTILINE
+    r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
+    re.MULTILINE,
 )
 _POOL_INDENT = 2
 _FARTHEST_TAG = 16

@@ -11,8 +11,9 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.units import LARGEST, parse_size
 from zconsole.zfs.raw import numbers
 
-POOL_LINE = re.compile(r"^\s*pool: +(.+?)\s*$", re.MULTILINE)
-"""Where ``zpool status`` begins a pool, with its name."""
+POOL_LINE = re.compile(r"^[^\S\n]*pool: +(\S+(?:[^\S\n]+\S+)*)[^\S\n]*$", re.MULTILINE)
+"""Where ``zpool status`` begins a pool, with its name. No part may match what the next one does,
+nor the next lines: to try every way would take the square of a damaged file's length."""
 
 _MONTHS = {
     month: index

@@ -28,6 +28,10 @@ FARTHEST = 256 * 2**20
 """Characters in which nothing is understood before the rest is given up: a second or two of
 reading. Two gigabytes of zeros are two megabytes of gzip, and a device file has no end."""
 
+BARREN = 2**20
+"""Bytes packed by gzip that give nothing before the rest is given up: a header's name and empty
+members have no end either, and Python takes a fifth of a second for a megabyte of them."""
+
 DAMAGE = (EOFError, UnicodeError, zlib.error)
 """What reading a damaged file raises."""
 
@@ -103,19 +107,37 @@ def _text(file: BinaryIO) -> TextIO:
     return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
+class _Packed:
+    """The bytes of a packed file; raises EOFError once too many were given for nothing."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.given = 0
+
+    def read(self, size: int) -> bytes:
+        """See io.RawIOBase.read."""
+        if self.given > BARREN:
+            raise EOFError(f"{BARREN >> 20} MiB of gzip hold nothing")
+        data = self._file.read(size)
+        self.given += len(data)
+        return data
+
+
 class _Unpacked(io.RawIOBase):
     """What a file packed by gzip holds, a piece at a time; raises DAMAGE."""
 
     def __init__(self, file: BinaryIO) -> None:
         import gzip  # only here: few are packed
 
-        self._file = gzip.GzipFile(fileobj=file)
+        self._packed = _Packed(file)
+        self._file = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         """See io.RawIOBase.readinto."""
+        self._packed.given = 0
         try:
             return self._file.readinto1(buffer)  # not more: what comes before damage is whole
         except OSError as error:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
 import re
+import threading
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -86,11 +89,32 @@ def test_a_textfile_is_replaced_whole(resilver, tmp_path):
         write(registry, tmp_path / "absent" / "x.prom")
 
 
+def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
+    """Where the library's own function would write, and where it wrote a moment ago."""
+    page, victim = Page(), tmp_path / "victim"
+    page.families = families([resilver], [])
+    victim.write_text("keep")
+    path = tmp_path / "zfs.prom"
+    for name in (f"{path}.{os.getpid()}.{threading.get_ident()}", path):
+        Path(name).symlink_to(victim)
+    write(registry_of(page), path)
+    assert victim.read_text() == "keep"
+    assert "zconsole_scan" in path.read_text()
+    assert not path.is_symlink()
+
+
+def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
+    (tmp_path / "x.prom" / "sub").mkdir(parents=True)
+    with pytest.raises(ZconsoleError):
+        write(registry_of(Page()), tmp_path / "x.prom")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.prom"]
+
+
 def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monkeypatch):
     def refuse(path, registry):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("prometheus_client.write_to_textfile", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(UnavailableError, match="permission denied"):
         write(registry_of(Page()), tmp_path / "x.prom")
 
