@@ -30,7 +30,7 @@ ELSEWHERE = {
     "rebalance/planning/exports.py": SYSTEM,
     "rebalance/planning/foreign_tree.py": SYSTEM,
     "rebalance/job/job_output.py": KERNEL,
-    "rebalance/job/latency.py": SYSTEM,
+    "rebalance/job/pacer.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,
