@@ -54,7 +54,7 @@ FOREIGN = {
     "textual": ("ui/",),
     "rich": ("ui/", "output/text.py"),
     "prometheus_client": ("output/prometheus/", "cli/export.py"),
-    "sqlite3": ("rebalance/", "cli/rebalance_command.py"),
+    "sqlite3": ("rebalance/", "cli/rebalance.py"),
 }
 """Who may import what is heavy or not everywhere."""
 

@@ -279,7 +279,7 @@ def _configure_console(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_rebalance(parser: argparse.ArgumentParser) -> None:
-    from zconsole.cli.rebalance_command import configure
+    from zconsole.cli.rebalance_options import configure
 
     configure(parser)
 

@@ -180,7 +180,7 @@ class JobView:
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[Mapping[str, Any], ...] = ()
-    """The first of those files, failed ones before skipped ones: see ``skipped_files.files``."""
+    """The first of those files, failed ones before skipped ones: see ``aftermath.files``."""
     days: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 

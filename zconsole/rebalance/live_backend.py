@@ -242,7 +242,7 @@ def _worded(work: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def _text(log: Path) -> str:
-    from zconsole.rebalance.job.exit_reason import TAIL
+    from zconsole.rebalance.job.aftermath import TAIL
 
     try:
         return read_end(log, TAIL).decode(errors="surrogateescape")

@@ -21,11 +21,11 @@ from zconsole.rebalance.engine import schema
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job import exit_reason, interrupted_jobs, job_store, skipped_files
+from zconsole.rebalance.job import aftermath, job_store
 from zconsole.rebalance.job.counting import WALKING, WalkSink
 from zconsole.rebalance.job.job import JobClocks, job_of, understood
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.job.locks import TreeLocks
+from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
@@ -163,7 +163,7 @@ def _locked(found: list[JobDirectory]) -> TreeLocks:
     roots = [place.root for place in found]
     locks = TreeLocks(Sys(), roots)
     try:
-        interrupted_jobs.refuse(roots)
+        refuse_interrupted(roots)
     except BaseException:
         locks.close()
         raise
@@ -288,7 +288,7 @@ def status(record: Record) -> JobStatus:
         if counting is not None and state == "planned":
             state, why = "running", WALKING
         if state in RUNNING and not alive:
-            state, why = "dead", exit_reason.cause(record, data.get("t"))
+            state, why = "dead", aftermath.cause(record, data.get("t"))
         if state not in RUNNING:  # what was told last is of when something was being moved
             data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
@@ -311,9 +311,9 @@ def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = 
 
 
 def left_out(record: Record) -> dict[str, Any]:
-    """What a job skipped and failed to move; see ``skipped_files.as_json``."""
+    """What a job skipped and failed to move; see ``aftermath.as_json``."""
     with closing(Journal.open(record.journal, write=False)) as journal:
-        return skipped_files.as_json(journal)
+        return aftermath.as_json(journal)
 
 
 def take_up(record: Record, limits: Mapping[str, Any]) -> None:
@@ -377,7 +377,7 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     if ended.si_status == ExitCode.OK or (told is not None and told.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
-    words = read_end(record.log, exit_reason.TAIL, said).decode(errors="surrogateescape")
+    words = read_end(record.log, aftermath.TAIL, said).decode(errors="surrogateescape")
     last = next(
         (line for line in reversed(words.split("\n")) if line.strip()), "it has ended at once"
     )

@@ -11,8 +11,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.job import aftermath, job_store
 from zconsole.rebalance.job import control as jobs
-from zconsole.rebalance.job import job_store, skipped_files
 from zconsole.rebalance.job.control import JobStatus
 from zconsole.rebalance.job.job import understood
 from zconsole.rebalance.job.job_store import Record
@@ -71,8 +71,8 @@ class JobReader:
             stale = before is None or not stamp[0] or now - before.counted >= RECOUNT
             view = _shown(status, journal)
             if stale or before is None:
-                skipped, failed = skipped_files.skipped(journal), skipped_files.failed(journal)
-                left = tuple(skipped_files.files(journal, NAMED))
+                skipped, failed = aftermath.skipped(journal), aftermath.failed(journal)
+                left = tuple(aftermath.files(journal, NAMED))
                 view, counted = replace(view, skipped=skipped, failed=failed, left_out=left), now
             else:
                 known, counted = before.view, before.counted

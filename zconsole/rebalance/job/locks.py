@@ -14,13 +14,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from zconsole.errors import UsageError, ZconsoleError
+from zconsole.rebalance.engine.directories import DirectoryRow, open_path
+from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.claims import Claim, claim
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.job_store import Record
+from zconsole.rebalance.planning.facts import Mount, mount_of
+from zconsole.system.mounts import mount_number
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import lock_within, read_private, remove, state_dir, try_lock
 
@@ -29,6 +38,80 @@ TURN = "trees.lock"
 PATIENCE = 10.0
 """Seconds to wait for that."""
 MOST_BYTES = 1 << 24
+_UP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A directory and all below it on its filesystem; jobs go into no other one."""
+
+    path: str
+    """As the operator named it; for messages."""
+    device: int
+    inode: int
+    above: tuple[int, ...]
+    """Inode numbers of the directories above, up to the root of the mount."""
+    inside: str | None
+    """The path from the root of the filesystem, which bind mounts share; None where not known."""
+
+    def overlaps(self, other: Claim) -> bool:
+        """Whether the two have a directory in common."""
+        if self.device != other.device:
+            return False
+        if self.inode in (other.inode, *other.above) or other.inode in self.above:
+            return True
+        if self.inside is None or other.inside is None:
+            return False
+        one, two = PurePosixPath(self.inside), PurePosixPath(other.inside)
+        return one.is_relative_to(two) or two.is_relative_to(one)
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object that ``from_json`` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Claim:
+        """The claim of another process. Raises TypeError, KeyError for what is none."""
+        return cls(**{**data, "above": tuple(data["above"])})
+
+
+def claim(sys: Sys, path: bytes, mount: Callable[[int], Mount | None] = mount_of) -> Claim:
+    """What a job on a directory claims; ``path`` is real. Raises OSError.
+
+    Its place in the filesystem is that of its mount (the fourth field of proc_pid_mountinfo(5))
+    and the rest of the path: the directories above a bind mount are not those above its source.
+    """
+    fd = open_path(sys, path)
+    try:
+        status, number = sys.fstat(fd), mount_number(fd)
+        above = _above(sys, fd, number)
+    finally:
+        sys.close(fd)
+    name = os.fsdecode(path)
+    return Claim(name, status.st_dev, status.st_ino, above, _inside(name, mount(number)))
+
+
+def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
+    """Inode numbers above a directory, as long as they are reached through the same mount."""
+    found: list[int] = []
+    here, last = os.dup(fd), sys.fstat(fd)
+    try:
+        while True:
+            up = sys.open(b"..", _UP, dir_fd=here)
+            os.close(here)
+            here, status = up, sys.fstat(up)
+            if mount_number(here) != mount or os.path.samestat(status, last):
+                return tuple(found)
+            found.append(status.st_ino)
+            last = status
+    finally:
+        os.close(here)
+
+
+def _inside(path: str, mount: Mount | None) -> str | None:
+    if mount is None or not PurePosixPath(path).is_relative_to(mount.point):
+        return None
+    return str(PurePosixPath(mount.root) / PurePosixPath(path).relative_to(mount.point))
 
 
 class BusyTreeError(ZconsoleError):
@@ -124,3 +207,41 @@ def _written(file: Path, claims: Sequence[Claim]) -> int:
         remove(file)
         raise
     return handle
+
+
+def refuse_interrupted(roots: Sequence[bytes]) -> None:
+    """Raise BusyTreeError where another job has unfinished work in, below or above these roots.
+
+    Its temporary names would be walked as files; call it with the trees locked.
+    """
+    wanted = [claim(Sys(), root) for root in roots]
+    for record in job_store.records():
+        path = _in_the_way(record, wanted)
+        if path is not None:
+            raise BusyTreeError(
+                f"job {record.job} was interrupted in {path}:"
+                f" let it go on first (zconsole rebalance resume {record.job}),"
+                f" or give up what it left and delete {record.journal}"
+            )
+
+
+def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
+    # A journal that is gone or damaged can be neither asked nor resumed.
+    with (
+        contextlib.suppress(ZconsoleError, OSError, sqlite3.Error),
+        closing(Journal.open(record.journal, write=False)) as journal,
+    ):
+        there = [found for row in journal.roots() if (found := _found(row)) is not None]
+        common = [one.path for one in there if any(one.overlaps(other) for other in wanted)]
+        if common and journal.unfinished():
+            return common[0]
+    return None
+
+
+def _found(root: DirectoryRow) -> Claim | None:
+    """Where a root is now; None where it is not the directory that was walked."""
+    try:
+        found = claim(Sys(), root.name)
+    except OSError:
+        return None
+    return found if found.inode == root.ino else None

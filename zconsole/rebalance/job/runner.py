@@ -22,10 +22,10 @@ from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import (
+    aftermath,
     job_output,
     move_effect,
     rollback_check,
-    skipped_files,
     wait_conditions,
 )
 from zconsole.rebalance.job.batches import Batches
@@ -354,7 +354,7 @@ class JobRunner:
 
     def _summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         counts = self.journal.counts()
-        skipped = skipped_files.skipped(self.journal)
+        skipped = aftermath.skipped(self.journal)
         return {
             "job": self.job.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],

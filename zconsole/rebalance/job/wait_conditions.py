@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from zconsole.rebalance.job import latency
 from zconsole.rebalance.job.gates import PoolGate, SnapshotGate, SpaceGate
 from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.job.pacer import Backoff, Gate, window_gate
+from zconsole.rebalance.job.pacer import (
+    Backoff,
+    DiskWait,
+    Gate,
+    device_names,
+    device_of,
+    window_gate,
+)
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits
@@ -64,7 +70,7 @@ def limiting(limits: Limits, around: Surroundings) -> list[Gate]:
     if limits.window:
         gates.append(window_gate(limits.window, lambda: _minutes(around.local())))
     if limits.max_latency:
-        wait = latency.DiskWait(_devices(around))
+        wait = DiskWait(_devices(around))
         gates.append(Backoff(limits.max_latency, wait, around.clock))
     return gates
 
@@ -75,6 +81,6 @@ def _minutes(now: datetime) -> int:
 
 def _devices(around: Surroundings) -> frozenset[str]:
     if around.pool is not None:
-        return latency.device_names(around.reader.device_paths(around.pool))
+        return device_names(around.reader.device_paths(around.pool))
     device = Path(os.fsdecode(around.places[0].root)).stat().st_dev
-    return latency.device_of(os.major(device), os.minor(device))
+    return device_of(os.major(device), os.minor(device))

@@ -13,15 +13,13 @@ from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import (
-    aims,
     company,
     engine_choice,
     exports,
     facts,
     forecast,
     new_sizes,
-    quotas,
-    sharing,
+    plan_notes,
     survey,
     walk,
     zdb,
@@ -112,11 +110,11 @@ def make(
         for each, files in zip(plans, told, strict=True):
             each.sizes = new_sizes.foretell(sys, each, pool, files)
     plan = _predicted(plans, pool, goal, told)
-    plan.notes += [*_notes(plan, goal), *quotas.notes(reader.run, plans)]
-    plan.notes += [*sharing.notes(pool, plans), *company.notes(look, plans)]
+    plan.notes += [*_notes(plan, goal), *plan_notes.of_quotas(reader.run, plans)]
+    plan.notes += [*plan_notes.of_shared_blocks(pool, plans), *company.notes(look, plans)]
     plan.refused = _refusal(plan, pools, wish, goal)
     if pool is not None and plan.refused is None:
-        plan.refused, notes = aims.in_vain(wish.aim, plans, pool, told)
+        plan.refused, notes = plan_notes.in_vain(wish.aim, plans, pool, told)
         plan.notes += notes
     return plan
 

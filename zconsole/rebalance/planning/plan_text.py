@@ -82,7 +82,7 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
-    """What ``skipped_files.as_json`` tells: reasons with their numbers, then files."""
+    """What ``aftermath.as_json`` tells: reasons with their numbers, then files."""
     for outcome in ("failed", "skipped"):
         for reason, count in left[outcome].items():
             yield f"  {outcome}: {count} ({clean(reason)})"

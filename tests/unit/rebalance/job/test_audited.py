@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.job import audited
 from zconsole.rebalance.job.audited import AuditedJobs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.rebalance.engine.journal import Journal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.counting import WALKING

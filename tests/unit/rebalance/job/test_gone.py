@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import PATIENCE, Shell
+from tests.unit.cli.test_rebalance import PATIENCE, Shell
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,7 @@ import pytest
 from zconsole.errors import UsageError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import locks
-from zconsole.rebalance.job.claims import Claim, claim
-from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
+from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim
 from zconsole.rebalance.planning.facts import Mount
 from zconsole.system import state_dir
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.planning.facts import mount_of
 from zconsole.system.mounts import mount_at
 

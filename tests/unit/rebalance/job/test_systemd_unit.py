@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.job.systemd_unit import shown
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.test_rebalance_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.engine.journal import Intent, Journal, State
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.planning.facts import FactsReader

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.rebalance.planning.listing import listed
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning import aims
+from zconsole.rebalance.planning import plan_notes
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
@@ -33,7 +33,7 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
 
 
 def test_without_raidz_there_is_no_width() -> None:
-    found = aims.in_vain("width", [plan((1, 1))], MIRROR, [{}])
+    found = plan_notes.in_vain("width", [plan((1, 1))], MIRROR, [{}])
     assert found == ("no raidz vdev: there is no width to gain", [])
 
 
@@ -48,11 +48,13 @@ def test_without_raidz_there_is_no_width() -> None:
 def test_width_is_told_by_the_blocks(
     text: str, known: int, said: tuple[str | None, list[str]]
 ) -> None:
-    assert aims.in_vain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})]) == said
+    assert (
+        plan_notes.in_vain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})]) == said
+    )
 
 
 def test_without_zdb_nobody_knows_the_width() -> None:
-    assert aims.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
+    assert plan_notes.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -65,10 +67,10 @@ def test_without_zdb_nobody_knows_the_width() -> None:
     ],
 )
 def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: bool) -> None:
-    found = aims.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
+    found = plan_notes.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
     assert (found != (None, [])) == vain
 
 
 @pytest.mark.parametrize("aim", ["balance", "properties"])
 def test_other_aims_are_not_judged_by_it(aim: str) -> None:
-    assert aims.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])
+    assert plan_notes.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])

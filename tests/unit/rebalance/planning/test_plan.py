@@ -88,8 +88,8 @@ def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree(tmp_path / "tree", "small")
-    monkeypatch.setattr(plan.quotas, "notes", lambda run, plans: ["near a quota"])
-    monkeypatch.setattr(plan.sharing, "notes", lambda pool, plans: ["shared"])
+    monkeypatch.setattr(plan.plan_notes, "of_quotas", lambda run, plans: ["near a quota"])
+    monkeypatch.setattr(plan.plan_notes, "of_shared_blocks", lambda pool, plans: ["shared"])
     assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).notes)
     monkeypatch.setattr(plan.exports, "why_exported", lambda point, run: "exported over NFS or SMB")
     assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).refused or "")
