@@ -30,7 +30,7 @@ def open_console(
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
 
-    Without ``make_kit`` nothing can be changed through it.
+    Without ``make_backend`` nothing can be changed through it.
     """
     # Only here: whoever asks whether there is a terminal may find none.
     from zconsole.ui.console_options import ConsoleOptions, no_past

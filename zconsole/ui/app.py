@@ -14,6 +14,8 @@ from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed
+from zconsole.ui.actions.keys import ACTIONS
+from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
@@ -28,9 +30,8 @@ from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.help import help_lines
 from zconsole.ui.panes.overview import overview_lines
-from zconsole.ui.safe_app import SafeApp
 from zconsole.ui.theme.files import ThemeFile
-from zconsole.ui.theme.styles import Palette, palette, textual_theme
+from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.filter_prompt import FilterPrompt
 from zconsole.ui.widgets.lines_view import LinesView
@@ -41,20 +42,15 @@ _PAINT_GAP = 1.0
 _TICK = 1.0
 
 
-def bindings() -> list[BindingType]:
-    """The table of keys as textual binds them."""
-    return [
-        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
-        for key in TABLE
-    ]
-
-
-class Console(SafeApp):
-    """The live screen over one feed."""
+class Console(ThemedApp):
+    """The live screen over one feed, with keys that change the pools it shows."""
 
     TITLE = "zconsole"
     CSS_PATH = "console.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings()
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
+        for key in (*TABLE, *ACTIONS)
+    ]
 
     def __init__(
         self,
@@ -62,25 +58,24 @@ class Console(SafeApp):
         options: ConsoleOptions,
         look: DisplayFormat,
         themes: Iterable[ThemeFile],
+        actions: ActionLoader | None = None,
         *,
         writable: Callable[[], bool] = terminal_ready,
         notices: Sequence[str] = (),
         ansi_color: bool | None = None,
     ) -> None:
-        super().__init__(ansi_color=ansi_color)
+        """Without ``actions`` the keys that change something do nothing and are not offered."""
+        super().__init__(ViewState(options, look), themes, ansi_color)
         self.feed = feed
+        self.actions = actions
         self.failure: ZconsoleError | None = None
         """What ended the feed before it gave anything."""
-        self.view_state = ViewState(options, look)
         self._clock = options.clock
         self._writable = writable
         self._notices = tuple(notices)
-        self._themes = {theme.name: theme for theme in themes}
         self._behind = False
         self._painted = float("-inf")
         self._timer: Timer | None = None
-        for theme in self._themes.values():
-            self.register_theme(textual_theme(theme))
 
     def compose(self) -> ComposeResult:
         """The board is all there is."""
@@ -90,11 +85,6 @@ class Console(SafeApp):
     def main_screen(self) -> MainScreen:
         """The main screen's parts, also while another screen is over it."""
         return self.screen_stack[0].query_one(MainScreen)
-
-    @property
-    def sixteen(self) -> bool:
-        """Whether the terminal has but sixteen colors."""
-        return self.console.color_system in ("standard", None) and not self.no_color
 
     @property
     def devices(self) -> DeviceView:
@@ -130,7 +120,8 @@ class Console(SafeApp):
 
     def on_frames_ready(self, message: FramesReady) -> None:
         """Take the round, and paint it unless one was painted a moment ago."""
-        self.view_state.take(message.update, message.arrived)
+        update = message.update if self.actions is None else self.actions.take(self, message.update)
+        self.view_state.take(update, message.arrived)
         gap = min(_PAINT_GAP, self.feed.interval)
         wait = self._painted + gap * 0.9 - self._clock()
         if wait <= 0:
@@ -194,18 +185,20 @@ class Console(SafeApp):
             self.focused.edge(direction)
 
     def action_next_pane(self, direction: int) -> None:
-        """Move the focus between panes."""
-        if self._on_main:
+        """Move the focus between panes, or between the parts of a question."""
+        if self.main_on_top:
             self.main_screen.focus_next(direction)
+        else:
+            (self.screen.focus_next if direction > 0 else self.screen.focus_previous)()
 
     def action_pane(self, pane: str) -> None:
         """Show or hide a pane."""
-        if self._on_main:
+        if self.main_on_top:
             self.main_screen.toggle(pane)
 
     def action_zoom(self) -> None:
         """Give the focused pane everything, or take it back."""
-        if self._on_main:
+        if self.main_on_top:
             self.main_screen.zoomed = (
                 None if self.main_screen.zoomed else self.main_screen.focused_pane()
             )
@@ -217,7 +210,7 @@ class Console(SafeApp):
         """Open or close the detail of a row; on a list to pick from, pick."""
         if isinstance(self.screen, PickScreen):
             self.screen.choose()
-        elif self._on_main and (key := self.devices.toggle_detail()) and self.view_state.frame:
+        elif self.main_on_top and (key := self.devices.toggle_detail()) and self.view_state.frame:
             begin(self, partial(self._look_up, self.view_state.frame.pool, key), group="facts")
 
     async def _look_up(self, pool: str, key: str) -> None:
@@ -252,12 +245,12 @@ class Console(SafeApp):
 
     def _fold(self, change: Callable[[str, frozenset[str]], frozenset[str]]) -> None:
         item = self.devices.current
-        if self._on_main and item is not None and item.row is not None:
+        if self.main_on_top and item is not None and item.row is not None:
             self._rearrange(folded=change(item.key, self.devices.arrangement.folded))
 
     def action_filter(self) -> None:
         """Ask for the text to show only rows with."""
-        if self._on_main and not self.query(FilterPrompt):
+        if self.main_on_top and not self.query(FilterPrompt):
             prompt = FilterPrompt(self.devices.arrangement.filter)
             self.main_screen.show_prompt(prompt)
 
@@ -286,12 +279,12 @@ class Console(SafeApp):
 
     def action_overview(self) -> None:
         """List all pools, to open one."""
-        if not self._on_main or not self.view_state.frames:
+        if not self.main_on_top or not self.view_state.frames:
             return
         screen = PickScreen(
             "POOLS",
             lambda width: overview_lines(self.view_state.frames, self.view_state.look, width),
-            self._palette,
+            self.palette,
             start=self.view_state.index,
             wide=True,
         )
@@ -307,17 +300,27 @@ class Console(SafeApp):
         # Only here: few ask, and everybody waits for the first paint.
         from zconsole.ui.dialogs.what_if_screen import open_what_if
 
-        if self._on_main:
-            open_what_if(self, self._palette)
+        if self.main_on_top:
+            item = self.devices.current
+            open_what_if(self, item.row if item is not None else None)
+
+    # What changes something
+
+    def action_act(self, flow: str) -> None:
+        """Start what an action key asks for, about the row at the cursor."""
+        if self.actions is not None:
+            item = self.devices.current
+            key = item.key if item is not None and item.row is not None else None
+            self.actions.start(self, flow, key)
 
     # The console
 
     def action_help(self) -> None:
         """Show every key."""
-        if self._on_main:
+        if self.main_on_top:
             look, offers = self.view_state.look, self.view_state.offers
             self.push_screen(
-                TextScreen("HELP", lambda width: help_lines(look, width, offers), self._palette)
+                TextScreen("HELP", lambda width: help_lines(look, width, offers), self.palette)
             )
 
     def action_pause(self) -> None:
@@ -345,8 +348,8 @@ class Console(SafeApp):
 
     def action_themes(self) -> None:
         """Choose a theme; each is put on as the cursor comes to it."""
-        if self._on_main:
-            open_theme_list(self, self._themes, self._palette)
+        if self.main_on_top:
+            open_theme_list(self)
 
     def action_change_theme(self) -> None:
         """What textual's own palette calls for a theme."""
@@ -370,11 +373,13 @@ class Console(SafeApp):
             self.devices.rearrange()
 
     async def action_leave(self) -> None:
-        """Leave the screen on top, or the console."""
-        if self._on_main:
-            self.exit(return_code=ExitCode.OK)
-        else:
+        """Leave the screen on top, or the console: after asking, if something is left behind."""
+        if not self.main_on_top:
             await self.action_back()
+        elif self.actions is not None and self.actions.left_behind():
+            self.actions.start(self, "leave", None)
+        else:
+            self.exit(return_code=ExitCode.OK)
 
     def action_interrupt(self) -> None:
         """Leave at once, whatever is on top."""
@@ -386,17 +391,8 @@ class Console(SafeApp):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
 
-    @property
-    def _on_main(self) -> bool:
-        return len(self.screen_stack) == 1
-
-    @property
-    def _palette(self) -> Palette:
-        theme = self._themes.get(self.theme)
-        return palette(theme, no_color=self.no_color) if theme else {}
-
     def _dress(self) -> None:
         """Paint everything in the present theme."""
-        self.main_screen.dress(self._palette)
+        self.main_screen.dress(self.palette)
         if isinstance(self.screen, PickScreen):
-            self.screen.dress(self._palette)
+            self.screen.dress(self.palette)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
@@ -24,11 +24,9 @@ from zconsole.ui.theme.files import (
 )
 
 if TYPE_CHECKING:
-    from zconsole.actions.backend import ActionBackend
-    from zconsole.ui.actions.acting_console import ActingConsole
+    from zconsole.ui.actions.loader import MakeBackend
+    from zconsole.ui.app import Console
     from zconsole.ui.theme.saved_theme import SavedTheme
-
-    MakeKit = Callable[[], ActionBackend]
 
 _GRACE = 2
 _CLOSING = 0.5
@@ -37,10 +35,12 @@ _TOLD = 2
 """Broken themes told each with its fault; more would fill a small screen."""
 
 
-def run_console(feed: Feed, options: ConsoleOptions, make_backend: MakeKit | None = None) -> int:
+def run_console(
+    feed: Feed, options: ConsoleOptions, make_backend: MakeBackend | None = None
+) -> int:
     """Run the console on the terminal until the operator quits; returns the exit code.
 
-    Without ``make_kit``, which is called once something is on the screen, it only watches.
+    Without ``make_backend``, which is called once something is on the screen, it only watches.
 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
@@ -53,7 +53,7 @@ def run_console(feed: Feed, options: ConsoleOptions, make_backend: MakeKit | Non
     return console.return_code or ExitCode.OK
 
 
-async def _run(console: ActingConsole, mouse: bool) -> None:
+async def _run(console: Console, mouse: bool) -> None:
     """Run it, then close its feed.
 
     Else the commands that it follows would outlive it, ``zpool events`` until something happens
@@ -71,30 +71,31 @@ def make_console(
     feed: Feed,
     options: ConsoleOptions,
     environ: Mapping[str, str],
-    make_backend: MakeKit | None = None,
-) -> ActingConsole:
+    make_backend: MakeBackend | None = None,
+) -> Console:
     """The console as these options and this environment want it; not yet running."""
-    from zconsole.ui.actions.acting_console import ActingConsole
+    from zconsole.ui.actions.loader import ActionLoader
+    from zconsole.ui.app import Console
     from zconsole.ui.display_format import DisplayFormat
     from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)
     theme, trouble = pick_theme(options.theme, themes)
-    console = ActingConsole(
+    console = Console(
         feed,
         options,
         DisplayFormat(ASCII if plain else UNICODE, zone=options.zone),
         (*themes.found.values(), *([theme] if theme else [])),
+        ActionLoader(feed, make_backend, read_only=options.read_only),
         notices=trouble,
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
-        make_backend=make_backend,
     )
     console.theme = theme.name if theme else _usual(console, options.choice, themes)
     return console
 
 
-def _usual(console: ActingConsole, choice: SavedTheme | None, themes: Themes) -> str:
+def _usual(console: Console, choice: SavedTheme | None, themes: Themes) -> str:
     """The theme chosen last on such a terminal, if it is still there, or one that suits it."""
     chosen = choice.recall(sixteen=console.sixteen) if choice else None
     return chosen if chosen and chosen in themes.found else SIXTEEN if console.sixteen else DEFAULT
@@ -113,13 +114,13 @@ def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, li
         return None, [*trouble, str(error)]
 
 
-def _catch_signals(console: ActingConsole) -> None:
+def _catch_signals(console: Console) -> None:
     """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _end, console)
 
 
-def _end(console: ActingConsole) -> None:
+def _end(console: Console) -> None:
     """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_GRACE)

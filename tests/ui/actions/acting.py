@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC
 
 from tests.ui.fakes import Clock, screen_text
@@ -14,8 +15,9 @@ from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
-from zconsole.ui.actions.acting_console import ActingConsole
 from zconsole.ui.actions.controller import ActionController
+from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.files import find_themes
@@ -63,9 +65,7 @@ class SteppedFeed:
 class Acting:
     """The console, its pilot, its simulated world and what it was asked to do."""
 
-    def __init__(
-        self, app: ActingConsole, pilot, feed: SteppedFeed, backend: ActionBackend
-    ) -> None:
+    def __init__(self, app: Console, pilot, feed: SteppedFeed, backend: ActionBackend) -> None:
         self.app, self.pilot, self.feed, self.backend = app, pilot, feed, backend
 
     async def press(self, *keys: str) -> str:
@@ -109,8 +109,13 @@ class Acting:
     @property
     def controller(self) -> ActionController:
         """What acts, loaded by now."""
-        assert self.app._controller is not None
-        return self.app._controller
+        assert self.app.actions is not None
+        assert self.app.actions.controller is not None
+        return self.app.actions.controller
+
+    def use(self, backend: ActionBackend) -> None:
+        """Act by another backend from now on."""
+        self.controller.context = replace(self.controller.context, backend=backend)
 
     @property
     def screen(self) -> str:
@@ -133,19 +138,21 @@ async def acting(
     world = World(scenario, 1)
     feed, backend = SteppedFeed(world, capabilities), simulated_backend(world)
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
-    app = ActingConsole(
+    settings = ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options)  # type: ignore[arg-type]
+    actions = ActionLoader(feed, lambda: backend, read_only=settings.read_only)
+    app = Console(
         feed,
-        ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options),  # type: ignore[arg-type]
+        settings,
         DisplayFormat(UNICODE, zone=UTC),
         themes,
+        actions,
         writable=lambda: True,
-        make_backend=lambda: backend,
     )
     app.theme = "dark"
     feed.step(0.0)
     async with app.run_test(size=size, notifications=notifications) as pilot:
         made = Acting(app, pilot, feed, backend)
         await made.settle()
-        while app._controller is None:
+        while actions.controller is None:
             await pilot.pause()
         yield made

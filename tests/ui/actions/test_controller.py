@@ -126,7 +126,7 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
         await a.pass_time(300, 10)
         assert a.app.view_state.frame.scan.issue_rate > slow
         changes = a.backend.control.past().changes
-        effect = a.controller.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
+        effect = a.controller.context.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
         assert effect.gain is not None
         assert effect.gain > 0
         assert any(e.origin == "console" for e in a.app.view_state.frame.events)
@@ -326,7 +326,7 @@ class Stuck:
 async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
     async with acting("mirror-scrub") as a:
         stuck = Stuck()
-        a.controller.backend = replace(a.backend, command_runner=stuck)
+        a.use(replace(a.backend, command_runner=stuck))
         await a.press("S", "enter", "tab")
         await a.pilot.press("enter")
         while not stuck.ran:

@@ -4,116 +4,111 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.preset_advice import hopeless, likely_limit
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.presets import preset
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
 from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.widgets.draw import Line
 
-if TYPE_CHECKING:
-    from zconsole.ui.actions.controller import ActionController
-
 Run = Callable[[str | None], AsyncIterator[OutputLine]]
 
 
-async def tunables_flow(controller: ActionController) -> None:
+async def tunables_flow(context: FlowContext) -> None:
     """Show the pane until it is left with Esc."""
     row = 0
     while True:
-        found = await in_daemon_thread(controller.backend.control.list)
-        await controller.tuned.look()
+        found = await in_daemon_thread(context.backend.control.list)
+        await context.tuned.look()
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        screen = _screen(controller, settings, row)
-        picked = await controller.pick(screen)
+        screen = _screen(context, settings, row)
+        picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
         row = picked
         try:
-            await _fulfil(controller, screen.wish, settings[picked])
+            await _fulfil(context, screen.wish, settings[picked])
         except ZconsoleError as error:
-            controller.console.notify(str(error), severity="error", markup=False)
+            context.complain(error)
 
 
-def _screen(
-    controller: ActionController, settings: tuple[Setting, ...], row: int
-) -> TunablesScreen:
-    look = controller.console.view_state.look
-    return TunablesScreen(lambda: _shown(controller, settings), look, controller.colors, row)
+def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
+    look = context.look
+    return TunablesScreen(lambda: _shown(context, settings), look, context.palette, row)
 
 
-def _shown(controller: ActionController, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
+def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
-    frame = controller.console.view_state.frame
-    until = controller.tuned.past.due(frame.guid) if frame else ()
-    changes = controller.tuned.past.changes
+    frame = context.frame
+    until = context.tuned.past.due(frame.guid) if frame else ()
+    changes = context.tuned.past.changes
     newest = {change.name: change for change in changes}
 
     def shown(setting: Setting) -> Shown:
         name = setting.tunable.name
         change = newest.get(name)
-        effect = controller.watch.effect(frame.pool, change, changes) if frame and change else None
+        effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
         return Shown(setting, name in until, change, effect)
 
     return tuple(map(shown, settings))
 
 
-async def _fulfil(controller: ActionController, wish: str, setting: Setting) -> None:
+async def _fulfil(context: FlowContext, wish: str, setting: Setting) -> None:
     if wish == "set":
-        await _ask_value(controller, setting)
+        await _ask_value(context, setting)
     elif wish == "restore":
-        await _restore(controller)
+        await _restore(context)
     elif wish == "until":
-        await _until_the_end(controller)
+        await _until_the_end(context)
     else:
-        await _preset(controller, wish)
+        await _preset(context, wish)
 
 
-async def _ask_value(controller: ActionController, setting: Setting) -> None:
-    lines = partial(question_lines, setting, controller.console.view_state.look)
-    answer = await controller.console.push_screen_wait(
-        AskScreen(f"SET {setting.tunable.name}", lines, controller.colors)
+async def _ask_value(context: FlowContext, setting: Setting) -> None:
+    lines = partial(question_lines, setting, context.look)
+    answer = await context.app.push_screen_wait(
+        AskScreen(f"SET {setting.tunable.name}", lines, context.palette)
     )
     if answer is None:
         return
     if not (answer.isascii() and answer.isdigit()):
         raise ZconsoleError(f"{answer}: not a whole number")
     name, value = setting.tunable.name, int(answer)
-    if problem := controller.backend.control.problem(name, value):
+    if problem := context.backend.control.problem(name, value):
         raise ZconsoleError(problem)
-    await _confirm_values(controller, f"Set {name}", {name: value}, setting.tunable.note)
+    await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)
 
 
-async def _preset(controller: ActionController, name: str) -> None:
-    frame = controller.console.view_state.frame
+async def _preset(context: FlowContext, name: str) -> None:
+    frame = context.frame
     faster = frame is not None and name == "faster-resilver"
     limit = likely_limit(frame) if frame is not None and faster else None
-    chosen = preset(name, controller.backend.parameters, limit)
+    chosen = preset(name, context.backend.parameters, limit)
     if not chosen.values:
         raise ZconsoleError(f"the preset {name} has nothing to change here")
     aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
     action = f"preset {name}"
-    await _confirm_values(controller, action.capitalize(), chosen.values, *remarks, action=action)
+    await _confirm_values(context, action.capitalize(), chosen.values, *remarks, action=action)
 
 
 async def _confirm_values(
-    controller: ActionController,
+    context: FlowContext,
     title: str,
     values: Mapping[str, int],
     *remarks: str,
     action: str = "set",
 ) -> None:
-    control, live = controller.backend.control, controller.backend.parameters.read
+    control, live = context.backend.control, context.backend.parameters.read
     said = [
         OutputLine(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()
     ]
@@ -127,21 +122,21 @@ async def _confirm_values(
         held = {n: v for n, v in values.items() if known(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
-            now = controller.backend.clock()
+            now = context.backend.clock()
             await in_daemon_thread(partial(control.set, plain, now, action=action))
             for name, value in held.items():
-                await controller.backend.freeze(name, value)
+                await context.backend.freeze(name, value)
         except ZconsoleError as error:
             yield OutputLine(str(error), "error")
             return
         for name in values:
             yield OutputLine(f"{name} is {live(name)}", "notice")
 
-    await _show(controller, title, said, run)
+    await _show(context, title, said, run)
 
 
-async def _restore(controller: ActionController) -> None:
-    control = controller.backend.control
+async def _restore(context: FlowContext) -> None:
+    control = context.backend.control
     ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
     if not ours:
         raise ZconsoleError("nothing was set from here")
@@ -153,39 +148,35 @@ async def _restore(controller: ActionController) -> None:
     ]
 
     async def run(typed: str | None) -> AsyncIterator[OutputLine]:
-        for done in await in_daemon_thread(partial(control.restore, controller.backend.clock())):
+        for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield OutputLine(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(controller, "Put back what was set", said, run)
+    await _show(context, "Put back what was set", said, run)
 
 
-async def _until_the_end(controller: ActionController) -> None:
+async def _until_the_end(context: FlowContext) -> None:
     """Have what was set from here go back by itself when the scan of the pool on show ends."""
-    frame = controller.console.view_state.frame
+    frame = context.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("the pool on show has no GUID to remember this by")
-    if controller.console.denied:
-        raise ZconsoleError(controller.console.denied)
-    goes = await in_daemon_thread(controller.backend.control.until, frame.guid)
-    controller.console.notify(
+    if context.denied:
+        raise ZconsoleError(context.denied)
+    goes = await in_daemon_thread(context.backend.control.until, frame.guid)
+    context.app.notify(
         f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
         markup=False,
     )
 
 
-async def _show(
-    controller: ActionController, title: str, said: Sequence[OutputLine], run: Run
-) -> None:
-    look = controller.console.view_state.look
+async def _show(context: FlowContext, title: str, said: Sequence[OutputLine], run: Run) -> None:
+    look = context.look
     told = [
         *said,
-        *([OutputLine(controller.console.denied, "error")] if controller.console.denied else []),
+        *([OutputLine(context.denied, "error")] if context.denied else []),
     ]
 
     def body(width: int) -> tuple[Line, ...]:
         return tuple(line for s in told for line in wrapped(s.text, s.role, look, width))
 
-    confirmation = Confirmation(title, body, run, barred=bool(controller.console.denied))
-    await controller.console.push_screen_wait(
-        ConfirmScreen([confirmation], look, controller.colors)
-    )
+    confirmation = Confirmation(title, body, run, barred=bool(context.denied))
+    await context.app.push_screen_wait(ConfirmScreen([confirmation], look, context.palette))

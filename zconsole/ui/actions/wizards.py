@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.candidates import Candidate, ranked, spares, unfit_spare
@@ -18,6 +16,8 @@ from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.spares import plan_give_back
 from zconsole.actions.target import FAILED, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
+from zconsole.ui.actions.asking import confirm, situation_now
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
     candidate_lines,
@@ -28,42 +28,37 @@ from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.widgets.draw import Line, Span
 
-if TYPE_CHECKING:
-    from zconsole.ui.actions.controller import ActionController
-
 OTHER = "another path: a file, or a device that is not listed"
 
-Flow = Callable[["ActionController", str], Awaitable[None]]
 
-
-async def replace_flow(controller: ActionController, key: str, give_back: bool = False) -> None:
+async def replace_flow(context: FlowContext, key: str, give_back: bool = False) -> None:
     """Pick the new device for a place, then its plan, healing or sequential."""
-    situation = await controller.situation()
+    situation = await situation_now(context)
     target = _device(situation, key)
-    new = await _pick_device(controller, situation, target, f"REPLACE {target.name} BY")
+    new = await _pick_device(context, situation, target, f"REPLACE {target.name} BY")
     if new is None:
         return
     if give_back:
         ways = [lambda s, q=q: plan_give_back(s, key, new, q) for q in (False, True)]
     else:
         ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
-    await controller.confirm(ways, (new,))
+    await confirm(context, ways, (new,))
 
 
-async def attach_flow(controller: ActionController, key: str) -> None:
+async def attach_flow(context: FlowContext, key: str) -> None:
     """Pick the device to add to a mirror, a disk or a raidz."""
-    situation = await controller.situation()
+    situation = await situation_now(context)
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("put the cursor on a vdev of the pool first")
-    new = await _pick_device(controller, situation, target, f"ATTACH TO {target.name}")
+    new = await _pick_device(context, situation, target, f"ATTACH TO {target.name}")
     if new is not None:
-        await controller.confirm([lambda s: plan_attach(s, key, new)], (new,))
+        await confirm(context, [lambda s: plan_attach(s, key, new)], (new,))
 
 
-async def batch_flow(controller: ActionController, key: str) -> None:
+async def batch_flow(context: FlowContext, key: str) -> None:
     """Give the devices of a vdev their new ones, one after another, then one plan for all."""
-    situation = await controller.situation()
+    situation = await situation_now(context)
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("put the cursor on a vdev of the pool first")
@@ -71,7 +66,9 @@ async def batch_flow(controller: ActionController, key: str) -> None:
     chosen: dict[str, str] = {}
     row = 0
     while True:
-        picked = await controller.pick(_batch_screen(controller, target, olds, chosen, row))
+        picked = await context.app.push_screen_wait(
+            _batch_screen(context, target, olds, chosen, row)
+        )
         if picked is None:
             return
         if picked == len(olds):
@@ -79,18 +76,18 @@ async def batch_flow(controller: ActionController, key: str) -> None:
         row = picked
         old = olds[picked]
         new = await _pick_device(
-            controller, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
+            context, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
         )
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
     swaps = tuple(Swap(old, new) for old, new in chosen.items())
     ways = [lambda s, q=q: plan_batch(s, swaps, q) for q in (False, True)]
-    await controller.confirm(ways, tuple(chosen.values()))
+    await confirm(context, ways, tuple(chosen.values()))
 
 
 async def _pick_device(
-    controller: ActionController,
+    context: FlowContext,
     s: Situation,
     target: Target,
     title: str,
@@ -98,7 +95,7 @@ async def _pick_device(
 ) -> str | None:
     """The path of the device chosen from the machine's, the pool's spares, or typed."""
     facts = s.facts
-    warm = await with_temperatures(controller.backend.runner, facts.devices)
+    warm = await with_temperatures(context.backend.runner, facts.devices)
     free = spares(s.pool)
     listed = [
         Candidate(
@@ -113,7 +110,7 @@ async def _pick_device(
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
     listed.sort(key=lambda candidate: not candidate.usable)
-    look = controller.console.view_state.look
+    look = context.look
 
     def lines(width: int) -> tuple[Line, ...]:
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
@@ -123,40 +120,40 @@ async def _pick_device(
 
     ellipsis = look.glyphs.ellipsis
     screen = PickScreen(
-        look.text(title), lines, controller.colors, wide=True, about=about, ellipsis=ellipsis
+        look.text(title), lines, context.palette, wide=True, about=about, ellipsis=ellipsis
     )
-    chosen = await controller.pick(screen)
+    chosen = await context.app.push_screen_wait(screen)
     if chosen is None:
         return None
     if chosen < len(listed):
         return listed[chosen].device.path
-    return await _ask_path(controller)
+    return await _ask_path(context)
 
 
-async def _ask_path(controller: ActionController) -> str | None:
+async def _ask_path(context: FlowContext) -> str | None:
     text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
-    lines = partial(wrapped_lines, text, controller.console.view_state.look)
-    path = await controller.console.push_screen_wait(AskScreen("PATH", lines, controller.colors))
+    lines = partial(wrapped_lines, text, context.look)
+    path = await context.app.push_screen_wait(AskScreen("PATH", lines, context.palette))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")
     return path
 
 
 def _batch_screen(
-    controller: ActionController,
+    context: FlowContext,
     target: Target,
     olds: list[Target],
     chosen: dict[str, str],
     row: int,
 ) -> PickScreen:
-    look = controller.console.view_state.look
+    look = context.look
 
     def lines(width: int) -> tuple[Line, ...]:
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
-    return PickScreen(title, lines, controller.colors, start=row, wide=True)
+    return PickScreen(title, lines, context.palette, start=row, wide=True)
 
 
 def _device(s: Situation, key: str) -> Target:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
@@ -12,44 +11,42 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.files import ThemeFile
-from zconsole.ui.theme.styles import Palette
+from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Line, Span
 
-if TYPE_CHECKING:
-    from zconsole.ui.app import Console
 
-
-def open_theme_list(console: Console, themes: Mapping[str, ThemeFile], palette: Palette) -> None:
+def open_theme_list(app: ThemedApp) -> None:
     """Put the list over the console; each theme is put on as the cursor comes to it."""
-    names, before = sorted(themes), console.theme
+    themes, before = app.theme_files, app.theme
+    names = sorted(themes)
 
     def done(index: int | None) -> None:
-        console.theme = before if index is None else names[index]
+        app.theme = before if index is None else names[index]
         if index is not None:
-            begin(console, partial(_keep, console, names[index]), group="theme", exclusive=True)
+            begin(app, partial(_keep, app, names[index]), group="theme", exclusive=True)
 
     def preview(index: int) -> None:
-        console.theme = names[index]
+        app.theme = names[index]
 
-    lines = theme_lines([themes[name] for name in names], console.view_state.look)
+    lines = theme_lines([themes[name] for name in names], app.view_state.look)
     screen = PickScreen(
         "THEMES  Enter keep, Esc undo",
         lambda width: lines,
-        palette,
+        app.palette,
         start=names.index(before) if before in names else 0,
         moved=preview,
     )
-    console.push_screen(screen, done)
+    app.push_screen(screen, done)
 
 
-async def _keep(console: Console, name: str) -> None:
+async def _keep(app: ThemedApp, name: str) -> None:
     """For the next start; a disk that does not answer keeps nobody waiting."""
-    if (choice := console.view_state.options.choice) is None:
+    if (choice := app.view_state.options.choice) is None:
         return
     try:
-        await in_daemon_thread(partial(choice.keep, name, sixteen=console.sixteen))
+        await in_daemon_thread(partial(choice.keep, name, sixteen=app.sixteen))
     except StateError as error:
-        console.notify(f"theme not remembered: {error}", timeout=4, markup=False)
+        app.notify(f"theme not remembered: {error}", timeout=4, markup=False)
 
 
 def theme_lines(themes: Sequence[ThemeFile], look: DisplayFormat) -> tuple[Line, ...]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from zconsole.monitor.frame import VdevRow
 from zconsole.scan_report.resilver_time import PastRate, paces
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Lines, TextScreen
 from zconsole.ui.panes.what_if import Question, whatif_lines
 from zconsole.ui.theme.styles import Palette
+from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.lines_view import LinesView
-
-if TYPE_CHECKING:
-    from zconsole.ui.app import Console
 
 Answer = Callable[[str], Lines]
 """What was typed to the lines that answer it."""
@@ -66,27 +65,26 @@ class WhatIfScreen(TextScreen):
         self.query_one(LinesView).move(lines)
 
 
-def open_what_if(console: Console, palette: Palette) -> None:
-    """Put the screen over the console, about the pool and the device now on show."""
-    frame, item = console.view_state.frame, console.devices.current
+def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
+    """Put the screen over the console, about the pool on show and the device at the cursor."""
+    frame = app.view_state.frame
     if frame is None:
         return
-    row = item.row if item is not None else None
     known: list[PastRate] = []
 
     def answer(text: str) -> Lines:
         question = Question(text, frame, known, row)
-        return lambda width: whatif_lines(question, console.view_state.look, width)
+        return lambda width: whatif_lines(question, app.view_state.look, width)
 
-    title = f"WHAT IF  {console.view_state.look.text(frame.pool)}"
-    screen = WhatIfScreen(title, answer, palette)
-    console.push_screen(screen)
+    title = f"WHAT IF  {app.view_state.look.text(frame.pool)}"
+    screen = WhatIfScreen(title, answer, app.palette)
+    app.push_screen(screen)
 
     async def recall() -> None:
-        reports = await console.view_state.options.past(frame.guid) if frame.guid else ()
+        reports = await app.view_state.options.past(frame.guid) if frame.guid else ()
         if frame.root is not None:
             known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
         if screen.is_mounted:
             screen.renew()
 
-    begin(console, recall, group="past")
+    begin(app, recall, group="past")

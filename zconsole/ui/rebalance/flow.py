@@ -10,7 +10,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.rebalance.backend import JobView, PlanView, by_hand
 from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.ui.actions.acting_console import ActingConsole
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped_lines
 from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.screens import PickScreen
@@ -24,7 +24,6 @@ from zconsole.ui.rebalance.limits import LIMITS, Limit
 from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
 from zconsole.ui.rebalance.plan_lines import plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line
 
 
@@ -32,17 +31,16 @@ from zconsole.ui.widgets.draw import Line
 class RebalanceFlow:
     """Everything behind one key press, on the pool that is shown then."""
 
-    console: ActingConsole
+    context: FlowContext
     watch: JobWatch
     pool: str
-    palette: Palette
 
     async def run(self) -> None:
         """The list of jobs, until it is left. Raises ZconsoleError."""
         row: int | None = None
         while True:
             await self.watch.look(self.pool)
-            picked = await self.console.push_screen_wait(self._list(row))
+            picked = await self.context.app.push_screen_wait(self._list(row))
             if picked is None:
                 return
             row = picked
@@ -52,14 +50,14 @@ class RebalanceFlow:
                 await self._attach(self._jobs()[picked - 1].job)
 
     def _list(self, row: int | None) -> PickScreen:
-        look = self.console.view_state.look
+        look = self.context.look
 
         def lines(width: int) -> tuple[Line, ...]:
             return job_rows(self._jobs(), look, width)
 
         start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
-        return PickScreen(title, lines, self.palette, start=start, wide=True)
+        return PickScreen(title, lines, self.context.palette, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
@@ -69,7 +67,7 @@ class RebalanceFlow:
         try:
             await self._new()
         except ZconsoleError as error:
-            self.console.notify(str(error), severity="error", markup=False)
+            self.context.complain(error)
 
     async def _new(self) -> None:
         rebalance_backend = self.watch.rebalance_backend
@@ -82,11 +80,11 @@ class RebalanceFlow:
                 self.pool,
                 folders,
                 await rebalance_backend.explore(),
-                self.console.view_state.look,
-                self.palette,
-                self.console.view_state.options.clock,
+                self.context.look,
+                self.context.palette,
+                self.context.app.view_state.options.clock,
             )
-            dirs = await self.console.push_screen_wait(screen)
+            dirs = await self.context.app.push_screen_wait(screen)
             if dirs is None:
                 return
             job = await self._plan(Settings(dirs))
@@ -98,7 +96,7 @@ class RebalanceFlow:
         """Options, then their plan, and back; the job once one is started."""
         row = PLAN
         while True:
-            picked = await self.console.push_screen_wait(self._options(settings, row))
+            picked = await self.context.app.push_screen_wait(self._options(settings, row))
             if picked is None:
                 return None
             row = picked
@@ -112,11 +110,11 @@ class RebalanceFlow:
                 settings = turned(settings, picked)
 
     def _options(self, settings: Settings, row: int) -> PickScreen:
-        look = self.console.view_state.look
+        look = self.context.look
         return PickScreen(
             "REBALANCE  what for, how far?  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
-            self.palette,
+            self.context.palette,
             start=row,
             wide=True,
             about=lambda index, width: option_about(settings, index, look, width),
@@ -124,52 +122,52 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        lines = partial(wrapped_lines, limit.question, self.console.view_state.look)
-        asking = AskScreen(limit.label.upper(), lines, self.palette)
-        answer = await self.console.push_screen_wait(asking)
+        lines = partial(wrapped_lines, limit.question, self.context.look)
+        asking = AskScreen(limit.label.upper(), lines, self.context.palette)
+        answer = await self.context.app.push_screen_wait(asking)
         if answer is None:
             return settings
         try:
             value = limit.value(answer)
         except ZconsoleError as error:
-            self.console.notify(str(error), severity="error", markup=False)
+            self.context.complain(error)
             return settings
         return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
 
     async def _confirm(self, settings: Settings) -> PlanView | None:
-        console, rebalance_backend = self.console, self.watch.rebalance_backend
-        look, denied = console.view_state.look, console.denied
+        context, rebalance_backend = self.context, self.watch.rebalance_backend
+        look, denied = context.look, context.denied
 
         def body(proposal: PlanView, width: int) -> tuple[Line, ...]:
             command = by_hand(rebalance_backend, settings)
             return plan_lines(proposal, self._pace(proposal), command, denied, look, width)
 
-        clock = console.view_state.options.clock
+        clock = context.app.view_state.options.clock
         screen = PlanScreen(
-            rebalance_backend.plan(settings), body, denied, look, self.palette, clock
+            rebalance_backend.plan(settings), body, denied, look, context.palette, clock
         )
-        return await console.push_screen_wait(screen)
+        return await context.app.push_screen_wait(screen)
 
     def _pace(self, proposal: PlanView) -> JobPace | None:
         frame = self._frame()
         return pace_of(proposal, self._jobs(), scan_pace(frame) if frame else None)
 
     async def _attach(self, job: str) -> None:
-        console = self.console
+        context = self.context
         screen = JobScreen(
             self.pool,
             job,
             self.watch,
             self._fills,
             self._now,
-            lambda: console.denied,
-            console.view_state.look,
-            self.palette,
+            context.why_denied,
+            context.look,
+            context.palette,
         )
-        await console.push_screen_wait(screen)
+        await context.app.push_screen_wait(screen)
 
     def _frame(self) -> Frame | None:
-        frames = self.console.view_state.frames
+        frames = self.context.app.view_state.frames
         return next((frame for frame in frames if frame.pool == self.pool), None)
 
     def _fills(self) -> Fills:

@@ -37,7 +37,6 @@ _BARS_FROM = 70
 class FoldersScreen(Screen[tuple[str, ...] | None]):
     """Returns the directories chosen; None when left."""
 
-    CSS_PATH = "rebalance.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave_tree", show=False),
         Binding("space", "mark", show=False),

@@ -42,7 +42,6 @@ _ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
 class JobScreen(Screen[None]):
     """One job, attached to."""
 
-    CSS_PATH = "rebalance.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "detach", show=False),
         Binding("p", "order('pause')", show=False),

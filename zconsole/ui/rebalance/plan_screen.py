@@ -28,7 +28,6 @@ Body = Callable[[PlanView, int], Sequence[Line]]
 class PlanScreen(Screen[PlanView | None]):
     """Returns the plan when it is to be run, None when it is not. Raises what making it raised."""
 
-    CSS_PATH = "rebalance.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave_plan", show=False),
         Binding("up,k", "scroll_plan(-1)", show=False),

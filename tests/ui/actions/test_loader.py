@@ -48,7 +48,7 @@ async def test_what_acts_is_made_after_the_first_frame_and_once():
     feed = FakeFeed((frames.resilver(),))
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8, make_backend)
     async with app.run_test(size=(80, 24)) as pilot:
-        while app._controller is None:
+        while app.actions.controller is None:
             await pilot.pause()
         feed.put(frames.resilver())
         await pilot.pause()
@@ -57,7 +57,7 @@ async def test_what_acts_is_made_after_the_first_frame_and_once():
 
 def test_the_first_paint_needs_nothing_that_acts():
     code = (
-        "import sys, zconsole.cli.demo, zconsole.ui.actions.acting_console;"
+        "import sys, zconsole.cli.demo, zconsole.ui.app;"
         "heavy = ('zconsole.actions.', 'zconsole.tunables.control', 'zconsole.ui.actions.wizards');"
         "sys.exit(any(m.startswith(heavy) for m in sys.modules))"
     )
