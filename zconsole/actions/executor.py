@@ -209,7 +209,7 @@ def outdated(now: Situation, since: float, urgent: bool) -> str | None:
     if now.suspended:
         return answering().check(now)
     if now.problem is not None:
-        return f"{now.pool.name} cannot be looked at: {now.problem}; nothing was run"
+        return f"{now.pool.name} cannot be read: {now.problem}; nothing was run"
     return None
 
 

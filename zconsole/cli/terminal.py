@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 def has_terminal() -> bool:
-    """Whether a console can be drawn here: a TTY on both sides that is not dumb."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    """Whether a console can be drawn here: on a TTY that is not dumb.
+
+    Textual paints on stderr: with that in a file, nobody would see what the keys do.
+    """
+    ttys = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    return ttys and os.environ.get("TERM") != "dumb"
 
 
 def open_console(

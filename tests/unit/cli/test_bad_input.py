@@ -378,10 +378,21 @@ def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Pat
         STATUS.replace("tank", "a" + " " * 60_000 + "b", 1),
         "\n" * 60_000 + STATUS,
         "{}\n" + "\n" * 60_000,
+        "1 " * 500 + LIST + "1" * 2000 + "\n",
+        "1 " * 500 + "NAME STATE READ WRITE CKSUM\n" + "1" * 2000 + "\n",
+        "x" * 12_000_000 + LIST,
     ],
-    ids=["below", "in a name", "above", "below JSON"],
+    ids=[
+        "lines below",
+        "blanks in a name",
+        "lines above",
+        "lines below JSON",
+        "numbers before a list",
+        "numbers before a status",
+        "a long margin",
+    ],
 )
-def test_blanks_without_end_take_no_time(tmp_path: Path, content: str) -> None:
+def test_no_text_takes_more_time_than_its_length(tmp_path: Path, content: str) -> None:
     path = tmp_path / "f"
     for written in (content, json.dumps({"t": 1, "text": content}) + "\n"):
         path.write_text(written)

@@ -126,22 +126,22 @@ def test_no_rate_is_worked_out_across_a_gap():
     taken = [raws[0] for raws in rounds(6)]
     for raw in taken[:3]:
         (before,) = session.advance([raw])
-    missing = {"t": taken[3]["t"], "gap": "no JSON", "place": "r: line 4"}
+    missing = {"t": taken[3]["t"], "gap": "not JSON", "place": "r: line 4"}
     (shown,) = session.advance([missing])
     (first,) = session.advance([taken[4]])
     (second,) = session.advance([taken[5]])
     reads = [frame.rows[0].rates.read for frame in (before, first, second)]
     assert [read is not None for read in reads] == [True, False, True]
-    assert shown.problem == "gap in the recording: r: line 4: no JSON"
+    assert shown.problem == "gap in the recording: r: line 4: not JSON"
     assert [event.text for event in second.events if event.name == "gap"] == [shown.problem]
-    assert gaps.words == "r: line 4: no JSON (1 gap in the recording)"
+    assert gaps.words == "r: line 4: not JSON (1 gap in the recording)"
 
 
 def test_a_gap_is_of_the_pool_that_it_names():
     session = Session(gaps=Gaps())
     (raws,) = rounds(1, "two-pools")
     names = [frame.pool for frame in session.advance(raws)]
-    gap = {"t": raws[0]["t"] + 1, "gap": "no JSON", "place": "r"}
+    gap = {"t": raws[0]["t"] + 1, "gap": "not JSON", "place": "r"}
     assert [f.pool for f in session.advance([{**gap, "pool": names[1]}])] == names[1:]
     assert [f.pool for f in session.advance([gap])] == names
     assert session.advance([{**gap, "pool": "never seen"}]) == ()

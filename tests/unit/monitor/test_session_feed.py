@@ -57,9 +57,14 @@ async def test_the_console_shows_a_gap_and_goes_on_after_it(tmp_path):
         rounds.append(update.frames)
     assert [len(frames) for frames in rounds] == [1, 1, 1, 1]
     shown = [(f.t, f.stale_seconds, f.problem and f.problem.split(": ")[-1]) for (f,) in rounds]
-    assert shown == [(1, 0, None), (1, 0, "no JSON"), (1, 3, "no pool in it"), (9, 0, None)]
+    assert shown == [
+        (1, 0, None),
+        (1, 0, "not JSON"),
+        (1, 3, "no pool in it"),
+        (9, 0, None),
+    ]
     assert [event.name for event in rounds[-1][0].events] == ["gap"]
-    assert gaps.words == f"{tmp_path}/r: line 2: no JSON (the first of 2 gaps in the recording)"
+    assert gaps.words == f"{tmp_path}/r: line 2: not JSON (the first of 2 gaps in the recording)"
     await feed.aclose()
 
 

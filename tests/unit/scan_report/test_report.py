@@ -290,11 +290,11 @@ def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, cap
     told = capsys.readouterr()
     assert main(["report", "--from", str(nvme)]) == 0
     assert told.out.splitlines()[0] == capsys.readouterr().out.splitlines()[0]
-    where = f"{damaged}: line {middle + 1}: no JSON"
+    where = f"{damaged}: line {middle + 1}: not JSON"
     assert told.err == f"zconsole: {where} (1 gap in the recording)\n"
     damaged.write_text("".join(["{\n", *lines]))
     assert main(["report", "--compare", str(damaged), str(nvme)]) == 0
-    assert capsys.readouterr().err.count("line 1: no JSON (1 gap") == 1
+    assert capsys.readouterr().err.count("line 1: not JSON (1 gap") == 1
     damaged.write_text("{\n")
     assert main(["report", "--from", str(damaged)]) == 5
     assert capsys.readouterr().out == ""

@@ -162,7 +162,7 @@ def test_relative_directories_are_found_beside_the_others(process: Path) -> None
     line = OVER + rb"rw,lowerdir=2/fs,upperdir=/tank/data/snapshots/1/fs"
     (process / "root/tank/data/snapshots/1/fs").mkdir(parents=True)
     seen = view(HOST + b"\n" + line, process)
-    assert overlays.spots(seen.mounts[30], [seen]) == {
+    assert overlays.found(seen.mounts[30], [seen]).spots == {
         Spot(b"0:51", b"/snapshots/1/fs"),
         Spot(b"0:51", b"/snapshots/2/fs"),
     }

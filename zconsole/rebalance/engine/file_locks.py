@@ -84,6 +84,8 @@ class FilesInUse:
     """The directories of mounted overlays, and a process that sees each."""
     unseen: int
     """Mount namespaces that are kept without a process."""
+    lost: int = 0
+    """Overlays with directories that are not found."""
 
     def user(self, device: int, inode: int) -> str | None:
         """``in use by …``, within 40 characters; None for a file that nobody is seen to use."""
@@ -131,7 +133,7 @@ class Users:
     last: FilesInUse | None = None
     _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     """By namespace and root directory, this process's first."""
-    _layers: dict[tuple[str, MountPoint], set[Spot]] = field(default_factory=dict)
+    _layers: dict[tuple[str, MountPoint], overlays.Layers] = field(default_factory=dict)
     """By the table's namespace and the overlay."""
 
     def recent(self) -> FilesInUse:
@@ -154,7 +156,9 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
-        self.last = FilesInUse(taken, own, views, found, mounted, layers, self._unseen(own))
+        self.last = FilesInUse(
+            taken, own, views, found, mounted, layers, self._unseen(own, found), self._lost()
+        )
         return self.last
 
     def _read_tables(self, this: str) -> None:
@@ -203,14 +207,23 @@ class Users:
                 if mount.kind != b"overlay":
                     continue
                 key = (namespace, mount)
-                found = before.get(key) or overlays.spots(mount, (table.view, own))
+                found = before.get(key)
+                if found is None or found.lost or not found.spots:
+                    found = overlays.found(mount, (table.view, own))
                 self._layers[key] = found
-                yield from ((spot, table.process) for spot in found)
+                yield from ((spot, table.process) for spot in found.spots)
 
-    def _unseen(self, own: View) -> int:
-        kept = {m.root for m in own.mounts.values() if m.kind == b"nsfs"}
-        seen = {os.fsencode(namespace) for namespace, _ in self._tables}
-        return sum(root.startswith(b"mnt:") for root in kept - seen)
+    def _lost(self) -> int:
+        """Overlays, each with a device of its own, that no view finds all directories of."""
+        lost, whole = set[bytes](), set[bytes]()
+        for (_, mount), found in self._layers.items():
+            (lost if found.lost else whole).add(mount.device)
+        return len(lost - whole)
+
+    def _unseen(self, own: View, found: Holders) -> int:
+        mounted = {os.fsdecode(m.root) for m in own.mounts.values() if m.kind == b"nsfs"}
+        kept = {root for root in mounted if root.startswith("mnt:")} | found.namespaces
+        return len(kept - {namespace for namespace, _ in self._tables})
 
 
 def _table(place: Path, process: str, known: Table | None) -> Table:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
@@ -25,8 +26,10 @@ from typing import NamedTuple
 PROC = Path("/proc")
 LISTEN = 256
 """Descriptors between two moments for others: a process may have a million."""
-_NO_FILES = ("/memfd:", "/dmabuf:", "/SYSV")
-"""Beginnings of paths that are none: what has no name in any filesystem (d_dname)."""
+_NO_FILES = re.compile(r"/(?:memfd:.*|SYSV[0-9a-f]{8}) \(deleted\)|/dmabuf:.*", re.DOTALL)
+"""Paths that are none: what has no name in any filesystem (d_dname, simple_dname)."""
+_NAMESPACE = "mnt:["
+"""What a descriptor on a mount namespace begins with."""
 
 
 class HeldFile(NamedTuple):
@@ -51,6 +54,8 @@ class Holders:
     proc: Path = PROC
     hidden: int = 0
     """Processes that may not be looked at."""
+    namespaces: set[str] = field(default_factory=set)
+    """Mount namespaces that descriptors keep, as ``mnt:[1]``."""
 
     @classmethod
     def look(
@@ -78,7 +83,10 @@ class Holders:
                 if at % LISTEN == LISTEN - 1:
                     listen()
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    if _is_file(os.readlink(number, dir_fd=links)):
+                    link = os.readlink(number, dir_fd=links)
+                    if link.startswith(_NAMESPACE):
+                        self.namespaces.add(link)
+                    if _is_file(link):
                         held = _held(table, place, number, process)
                         self.by_inode[held.inode].append(held)
         if not numbers and place == process:
@@ -129,7 +137,7 @@ def name_of(process: str, proc: Path) -> str:
 
 def _is_file(link: str) -> bool:
     """Whether a descriptor is on something in a filesystem: no pipe, no socket."""
-    return link.startswith("/") and not link.startswith(_NO_FILES)
+    return link.startswith("/") and not _NO_FILES.fullmatch(link)
 
 
 def _held(table: int, place: str, number: str, process: str) -> HeldFile:

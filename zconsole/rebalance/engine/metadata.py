@@ -78,9 +78,15 @@ class Metadata(NamedTuple):
 
 
 def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_result]:
-    """The metadata and status of an open file. Raises OSError."""
+    """The metadata and status of an open file. Raises OSError.
+
+    The status is from before all else is read: whoever changes any of it afterwards leaves another
+    ctime.
+    """
+    status = sys.fstat(fd)
     flags, project = flags_of(sys, fd, abilities), _project(sys, fd, abilities)
-    return reread(sys, fd, flags, project, dos(sys, fd, abilities))
+    found, _ = reread(sys, fd, flags, project, dos(sys, fd, abilities))
+    return found, status
 
 
 def reread(

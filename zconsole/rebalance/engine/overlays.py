@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from zconsole.system.mounts import MountPoint, Spot, View, ancestors, plain
 
@@ -27,22 +28,29 @@ def layers(options: bytes) -> list[bytes]:
     return found
 
 
-def spots(mount: MountPoint, views: Iterable[View], bases: Iterable[bytes] = ()) -> set[Spot]:
+class Layers(NamedTuple):
+    """What an overlay is made of, as far as that is found."""
+
+    spots: set[Spot]
+    lost: bool
+    """Whether a relative directory is found nowhere."""
+
+
+def found(mount: MountPoint, views: Iterable[View]) -> Layers:
     """Where the directories of an overlay are, as far as the processes of ``views`` see them.
 
     A relative one began at the working directory of whoever mounted it, which nobody remembers:
-    it is looked for below ``bases``, and wherever the overlay's other paths lead along.
+    it is looked for wherever the overlay's other paths lead along.
     """
     paths = layers(mount.options)
     absolute = {path for path in paths if path.startswith(b"/")}
-    relative = [path for path in paths if path and not path.startswith(b"/")]
-    along = {b for path in (*absolute, *bases, mount.point) for b in (path, *ancestors(path))}
-    found: set[Spot | None] = set()
-    for view in views:
-        found |= {view.follow(path) for path in absolute}
-        found |= {view.follow(b"/".join(p), sure=True) for p in _pairs(along, relative)}
-    return {spot for spot in found if spot is not None}
-
-
-def _pairs(bases: Iterable[bytes], relative: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    return ((base, path) for path in relative for base in bases)
+    relative = {path for path in paths if path and not path.startswith(b"/")}
+    along = {b for path in (*absolute, mount.point) for b in (path, *ancestors(path))}
+    spots = {view.follow(path) for view in views for path in absolute}
+    lost = False
+    for path in relative:
+        joined = [b"/".join((base, path)) for base in along]
+        places = {v.follow(each, sure=True) for v in views for each in joined} - {None}
+        spots |= places
+        lost = lost or not places
+    return Layers({spot for spot in spots if spot is not None}, lost)

@@ -120,6 +120,8 @@ class Recovery:
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
         if at_name == row.old:
+            if at_temp is not None and at_temp == row.new and not self._is_spare(fd, row):
+                return State.FAILED, _other(temp)
             self._discard(directory, temp, at_temp, row.new)
             self._discard(directory, keep, at_keep, row.old)
             return self._again(row)
@@ -136,8 +138,11 @@ class Recovery:
     ) -> tuple[State, str | None]:
         """A file of others, put at the name just before the exchange, is where ours was."""
         temp = row.temp or b""
-        if at_name == row.new and self._put_back(directory, temp, row):
-            return State.SKIPPED, "changed"
+        if at_name == row.new:
+            with self._version(directory.fd, row.name, _maker(row)) as copy:
+                unwanted = copy.digest == row.digest and self._is_dropped(copy, row)
+                if unwanted and self._put_back(directory, temp, row, copy):
+                    return State.SKIPPED, "changed"
         return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
 
     def _let_go(
@@ -168,11 +173,30 @@ class Recovery:
             if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
                 self._unlink(directory, original)
                 return State.MOVED, None
-            unwanted = _replaceable(new, old, row.digest) and self._quiet(new)
-            unwanted = unwanted and not self._in_use(new)
-            if unwanted and self._put_back(directory, original, row):
+            unwanted = _replaceable(new, old, row.digest) and self._is_dropped(new, row)
+            if unwanted and self._put_back(directory, original, row, new):
                 return self._again(row)
         return State.FAILED, _other(original)
+
+    def _is_spare(self, fd: int, row: FileRow) -> bool:
+        """Whether nothing is lost with a copy whose original has the name: it may have had that for
+        a while, and be left by an engine that found it changed."""
+        temp = row.temp or b""
+        with self._opened(fd, temp) as copy, self._opened(fd, row.name) as original:
+            metas = [metadata.read(self.sys, file, Abilities())[0] for file in (copy, original)]
+            if metas[0].same(metas[1]) and self._is_ours_alone(copy, row) and self._lease(copy):
+                return True
+        make = _maker(row)
+        with self._version(fd, temp, make) as new, self._version(fd, row.name, make) as old:
+            return _replaceable(new, old, row.digest) and self._is_dropped(new, row)
+
+    def _is_dropped(self, copy: Version, row: FileRow) -> bool:
+        """Whether nobody uses a copy, nor has given it names besides those of the journal."""
+        alone = self._is_ours_alone(copy.fd, row)
+        return alone and self._quiet(copy) and not self._in_use(copy)
+
+    def _is_ours_alone(self, copy: int, row: FileRow) -> bool:
+        return self.sys.fstat(copy).st_nlink <= len(self._names[self._inode_of(row)])
 
     def _in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""
@@ -185,12 +209,17 @@ class Recovery:
 
     @contextlib.contextmanager
     def _version(self, fd: int, name: bytes, make: content.Maker) -> Iterator[Version]:
-        file = self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=fd)
-        try:
+        with self._opened(fd, name) as file:
             leased = self._lease(file)
             meta, status = metadata.read(self.sys, file, Abilities())
             digest = content.digest(self.sys, file, status.st_size, self.tick, make)
             yield Version(file, digest, meta, status.st_ctime_ns, leased)
+
+    @contextlib.contextmanager
+    def _opened(self, fd: int, name: bytes) -> Iterator[int]:
+        file = self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=fd)
+        try:
+            yield file
         finally:
             self.sys.close(file)
 
@@ -247,9 +276,10 @@ class Recovery:
         with self.directories.changing(directory):
             self.sys.unlink(directory.fd, name)
 
-    def _put_back(self, directory: OpenDirectory, temp: bytes, row: FileRow) -> bool:
+    def _put_back(self, directory: OpenDirectory, temp: bytes, row: FileRow, copy: Version) -> bool:
+        names = (directory.fd, temp, row.name)
         with self.directories.changing(directory):
-            return swap.put_back(self.sys, directory.fd, temp, row.name, row.new)
+            return swap.put_back(self.sys, *names, row.new, lambda: self._quiet(copy))
 
     def _inode(self, fd: int, name: bytes) -> int | None:
         try:
@@ -290,8 +320,11 @@ def _other(name: bytes) -> str:
 
 
 def _replaceable(version: Version, by: Version, digest: bytes | None) -> bool:
-    """Whether nothing would be lost with ``version``: it is what was copied, and not the newer."""
+    """Whether nothing would be lost with ``version``: it is what was copied, and older.
+
+    To exchange them gives both one ctime: what differs then was changed before, or at once after.
+    """
     if version.digest != digest or not version.leased:
         return False
     same = version.meta.same(by.meta)
-    return same or by.digest != digest or version.ctime_ns <= by.ctime_ns
+    return same or by.digest != digest or version.ctime_ns < by.ctime_ns

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from zconsole.rebalance.engine import metadata
@@ -51,9 +52,8 @@ class Swapper:
             raise SkipError("changed")
         for place in item.places:
             self._replace_name(item, place)
-        meta = item.meta
-        after, settled = metadata.reread(self.sys, item.source, meta.flags, meta.project, meta.dos)
-        if not meta.same(after) or settled.st_nlink != len(item.places):
+        after, settled = metadata.read(self.sys, item.source, self.abilities)
+        if not item.meta.same(after) or settled.st_nlink != len(item.places):
             raise SkipError("changed")
         if not self._undisturbed(item):
             raise SkipError("open for writing")
@@ -65,8 +65,10 @@ class Swapper:
         Raises SkipError when the original was touched after all (call ``undo``), ConflictError
         when both were, UnfinishedError when only recovery can go on.
         """
-        status = self.sys.fstat(item.source)
+        # Two changes within one tick of the kernel's clock leave the same ctime.
+        meta, status = metadata.read(self.sys, item.source, self.abilities)
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
+        untouched = untouched and item.meta.same(meta)
         if not untouched or not self._quiet(item.source, item.leased):
             if not self._copy_pristine(item):
                 raise ConflictError
@@ -81,24 +83,27 @@ class Swapper:
     def undo(self, item: Item) -> None:
         """Take the copy back from every name and remove its temporary names.
 
-        Raises ConflictError when somebody opened the copy for writing meanwhile, OSError.
+        Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
+        OSError.
         """
+        seen = item.in_place
+        if seen and not self._copy_pristine(item):
+            raise ConflictError
         for place in reversed(item.places):
-            if not (place.swapped or place.linked):
-                continue
-            with self.directories.changing(place.directory):
-                self._undo_name(item, place)
-
-    def _undo_name(self, item: Item, place: FileName) -> None:
-        if place.swapped:
-            self._restore_name(item, place)
-        if place.linked:
-            if item.new == 0 and item.copy >= 0:
-                item.new = self.sys.fstat(item.copy).st_ino
-            if not self._copy_untouched(item):
-                raise ConflictError
-            self._remove(place, place.temp, item.new)
-        place.swapped = place.linked = False
+            if place.swapped:
+                with self.directories.changing(place.directory):
+                    self._restore_name(item, place)
+        if not any(place.linked for place in item.places):
+            return
+        if item.new == 0 and item.copy >= 0:
+            item.new = self.sys.fstat(item.copy).st_ino
+        if not (self._copy_pristine(item) if seen else self._copy_untouched(item)):
+            raise ConflictError
+        for place in reversed(item.places):
+            if place.linked:
+                with self.directories.changing(place.directory):
+                    self._remove(place, place.temp, item.new)
+                place.linked = False
 
     def _replace_name(self, item: Item, place: FileName) -> None:
         with self.directories.changing(place.directory):
@@ -187,6 +192,7 @@ class Swapper:
                 self._give_back(place, item.old, displaced)
         else:
             self.sys.rename(fd, place.kept, name)
+        place.swapped = False
 
     def _give_up_name(self, item: Item, place: FileName) -> None:
         """Another process has replaced, removed or renamed our copy: the original goes, unless the
@@ -241,16 +247,29 @@ class Swapper:
         return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
 
     def _copy_pristine(self, item: Item) -> bool:
+        """Whether the copy, seen by others at a name, is as we made it and has no names but ours.
+
+        It may have fewer: what others removed or replaced is theirs.
+        """
         if not self._copy_untouched(item):
             return False
-        meta, _ = metadata.read(self.sys, item.copy, self.abilities)
-        return item.meta.same(meta)
+        meta, status = metadata.read(self.sys, item.copy, self.abilities)
+        ours = sum(place.swapped or place.linked for place in item.places)
+        return item.meta.same(meta) and status.st_nlink <= ours
 
 
-def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | None) -> bool:
+def put_back(
+    sys: Sys,
+    directory: int,
+    temp: bytes,
+    name: bytes,
+    ours: int | None,
+    quiet: Callable[[], bool],
+) -> bool:
     """Give the file at ``temp`` the name that our copy, inode ``ours``, has; the copy is removed.
 
-    False, with both names as they were, where something else had got the name. Raises OSError.
+    False where something else had got the name, with both names as they were, or where the copy
+    is not ``quiet`` any more once nobody finds it under the name. Raises OSError.
     """
     try:
         sys.exchange(directory, temp, name)
@@ -261,8 +280,10 @@ def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | Non
             return False
         sys.rename(directory, temp, name)
         return True
-    if sys.lstat(directory, temp).st_ino == ours:
+    if sys.lstat(directory, temp).st_ino != ours:
+        sys.exchange(directory, temp, name)
+        return False
+    if quiet():
         sys.unlink(directory, temp)
         return True
-    sys.exchange(directory, temp, name)
     return False

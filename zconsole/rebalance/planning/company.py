@@ -26,11 +26,16 @@ def notes(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -
         return
     yield COPIES
     if look.holders.hidden or not (proc / "1").exists():
-        yield "no permission to see what other users' processes hold open: those files are moved"
+        yield "no permission to see what other users' processes hold open: such files are moved"
     if _in_container(proc):
         yield "in a container: files that processes outside it hold open are not seen"
     if look.unseen:
         yield f"{look.unseen} mount namespaces have no process: files mounted in them are not seen"
+    if look.lost:
+        yield (
+            f"{look.lost} overlays were mounted by relative paths that are not found: unmount those"
+            " made of directories here, or what is written through them is lost"
+        )
     if any(plan.shared for plan in copied):
         yield "exported over NFS or SMB: files that other hosts hold open are not seen"
     if _shares_with_guests(proc):

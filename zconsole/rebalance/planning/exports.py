@@ -118,7 +118,7 @@ def _look(machine: Path, processes: Sequence[ServerProcess], found: list[Found])
     try:
         found.extend(_others(machine, processes))
     except OSError as error:
-        found.append(_unknown(f"a container cannot be looked at: {error}"))
+        found.append(_unknown(f"cannot inspect a container: {error}"))
 
 
 def _unseen_servers(
@@ -126,7 +126,7 @@ def _unseen_servers(
 ) -> list[Found]:
     """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
     if any(not process.namespace for process in processes):
-        return [_unknown("an NFS server runs, and other mount namespaces may not be looked at")]
+        return [_unknown("an NFS server is running, and other mount namespaces are hidden")]
     table = machine / nfs_exports.ETAB.lstrip("/")
     ours = table.exists() and any(mounted.kind == KERNEL_THREAD for mounted in own.table)
     if ours or any(found.table for found in others):
@@ -140,7 +140,7 @@ def _others(machine: Path, processes: Sequence[ServerProcess]) -> Iterator[Found
     spaces: dict[str, list[ServerProcess]] = {}
     for process in processes:
         if not process.namespace and process.name in SERVERS:
-            yield _unknown(f"process {process.number} ({process.name}) may not be looked at")
+            yield _unknown(f"no permission to inspect process {process.number} ({process.name})")
         if process.namespace not in ("", here):
             spaces.setdefault(process.namespace, []).append(process)
     for members in spaces.values():
@@ -156,9 +156,7 @@ def _other(process: Path, names: set[str]) -> Iterator[Found]:
     tree = Tree(process / "root", follow=False)
     found = _found(tree, table, None)
     if serves_nfs and not found.unknown and _lacks(tree, nfs_exports.ETAB):
-        why = (
-            f"the NFS server in the container of process {process.name} shows no {nfs_exports.ETAB}"
-        )
+        why = f"the NFS server in the container of process {process.name} has no {nfs_exports.ETAB}"
         found = found._replace(unknown=(why,))
     yield found
 

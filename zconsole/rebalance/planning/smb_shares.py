@@ -81,7 +81,7 @@ def _take_file(
     found: Shares, tree: Tree, file: str, depth: int, missing_is_known: bool = False
 ) -> None:
     if not depth:
-        found.unknown.append(f"{file}: included too deep")
+        found.unknown.append(f"{file}: includes nested too deep")
         return
     try:
         text = tree.text(file)
@@ -90,7 +90,7 @@ def _take_file(
         return
     if text is None:
         if not missing_is_known:
-            found.unknown.append(f"{file}, which is included, is not there")
+            found.unknown.append(f"{file} is included and missing")
         return
     _take(found, tree, file, text, depth)
 
@@ -115,9 +115,9 @@ def _include(found: Shares, tree: Tree, file: str, value: str, depth: int) -> No
     if name.lower() == _REGISTRY:
         found.registry = file
     elif "%" in name:
-        found.unknown.append(f"{file} includes {name}, which varies")
+        found.unknown.append(f"{file} includes {name}, which differs by client")
     elif not name.startswith("/"):
-        found.unknown.append(f"{file} includes {name}, which is no full path")
+        found.unknown.append(f"{file} includes {name}, which is not an absolute path")
     else:
         _take_file(found, tree, name, depth - 1)
 

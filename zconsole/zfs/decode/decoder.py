@@ -51,7 +51,7 @@ def _one_line(error: Exception) -> str:
 
 def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not isinstance(raw, Mapping):
-        raise NotUnderstoodError("not a sample: no JSON object")
+        raise NotUnderstoodError("not a sample: not a JSON object")
     _check_time(raw)
     blocks = Blocks(raw)
     if "libzfs" in raw:

@@ -151,5 +151,5 @@ def mapping(value: object, what: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise NotUnderstoodError(f"not ZFS output: {what} is no object")
+        raise NotUnderstoodError(f"not ZFS output: {what} is not an object")
     return value

@@ -117,7 +117,7 @@ class _Packed:
     def read(self, size: int) -> bytes:
         """See io.RawIOBase.read."""
         if self.given > BARREN:
-            raise EOFError(f"{BARREN >> 20} MiB of gzip hold nothing")
+            raise EOFError(f"{BARREN >> 20} MiB of gzip data are empty")
         data = self._file.read(size)
         self.given += len(data)
         return data

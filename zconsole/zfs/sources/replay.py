@@ -104,7 +104,7 @@ class ReplaySource:
                 raise
             self._gaps.add(str(error))
         if self._t is None:
-            raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples in it")
+            raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
 
     def _samples(self) -> Iterator[tuple[Raw, int]]:
         unread = 0

@@ -45,9 +45,9 @@ def sample_of(line: str) -> Raw:
     try:
         found: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NoSampleError("no JSON") from None
+        raise NoSampleError("not JSON") from None
     if not isinstance(found, dict):
-        raise NoSampleError("no JSON object")
+        raise NoSampleError("not a JSON object")
     found = {key: value for key, value in found.items() if _is_ours(key, value)}
     if not is_time(found.get("t")):
         raise NoSampleError("no time t", pool=found.get("pool"))

@@ -53,10 +53,10 @@ def _rest(path: str, begun: str, file: TextIO) -> str:
     """All that stands in a file; ``begun`` was read of it. A NUL is what a crash left of a log."""
     text = begun + file.read(LARGEST + 1 - len(begun))
     if len(text) > LARGEST or text.count("\n") > MOST_LINES:
-        raise NotUnderstoodError(f"{place_of(path)}: too long for output of zpool")
+        raise NotUnderstoodError(f"{place_of(path)}: too long for zpool output")
     text = text.replace("\0", "")
     if has_documents(text) and memory_of(text) > MOST_MEMORY:
-        raise NotUnderstoodError(f"{place_of(path)}: too many values for output of zpool")
+        raise NotUnderstoodError(f"{place_of(path)}: too many values for zpool output")
     return text
 
 

@@ -14,6 +14,9 @@ LIST = re.compile(r"NAME {1,99}SIZE |\t[A-Za-z/][^\t\n]*\t\d+(?:\t[\d-]+){5,6}\t
 """How ``zpool list`` begins, or a vdev of ``-Hp``, which has no DEDUP: what stands before a pool
 could be part of its name."""
 
+LONGEST_MARGIN = 1000
+"""Characters before a line; a pattern takes a hundred bytes for each."""
+
 _NUMBER = re.compile(r"( *\d+)")
 _OVERWRITTEN = re.compile(r"^[^\n/<]*\r(?=[^\r\n])", re.MULTILINE)
 """What a terminal shows no more: a prompt, ``--More--``. A damaged file's name is none of it."""
@@ -64,7 +67,9 @@ def _inside(line: str, sides: set[str]) -> str:
 def _margins(text: str, begins: re.Pattern[str]) -> Iterator[str]:
     for match in begins.finditer(text):
         margin = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if margin and (begins is LIST or margin.strip() not in ("", "config:")):
+        if 0 < len(margin) <= LONGEST_MARGIN and (
+            begins is LIST or margin.strip() not in ("", "config:")
+        ):
             yield margin.rstrip() if margin.startswith("<") else margin  # one tag, many lines
 
 
@@ -72,6 +77,9 @@ def _alike(margin: str) -> str:
     """What matches the margin with other numbers in it; an empty line lacks its blanks."""
     visible = margin.rstrip()
     blanks = re.escape(margin[len(visible) :])
-    parts = enumerate(_NUMBER.split(visible))
-    core = "".join(r" *\d+" if n % 2 else re.escape(part) for n, part in parts)
+    parts = _NUMBER.split(visible)
+    core = re.escape(parts[0])
+    for before, after in zip(("a", *parts[2::2]), parts[2::2], strict=False):
+        # Numbers side by side: without a blank, digits could be either's, in any number of ways.
+        core += (r" *\d+" if before else r" +\d+") + re.escape(after)
     return f"{core}(?:{blanks}|[ \\t\\r]*$)" if core else blanks

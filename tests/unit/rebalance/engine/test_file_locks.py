@@ -70,6 +70,10 @@ def user(proc: Proc, inode: int = 9, device: int = DEVICE) -> str | None:
         ("pipe:[9]", 99, 9, False),
         ("anon_inode:[eventpoll]", 99, 9, False),
         ("/memfd:x (deleted)", 99, 9, False),
+        ("/SYSV0000002a (deleted)", 99, 9, False),
+        ("/dmabuf:", 99, 9, False),
+        ("/SYSVOL/file", 22, 9, True),
+        ("/memfd:x/file", 22, 9, True),
     ],
 )
 def test_a_descriptor_is_known_by_its_filesystem_and_inode(
@@ -146,6 +150,33 @@ def test_a_namespace_that_nobody_is_in_is_counted(proc: Proc) -> None:
     assert Users(proc.path).look().unseen == 1
     proc.add(7, namespace="mnt:[77]")
     assert Users(proc.path).look().unseen == 0
+
+
+def test_a_namespace_that_only_a_descriptor_keeps_is_counted(proc: Proc) -> None:
+    proc.add(7, namespace="mnt:[77]")
+    (proc.path / "7/fd/3").symlink_to("mnt:[79]")
+    (proc.path / "7/fd/4").symlink_to("mnt:[77]")
+    assert Users(proc.path).look().unseen == 1
+
+
+def test_overlays_whose_directories_are_found_nowhere_are_counted(proc: Proc) -> None:
+    options = "rw,lowerdir=nowhere/l,upperdir=nowhere/u,workdir=nowhere/w"
+    lines = [f"{n} 20 0:9{n} / /merged{n} rw - overlay o {options}\n" for n in (4, 5)]
+    proc.add(7, namespace="mnt:[2]")
+    (proc.path / "7/mountinfo").write_text(TABLE + "".join(lines))
+    assert Users(proc.path).look().lost == 2
+
+
+def test_an_overlay_that_one_view_finds_all_of_is_not_lost(proc: Proc, tmp_path: Path) -> None:
+    for name in "luw":
+        (tmp_path / "layers" / name).mkdir(parents=True)
+    paths = ",".join((f"lowerdir={tmp_path}/layers/l", "upperdir=u", "workdir=w"))
+    line = f"30 20 0:90 / {tmp_path}/layers/merged rw - overlay o {paths}\n"
+    (proc.path / "5/root").unlink()
+    (proc.path / "5/root").symlink_to("/")
+    (proc.path / "5/mountinfo").write_text(TABLE + line)
+    look = Users(proc.path).look()
+    assert (look.lost, len(look.layers)) == (0, 3)
 
 
 def test_a_look_is_used_again_while_it_is_recent(proc: Proc) -> None:

@@ -73,6 +73,11 @@ def test_namespaces_without_a_process_are_counted(proc: Path) -> None:
     assert line.startswith("2 mount namespaces")
 
 
+def test_overlays_that_nobody_knows_the_directories_of_are_counted(proc: Path) -> None:
+    (line,) = told(proc, replace(LOOK, lost=2))[1:]
+    assert line.startswith("2 overlays")
+
+
 def test_other_hosts_are_told_of(proc: Path) -> None:
     (line,) = told(proc, shared=True)[1:]
     assert line.startswith("exported over NFS or SMB")

@@ -183,11 +183,11 @@ def test_included_files(machine: Machine, name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("include = /etc/samba/%m.conf", "includes /etc/samba/%m.conf, which varies"),
-        ("include = /etc/samba/absent.conf", "absent.conf, which is included, is not there"),
-        ("include = /etc/samba/smb.conf", "included too deep"),
+        ("include = /etc/samba/%m.conf", "includes /etc/samba/%m.conf, which differs by client"),
+        ("include = /etc/samba/absent.conf", "absent.conf is included and missing"),
+        ("include = /etc/samba/smb.conf", "includes nested too deep"),
         ("include = /etc/samba/directory", "directory: not a file"),
-        ("include = more.conf", "no full path"),
+        ("include = more.conf", "not an absolute path"),
         ("include = registry", "net conf list fails"),
         ("config backend = registry", "net conf list fails"),
         ("registry shares = yes", "net conf list fails"),
@@ -285,7 +285,7 @@ class TestContainers:
     def test_a_server_that_shows_no_table_counts_as_exporting(self, machine: Machine) -> None:
         machine.process("70", "sh", "mnt:[2]", (*CONTAINER, NFSD))
         (machine.root / "proc/70/root").mkdir()
-        assert "process 70 shows no /var/lib/nfs/etab" in machine.why("/other")
+        assert "process 70 has no /var/lib/nfs/etab" in machine.why("/other")
 
     @pytest.mark.parametrize("link", ["etc", "etc/samba", "etc/samba/smb.conf"])
     def test_a_link_does_not_lead_out_of_the_container(self, machine: Machine, link: str) -> None:
@@ -326,4 +326,4 @@ class TestContainers:
             return ""
 
         monkeypatch.setattr(exports, "_namespace", refuse)
-        assert "may not be looked at" in machine.why("/tank")
+        assert "namespaces are hidden" in machine.why("/tank")

@@ -175,8 +175,8 @@ class TestReplay:
     @pytest.mark.parametrize(
         ("bad", "why"),
         [
-            ("junk\n", "no JSON"),
-            ("[1]\n", "no JSON object"),
+            ("junk\n", "not JSON"),
+            ("[1]\n", "not a JSON object"),
             ('{"text": "x"}\n', "no time t"),
             ('{"t": true, "text": "x"}\n', "no time t"),
             ('{"t": NaN, "text": "x"}\n', "no time t"),
@@ -196,7 +196,7 @@ class TestReplay:
     async def test_a_time_that_is_none_is_a_gap(self, tmp_path, t):
         path = write(tmp_path / "r", line(sample(1)), f'{{"t": {t}, "text": "x"}}\n')
         _, (gap,) = await played(path)
-        assert gap["gap"] in ("no time t", "no JSON")
+        assert gap["gap"] in ("no time t", "not JSON")
 
     async def test_a_gap_has_the_time_and_pool_that_its_line_has(self, tmp_path):
         lines = [line(sample(1)), '{"t": 7, "pool": "b"}\n', "junk\n"]
@@ -208,7 +208,7 @@ class TestReplay:
         source = ReplaySource(write(tmp_path / "r", "junk\n", line(sample(5))), None, gaps)
         assert (await source.sample())[0]["t"] == 5
         assert await source.sample() is None
-        assert gaps.words == f"{tmp_path}/r: line 1: no JSON (1 gap in the recording)"
+        assert gaps.words == f"{tmp_path}/r: line 1: not JSON (1 gap in the recording)"
 
     async def test_a_line_that_is_too_long_is_passed_over(self, tmp_path, monkeypatch):
         monkeypatch.setattr(open_text, "LONGEST_LINE", 2000)

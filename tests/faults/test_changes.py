@@ -1,0 +1,240 @@
+"""What others change besides content, at the moments that count: owner, mode, flags, links."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults import trees
+from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
+from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, save, tree_of
+from zconsole.rebalance.engine.file_locks import FilesInUse
+
+
+def mark_nodump(path: Path) -> None:
+    """As ``chattr +d`` does."""
+    with path.open("rb") as file:
+        try:
+            flags = trees._flags(file.fileno()) | trees.NODUMP
+            fcntl.ioctl(file, trees.FS_IOC_SETFLAGS, struct.pack("l", flags))
+        except OSError:
+            pytest.skip("no inode flags on this filesystem")
+
+
+def is_nodump(path: Path) -> bool:
+    with path.open("rb") as file:
+        return bool(trees._flags(file.fileno()) & trees.NODUMP)
+
+
+def at(number: int, act: Callable[[], Any]) -> FaultySys:
+    """System calls before one of which somebody acts."""
+    return FaultySys(lambda count, name: act() if count == number else None)
+
+
+def test_flags_set_before_any_call_are_kept(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    undisturbed = FaultySys()
+    run(area / "job.db", undisturbed, ALONE)
+    looked = undisturbed.calls.index("ioctl")
+    replaced = undisturbed.calls.index("exchange")
+    for number in range(looked, replaced + 1):
+        (root / "a").unlink()
+        (root / "a").write_bytes(BASE)
+        journal = area / f"job{number}.db"
+        create(root, journal)
+        run(journal, at(number, lambda: mark_nodump(root / "a")), ALONE)
+        assert is_nodump(root / "a"), (number, undisturbed.calls[number])
+
+
+class Ticks(FaultySys):
+    """A clock so coarse that every change of files happens within one tick of it."""
+
+    def fstat(self, fd: int) -> os.stat_result:  # type: ignore[override]
+        found = os.fstat(fd)
+        names = ("st_atime_ns", "st_mtime_ns", "st_ctime_ns", "st_blocks", "st_blksize")
+        more = {name: getattr(found, name) for name in names} | {"st_ctime_ns": 10**18}
+        return os.stat_result(tuple(found), more)
+
+
+def test_a_change_within_the_tick_of_the_exchange_is_kept(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    original = os.open(root / "a", os.O_RDONLY)
+    exchanged: list[bool] = []
+
+    def called(number: int, name: str, result: Any) -> None:
+        if name == "exchange":
+            exchanged.append(True)
+        if name == "leased" and exchanged == [
+            True
+        ]:  # the original was looked at for the first time
+            exchanged.append(True)
+            os.fchmod(original, 0o640)
+
+    run(area / "job.db", Ticks(after=called), ALONE)
+    os.close(original)
+    assert (root / "a").stat().st_mode & 0o777 == 0o640
+
+
+class Late(Nobody):
+    """Somebody begins to use one file between the second look and the third."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        status = path.stat()
+        self.used = (status.st_dev, status.st_ino)
+        self.looks = 0
+
+    def recent(self) -> FilesInUse:
+        return self.look()
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.looks += 1
+        used = {self.used: ""} if self.looks == 3 else {}
+        self.last = replace(super().look(), mounted=used)
+        return self.last
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "mode": lambda path: path.chmod(0o640),
+    "attribute": lambda path: os.setxattr(path, "user.k", b"v"),
+    "flags": mark_nodump,
+    "link": lambda path: (path.parent / "second").hardlink_to(path),
+}
+
+
+@pytest.mark.parametrize("names", [1, 2])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_copy_that_was_changed_is_not_taken_back_unsaid(
+    area: Path, change: str, names: int
+) -> None:
+    """Its original turns out to be in use, and the copy has been changed by its name meanwhile."""
+    root = tree_of(area, "a")
+    for number in range(1, names):
+        (root / f"a{number}").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    sys = Meddler().sys(after={("exchange", names): lambda: CHANGES[change](root / "a")})
+    shown, summary = run(area / "job.db", sys, ALONE, users=Late(root / "a"))
+    assert {line["outcome"] for line in shown} == {"failed"}
+    assert summary["files_failed"] == names
+    for line in shown:
+        other = root / line["reason"].rpartition(" ")[2]
+        assert other.read_bytes() == BASE
+        assert other.stat().st_ino != (root / "a").stat().st_ino
+    match change:
+        case "mode":
+            assert (root / "a").stat().st_mode & 0o777 == 0o640
+        case "attribute":
+            assert os.getxattr(root / "a", "user.k") == b"v"
+        case "flags":
+            assert is_nodump(root / "a")
+        case "link":
+            assert (root / "second").samefile(root / "a")
+
+
+# After a death.
+
+
+def killed_after(journal: Path, name: str, sys: FaultySys, users: Nobody | None = None) -> None:
+    """A run that dies right after the first call of that name."""
+    told = sys.after
+
+    def after(number: int, called: str, result: Any) -> None:
+        told(number, called, result)
+        if called == name:
+            sys.die()
+
+    sys.after = after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(journal, sys, ALONE, users=users)
+
+
+def test_recovery_keeps_what_was_changed_just_before_the_exchange(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    before = {("exchange", 1): lambda: (root / "a").chmod(0o640)}
+    killed_after(area / "job.db", "exchange", Meddler().sys(before))
+    _, summary = run(area / "job.db", clocks=ALONE)
+    modes = {path.stat().st_mode & 0o777 for path in root.iterdir()}
+    assert 0o640 in modes
+    assert summary["files_failed"] == (len(modes) > 1)
+
+
+def test_recovery_keeps_what_was_written_to_a_copy_before_it_gives_a_file_back(
+    area: Path,
+) -> None:
+    """Another file was saved right before the exchange; the copy, having its name since, was
+    written to."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    before = {("exchange", 1): lambda: save(root, "a", b"saved\n")}
+    killed_after(area / "job.db", "exchange", Meddler().sys(before))
+    with (root / "a").open("ab") as file:
+        file.write(WRITE)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert sorted(contents(root).values()) == [BASE + WRITE, b"saved\n"]
+    assert summary["files_failed"] == 1
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["original", "saved"])
+def test_recovery_removes_no_copy_that_somebody_opens_as_it_is_taken_back(
+    area: Path, saved: bool
+) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    original = os.open(root / "a", os.O_RDONLY)
+    before = {("exchange", 1): lambda: save(root, "a", b"saved\n")} if saved else {}
+    killed_after(area / "job.db", "exchange", Meddler().sys(before))
+    if not saved:
+        os.fchmod(original, 0o640)
+    os.close(original)
+    meddler = Meddler()
+    run(area / "job.db", meddler.sys({("exchange", 1): lambda: meddler.open(root / "a")}), ALONE)
+    meddler.write()
+    assert BASE + WRITE in contents(root).values()
+
+
+def test_recovery_keeps_a_copy_that_was_written_to_and_taken_back(area: Path) -> None:
+    """A writer had it open when the original got its name again; then the job died."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    meddler = Meddler()
+    sys = meddler.sys(before={("exchange", 2): lambda: meddler.open(root / "a")})
+    dying = sys.after
+    exchanges = iter(range(2))
+
+    def after(number: int, name: str, result: Any) -> None:
+        dying(number, name, result)
+        if name == "exchange" and next(exchanges) == 1:
+            sys.die()
+
+    sys.after = after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys, ALONE, users=Late(root / "a"))
+    meddler.write()
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert sorted(contents(root).values()) == [BASE, BASE + WRITE]
+    assert summary["files_failed"] == 1
+
+
+def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
+    """Also where the original was changed since."""
+    root = tree_of(area, "a", "b")
+    create(root, area / "job.db")
+    sys = FaultySys(named=True)
+    sys.fault = lambda _, name: sys.die() if name == "exchange" else None
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys, ALONE)
+    (root / "a").chmod(0o640)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").stat().st_mode & 0o777 == 0o640
+    assert summary["files_moved"] == 2
