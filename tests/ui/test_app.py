@@ -57,6 +57,13 @@ async def test_a_timer_may_outlive_the_screens():
     app.paint()
 
 
+async def test_a_timer_may_outlive_the_main_screen():
+    async with view_state(frames.healthy()) as (app, _, _):
+        await app.main_screen.remove()
+        app._tick()
+        app.paint()
+
+
 async def test_control_c_quits_with_130():
     async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("ctrl+c")

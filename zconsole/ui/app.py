@@ -87,6 +87,11 @@ class Console(ThemedApp):
         return self.screen_stack[0].query_one(MainScreen)
 
     @property
+    def _is_open(self) -> bool:
+        """Whether there is a main screen: as a console closes, screens end before timers."""
+        return bool(self.screen_stack and self.screen_stack[0].query(MainScreen))
+
+    @property
     def devices(self) -> DeviceView:
         """The device list."""
         return self.main_screen.devices
@@ -139,7 +144,7 @@ class Console(ThemedApp):
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if not self.screen_stack:  # the console closes: screens end before timers
+        if not self._is_open:
             return
         self._behind = not self._writable()
         view_model = self.view_state.view_model(self._clock(), self.feed.interval)
@@ -154,7 +159,7 @@ class Console(ThemedApp):
 
     def _tick(self) -> None:
         """Keep the age of the sample true between rounds, and catch up after a slow line."""
-        if not self.screen_stack:
+        if not self._is_open:
             return
         if self._behind:
             self.paint()
