@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.records import replace
-from zconsole.balance import balance
 from zconsole.eta import Estimate
-from zconsole.frame import Frame, Row, ScanView
-from zconsole.health import health
-from zconsole.model import IoRates, Pool, Scan, Vdev
-from zconsole.redundancy import redundancy
-from zconsole.topology import placed
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health
+from zconsole.pool.model import IoRates, Pool, Sample, Scan, Vdev
+from zconsole.pool.redundancy import redundancy
+from zconsole.pool.topology import placed
 
 NOTHING = Estimate(None, None, None, "nothing runs")
 
@@ -45,23 +46,16 @@ def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
 
 
 def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fields) -> Frame:
-    """A fresh frame of ``pool``; its scans are shown with nothing derived unless given."""
+    """A fresh frame of ``pool``; its scans are shown with nothing derived unless given.
+
+    Unless told ``over_since``, it is the first that shows no scan running.
+    """
     left = redundancy(pool.root)
-    rows = tuple(Row(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
+    rows = tuple(VdevRow(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
     base = Frame(
-        t=t,
-        source="libzfs",
-        exact=True,
         pool=pool.name,
-        guid=pool.guid,
-        state=pool.state,
-        message=pool.message,
-        action=pool.action,
-        error_count=pool.error_count,
-        errors=pool.errors,
-        stale_seconds=0.0,
-        problem=None,
-        kstat=None,
+        sample=Sample(t, t, "libzfs", True, pool),
+        failure=None,
         health=health(pool, t),
         scans=scans or tuple(view(scan) for scan in pool.scans),
         activities=(),
@@ -69,6 +63,7 @@ def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fie
         rows=rows,
         balance=balance(pool.root),
         series=NoSeries(),
+        over_since=None if any(scan.active for scan in pool.scans) else t,
     )
     return replace(base, **fields)
 

@@ -5,9 +5,57 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Pool, Sample, SampleFailure
+
 
 def replace(record: Any, **changes: Any) -> Any:
-    """A dataclass or named tuple like ``record`` but for ``changes`` (3.13: ``copy.replace``)."""
+    """A dataclass or named tuple like ``record`` but for ``changes`` (3.13: ``copy.replace``).
+
+    What a frame reads from its sample, or from why there is none, is changed there.
+    """
+    if isinstance(record, Frame):
+        return _frame(record, changes)
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         return dataclasses.replace(record, **changes)
     return record._replace(**changes)
+
+
+def _frame(frame: Frame, changes: dict[str, Any]) -> Frame:
+    own = {name: changes[name] for name in changes.keys() & set(Frame._fields)}
+    rest = {name: changes[name] for name in changes.keys() - own.keys()}
+    sample, failure = frame.sample, frame.failure
+    if rest.keys() & {"problem", "stale_seconds", "absent"} or (failure and "kstat" in rest):
+        failure = _failure(frame, rest)
+    if "stale_seconds" in rest and rest["stale_seconds"] is None:
+        sample = None
+    if sample is not None:
+        sample = _sample(sample, rest)
+    if failure is not None and "looked" in rest:
+        failure = failure._replace(began=rest["looked"])
+    return frame._replace(**{"sample": sample, "failure": failure} | own)
+
+
+def _failure(frame: Frame, changes: dict[str, Any]) -> SampleFailure | None:
+    text = changes.get("problem", frame.problem)
+    if text is None:
+        raise ValueError("a frame with a sample has nothing of a failure but with a problem")
+    t = changes.get("t", frame.t)
+    age = changes.get("stale_seconds", frame.stale_seconds) or 0.0
+    return SampleFailure(
+        frame.pool,
+        t + age,
+        t + age,
+        text,
+        changes.get("kstat", frame.kstat),
+        absent=changes.get("absent", frame.absent),
+        began=frame.looked,
+    )
+
+
+def _sample(sample: Sample, changes: dict[str, Any]) -> Sample:
+    names = {"looked": "began"}
+    changes = {names.get(name, name): value for name, value in changes.items()}
+    pool = {name: changes[name] for name in changes.keys() & set(Pool._fields)}
+    own = {name: changes[name] for name in changes.keys() & set(Sample._fields)}
+    return sample._replace(**{"pool": sample.pool._replace(**pool)} | own)

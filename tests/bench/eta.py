@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import fmean, median
 
 from tests.records import replace
-from zconsole.decode import decode
 from zconsole.eta import Estimate
 from zconsole.history import PoolHistory
-from zconsole.model import Sample, Scan, Trouble
+from zconsole.pool.model import Sample, SampleFailure, Scan
+from zconsole.zfs.decode import decode
 
 BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_WIDTH = 0.5, 0.02, 0.8, 1.0
 FIRST, LAST = 0.05, 0.95
@@ -61,18 +61,18 @@ def error(eta: float | None, true: float) -> float:
     return abs(eta - true) / max(eta, true, 1e-9)
 
 
-def judge(name: str, samples: Sequence[Sample | Trouble]) -> list[Judged]:
+def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
     """Every finished scan of one pool's samples, in the order in which they began."""
     ends = finished(
         s for sample in samples if isinstance(sample, Sample) for s in sample.pool.scans
     )
     history, found = PoolHistory(), {}
     for sample in samples:
-        if isinstance(sample, Trouble):
+        if isinstance(sample, SampleFailure):
             history.push_trouble(sample)
             continue
         history.push(sample)
-        for view in history.scan_views(sample):
+        for view in history.scan_views:
             end = ends.get(view.scan.key)
             if end is not None and view.scan.state == "running" and _counts(sample.t, end):
                 judged = found.setdefault(end.key, Judged(name, end))
@@ -109,10 +109,10 @@ def _counts(t: float, scan: Scan) -> bool:
 
 def recordings(
     where: Path, form: str | None = None
-) -> Iterator[tuple[str, list[Sample | Trouble]]]:
+) -> Iterator[tuple[str, list[Sample | SampleFailure]]]:
     """The samples of every pool in every recording below ``where``; of one raw form, if named."""
     for path in sorted(where.rglob("*.jsonl")) if where.is_dir() else [where]:
-        pools: dict[str, list[Sample | Trouble]] = {}
+        pools: dict[str, list[Sample | SampleFailure]] = {}
         for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
             try:
                 raw = json.loads(line)
@@ -124,7 +124,7 @@ def recordings(
                 if other != form:
                     raw.pop(other, None)
             for sample in decode(raw):
-                pool = sample.pool if isinstance(sample, Trouble) else sample.pool.name
+                pool = sample.pool if isinstance(sample, SampleFailure) else sample.pool.name
                 pools.setdefault(pool, []).append(sample)
         for samples in pools.values():
             yield f"{path.parent.name}/{path.stem}", samples

@@ -25,17 +25,17 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from zconsole import cli
-from zconsole.decode import decode
+from zconsole.cli import main as cli
 from zconsole.history.rates import RateWindow
-from zconsole.session import Session
-from zconsole.sources.blocking import zfs_environment
-from zconsole.sources.host import steady_clock
-from zconsole.sources.libzfs.client import LibzfsReader
-from zconsole.sources.libzfs.library import LibzfsPool, load_library
-from zconsole.sources.live import LiveSource
-from zconsole.sources.runner import ProcessRunner
-from zconsole.topology import placed
+from zconsole.monitor.session import Session
+from zconsole.pool.topology import placed
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.host import steady_clock
+from zconsole.system.process import zfs_environment
+from zconsole.zfs.decode import decode
+from zconsole.zfs.sources.libzfs.client import LibzfsReader
+from zconsole.zfs.sources.libzfs.library import LibzfsPool, load_library
+from zconsole.zfs.sources.live import LiveSource
 
 PAUSE = 0.05
 """Seconds between two samples."""

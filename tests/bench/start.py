@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from zconsole.session import Session
+from zconsole.monitor.session import Session
 from zconsole.sim.source import samples
-from zconsole.sources.saved import read_saved
+from zconsole.zfs.sources.saved import read_saved
 
 WARM = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 BUDGET = 100.0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.records import replace
-from zconsole.model import Pool, Sample, Scan, Vdev
+from zconsole.pool.model import Pool, Sample, Scan, Vdev
 from zconsole.units import parse_size, size, size_resolution
 
 MIB = 2**20

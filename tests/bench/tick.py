@@ -21,15 +21,15 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from zconsole import cli
-from zconsole.assemble import frame_of
-from zconsole.decode import decode
-from zconsole.history import PoolHistory
-from zconsole.session import Session
+from zconsole.cli import main
+from zconsole.monitor.feed import Update
+from zconsole.monitor.pool_monitor import PoolMonitor
+from zconsole.monitor.session import Session
 from zconsole.sim.source import World, samples
-from zconsole.sources.base import Capabilities
-from zconsole.ui.app import make_console
-from zconsole.ui.feed import ConsoleOptions, Update
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.start import make_console
+from zconsole.zfs.decode import decode
+from zconsole.zfs.sources.base import Capabilities
 
 TICKS = 40
 SIZE = (80, 24)
@@ -79,15 +79,14 @@ async def ticks() -> None:
     """The steps of a tick, painted in a console without a terminal."""
     from zconsole.ui.messages import FramesReady
 
-    world, history, meter = World("thousand", 1), PoolHistory(), Meter()
+    world, monitor, meter = World("thousand", 1), PoolMonitor(), Meter()
     console = make_console(OneFeed(), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
         for index in range(TICKS):
             meter.measure("simulation", lambda at=float(index): world.advance(at))
             (raw,) = meter.measure("simulation", world.raws)
             (sample,) = meter.measure("decode", lambda raw=raw: decode(raw))
-            meter.measure("history", lambda sample=sample: history.push(sample))
-            frame = meter.measure("frame", lambda sample=sample: frame_of(sample, history))
+            frame = meter.measure("frame", lambda sample=sample: monitor.push(sample))
             update = Update((frame,), Capabilities("demo"))
             began = time.process_time()
             console.post_message(FramesReady(update, time.monotonic()))
@@ -112,6 +111,6 @@ if __name__ == "__main__":
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--samples", type=int, default=2400)
     given = parser.parse_args()
-    gc.set_threshold(cli.YOUNG)
+    gc.set_threshold(main.YOUNG)
     asyncio.run(ticks())
     day(given.hours, given.samples)

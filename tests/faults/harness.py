@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
-from zconsole.rebalance.engine.inuse import Look, Users
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.engine.mounts import View
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import control
+from zconsole.rebalance.job.job import JobClocks, job_of
+from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.rebalance.running import jobs
-from zconsole.rebalance.running.job import Clocks, job_of
-from zconsole.rebalance.running.run import Runner
+from zconsole.system.mounts import View
 
 CHANGING = frozenset(
     {
@@ -147,26 +147,26 @@ def tree_of(area: Path, files: int, size: int) -> Path:
 def create(root: Path, journal: Path, **settings: Any) -> None:
     """Walk a tree into a new journal."""
     wanted = Settings((str(root),), allow_non_zfs=True, **settings)
-    created = jobs.create(wanted, Reader(), journal)
+    created = control.create(wanted, FactsReader(), journal)
     assert created.plan.refused is None, created.plan.refused
 
 
-ALONE = Clocks(sleep=lambda seconds: None)
+ALONE = JobClocks(sleep=lambda seconds: None)
 """For trees that nobody else works in: there is nothing to wait for, and nobody to look for."""
 
 
 class Nobody(Users):
     """No other process uses anything."""
 
-    def look(self, *_: object, **__: object) -> Look:
-        self.last = Look(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, (), 0)
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.last = FilesInUse(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, (), 0)
         return self.last
 
 
 def run(
     journal_path: Path,
     sys: Sys | None = None,
-    clocks: Clocks | None = None,
+    clocks: JobClocks | None = None,
     threads: Executor | None = None,
     users: Users | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -175,10 +175,10 @@ def run(
     journal = Journal.open(journal_path)
     try:
         journal.retry()
-        job, reader = job_of(journal), Reader()
+        job, reader = job_of(journal), FactsReader()
         places = plan.places(job.settings.dirs, reader)
-        runner = Runner(
-            sys or Sys(), reader, journal, job, places, shown.extend, clocks or Clocks(),
+        runner = JobRunner(
+            sys or Sys(), reader, journal, job, places, shown.extend, clocks or JobClocks(),
             threads=threads,
             users=users or (Nobody() if clocks is ALONE else Users()),
         )  # fmt: skip

@@ -13,17 +13,9 @@ from typing import Any
 import pytest
 
 from tests.faults import trees
-from tests.faults.harness import (
-    ALONE,
-    FaultySys,
-    Killed,
-    Nobody,
-    create,
-    descriptors_closed,
-    run,
-)
+from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
 from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, save, tree_of
-from zconsole.rebalance.engine.inuse import Look
+from zconsole.rebalance.engine.file_locks import FilesInUse
 
 
 def mark_nodump(path: Path) -> None:
@@ -101,10 +93,10 @@ class Late(Nobody):
         self.used = (status.st_dev, status.st_ino)
         self.looks = 0
 
-    def recent(self) -> Look:
+    def recent(self) -> FilesInUse:
         return self.look()
 
-    def look(self, *_: object, **__: object) -> Look:
+    def look(self, *_: object, **__: object) -> FilesInUse:
         self.looks += 1
         used = {self.used: ""} if self.looks == 3 else {}
         self.last = replace(super().look(), mounted=used)

@@ -12,19 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import (
-    ALONE,
-    FaultySys,
-    Killed,
-    create,
-    descriptors_closed,
-    run,
-    tree_of,
-)
+from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run, tree_of
 from zconsole.rebalance.engine.directories import OURS
 from zconsole.rebalance.engine.recovery import FOREIGN
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.job.job import JobClocks
 
 OLD = 10**18
 FILES = 4
@@ -120,14 +112,14 @@ def test_what_others_create_while_names_are_replaced_shows(area: Path, number: i
         if name == "exchange" and thread.ident is None:
             thread.start()
 
-    run(area / "job.db", FaultySys(called), Clocks())
+    run(area / "job.db", FaultySys(called), JobClocks())
     thread.join()
     assert root.stat().st_mtime_ns >= changed[0] > OLD
 
 
-def between(neighbour: Neighbour) -> Clocks:
+def between(neighbour: Neighbour) -> JobClocks:
     """He comes when names have been replaced and no original is removed yet."""
-    return Clocks(sleep=lambda seconds: neighbour.called("sleep"))
+    return JobClocks(sleep=lambda seconds: neighbour.called("sleep"))
 
 
 def test_a_time_that_others_set_stays(root: Path) -> None:
@@ -275,7 +267,7 @@ def test_after_a_power_cut_notes_are_taken_to_be_lost(
     noted = time.time()
     os.utime(root, (noted + after, noted + after))
     booted = noted + 10 * FOREIGN
-    run(root.parent / "job.db", None, Clocks(booted=lambda: booted, sleep=lambda seconds: None))
+    run(root.parent / "job.db", None, JobClocks(booted=lambda: booted, sleep=lambda seconds: None))
     assert (root.stat().st_mtime_ns == OLD) == restored
 
 
@@ -283,5 +275,5 @@ def test_a_change_after_the_machine_has_started_is_never_ours(root: Path) -> Non
     killed(root, "exchange", 1)
     booted = time.time() + 1
     os.utime(root, (booted + 1, booted + 1))
-    run(root.parent / "job.db", None, Clocks(booted=lambda: booted, sleep=lambda seconds: None))
+    run(root.parent / "job.db", None, JobClocks(booted=lambda: booted, sleep=lambda seconds: None))
     assert root.stat().st_mtime_ns > OLD

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.engine.copying import GRACE
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.engine.copy_engine import GRACE
+from zconsole.rebalance.job.job import JobClocks
 
 A_CALL = 0.001
 """Seconds that every system call takes here."""
@@ -40,7 +40,7 @@ def test_every_original_outlives_its_replacement_by_the_grace(area: Path, files:
     tree_of(area, files, 10)
     create(area / "tree", area / "job.db")
     time = Time()
-    clocks = Clocks(monotonic=lambda: time.now, sleep=time.sleep)
+    clocks = JobClocks(monotonic=lambda: time.now, sleep=time.sleep)
     run(area / "job.db", FaultySys(after=time.called), clocks)
     waits = [b - a for a, b in zip(time.replaced, time.removed, strict=True)]
     assert len(waits) == files

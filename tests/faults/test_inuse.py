@@ -17,10 +17,10 @@ import pytest
 
 from tests.faults.beside import apart, beside, mount
 from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
-from zconsole.rebalance.engine.inuse import Users
+from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import Reader
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
 Found = dict[str, tuple[str, str | None]]
@@ -384,7 +384,7 @@ def over(lower: str, upper: Path, work: Path) -> str:
 def refusal(*roots: Path, **settings: Any) -> str | None:
     """Why a job on these directories is refused; None when it is not."""
     wanted = Settings(tuple(map(str, roots)), allow_non_zfs=True, **settings)
-    reader = Reader()
+    reader = FactsReader()
     found = plan.places(wanted.dirs, reader)
     return plan.make(Sys(), reader, found, wanted.wish, wanted.goal).refused
 

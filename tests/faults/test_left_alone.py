@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import ALONE, create, run, tree_of
-from zconsole.rebalance.engine import inuse
+from zconsole.rebalance.engine import file_locks
 from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
 
 KEEP_SIZE = 1
@@ -92,7 +92,7 @@ def test_a_lock_told_with_another_device_number_keeps_a_file(
     create(root, area / "job.db")
     status = (root / "file0").stat()
     locked = frozenset({(status.st_dev + 1, status.st_ino)})
-    monkeypatch.setattr(inuse, "locked_inodes", lambda: locked)
+    monkeypatch.setattr(file_locks, "locked_inodes", lambda: locked)
     shown, _ = run(area / "job.db", None, ALONE)
     assert reasons(shown) == {"file0": ("skipped", "locked"), "file1": ("moved", None)}
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
 from zconsole.rebalance.engine.journal import Journal, State
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.job.job import JobClocks
 
 MB = 1 << 20
 
@@ -44,7 +44,7 @@ def test_a_lowered_byte_limit_does_not_wait_for_the_portion(
     create(root, area / "job.db")
     before = {path.name: path.read_bytes() for path in root.iterdir()}
     operator = Operator(area / "job.db", most)
-    clocks = Clocks(monotonic=lambda: operator.now, sleep=operator.sleep)
+    clocks = JobClocks(monotonic=lambda: operator.now, sleep=operator.sleep)
     shown, summary = run(area / "job.db", FaultySys(after=operator.called, named=named), clocks)
     assert [done["outcome"] for done in shown] == ["moved"] * moved
     assert summary["stopped_by"] == ("done" if moved == 6 else "byte limit reached")

@@ -19,7 +19,7 @@ from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, 
 from zconsole.rebalance.engine import syscalls
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.job.job import JobClocks
 
 WRITE = b"written meanwhile\n"
 BASE = b"as it was\n"
@@ -305,7 +305,7 @@ def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.Mo
             with contextlib.closing(Journal.open(area / "job.db")) as journal:
                 journal.set("control", {"order": "stop"})
 
-    clocks = Clocks(monotonic=lambda: now[0], sleep=lambda seconds: None)
+    clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda seconds: None)
     _, summary = run(area / "job.db", FaultySys(after=called, named=True), clocks)
     assert summary["stopped_by"] == "stop"
     assert root.stat().st_mtime_ns == 1

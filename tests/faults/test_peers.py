@@ -19,8 +19,8 @@ from tests.faults.harness import FaultySys, create, run
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine import syscalls
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.planning.walk import Walk
-from zconsole.rebalance.running.locks import BusyTreeError, TreeLocks
 
 
 def outcome(area: Path, root: Path, **settings: object) -> dict[str, tuple[str, str | None]]:

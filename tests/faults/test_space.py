@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.running.job import Clocks
+from zconsole.rebalance.job.job import JobClocks
 
 
 class Disk:
@@ -44,8 +44,8 @@ def test_no_job_waits_for_space_that_its_own_originals_hold(
     create(area / "tree", area / "job.db")
     disk = Disk(2)
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
-    monkeypatch.setattr("zconsole.rebalance.running.watch.os.statvfs", disk.statvfs)
-    clocks = Clocks(monotonic=lambda: disk.now, sleep=disk.sleep)
+    monkeypatch.setattr("zconsole.rebalance.job.gates.os.statvfs", disk.statvfs)
+    clocks = JobClocks(monotonic=lambda: disk.now, sleep=disk.sleep)
     _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)
     assert summary["files_moved"] == 8
 
@@ -75,8 +75,8 @@ def test_a_job_waits_while_others_fill_the_filesystem(
     create(root, area / "job.db")
     crowd = Crowd(2)
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
-    monkeypatch.setattr("zconsole.rebalance.running.watch.os.statvfs", crowd.statvfs)
-    clocks = Clocks(monotonic=lambda: crowd.now, sleep=crowd.sleep)
+    monkeypatch.setattr("zconsole.rebalance.job.gates.os.statvfs", crowd.statvfs)
+    clocks = JobClocks(monotonic=lambda: crowd.now, sleep=crowd.sleep)
     shown, summary = run(area / "job.db", FaultySys(after=crowd.called), clocks)
     assert crowd.waited
     assert (summary["files_moved"], summary["skipped"]) == (8, {})

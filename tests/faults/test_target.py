@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import create, run, tree_of
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.planning import choice
-from zconsole.rebalance.planning.choice import Choice
-from zconsole.rebalance.planning.facts import Listing, Reader
-from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.job.benefit_check import BenefitCheck
+from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.job.move_effect import MoveEffect
+from zconsole.rebalance.job.runner import JobRunner
+from zconsole.rebalance.job.wait_conditions import Surroundings
+from zconsole.rebalance.planning import engine_choice
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import FactsReader, PoolListing
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.running.effect import Effect
-from zconsole.rebalance.running.gating import Surroundings
-from zconsole.rebalance.running.job import Clocks
-from zconsole.rebalance.running.judging import Judge
-from zconsole.rebalance.running.run import Runner
 
 
 def originals_held(tree: Path) -> int:
@@ -42,7 +42,9 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
 ) -> None:
     root = tree_of(area, 6, 9 << 20)
     held: list[int] = []
-    monkeypatch.setattr(Runner, "_check_target", lambda runner: held.append(originals_held(root)))
+    monkeypatch.setattr(
+        JobRunner, "_check_target", lambda runner: held.append(originals_held(root))
+    )
     create(root, area / "job.db", limits=Limits(until_spread=0.05))
     run(area / "job.db")
     assert len(held) > 1
@@ -60,9 +62,9 @@ def test_a_large_file_in_place_is_judged_on_the_way(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree_of(area, 1, 40 << 20)
-    monkeypatch.setattr(choice, "choose", lambda *_: Choice("rewrite", "as told"))
+    monkeypatch.setattr(engine_choice, "choose", lambda *_: Choice("rewrite", "as told"))
     told: list[int] = []
-    monkeypatch.setattr(Judge, "chunk", lambda judge: told.append(judge.progress.unfinished))
+    monkeypatch.setattr(BenefitCheck, "chunk", lambda judge: told.append(judge.progress.unfinished))
     create(root, area / "job.db")
     _, summary = run(area / "job.db", Rewriting())
     assert summary["files_moved"] == 1
@@ -75,14 +77,14 @@ def days(path: Path) -> list[dict[str, Any]]:
         return journal.days()
 
 
-class Pool(Reader):
+class Pool(FactsReader):
     """A disk whose every look shows a byte more, and whose syncs are counted."""
 
     looks = syncs = 0
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> PoolListing:
         Pool.looks += 1
-        return Listing((Space("d0", 100, Pool.looks),), None)
+        return PoolListing((Space("d0", 100, Pool.looks),), None)
 
     def sync(self, pool: str) -> None:
         Pool.syncs += 1
@@ -91,16 +93,16 @@ class Pool(Reader):
 def test_the_last_look_is_told_of_a_job_that_ended(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watched(self: Runner) -> Surroundings:
+    def watched(self: JobRunner) -> Surroundings:
         before = (Space("d0", 100, 0),)
         self.job = replace(self.job, spaces=before)
-        return replace(plain(self), effect=Effect(Pool(), "tank", before, 1.0, lambda: 0.0))
+        return replace(plain(self), effect=MoveEffect(Pool(), "tank", before, 1.0, lambda: 0.0))
 
-    plain: Any = Runner._surroundings
+    plain: Any = JobRunner._surroundings
     tree_of(area, 3, 10)
     create(area / "tree", area / "job.db")
-    monkeypatch.setattr(Runner, "_surroundings", watched)
-    slow = Clocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
+    monkeypatch.setattr(JobRunner, "_surroundings", watched)
+    slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3
     assert summary["seconds"] < 1000  # nothing moves while it waits for that look

@@ -29,7 +29,7 @@ async def draw(size: tuple[int, int]) -> dict[str, str]:
         await a.press("tab", "enter")
         await settled(a)
         await a.pass_time(4 * 3600, 1800)
-        await a.actor.jobs.look("storage")
+        await a.controller.jobs.look("storage")
         a.app.screen.fill()  # type: ignore[attr-defined]
         job = await a.settle()
         jobs = await a.press("escape")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC
 
-from zconsole.ui.draw import Line, plain
-from zconsole.ui.look import Look
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, plain
 
-LOOK = Look(zone=UTC)
+LOOK = DisplayFormat(zone=UTC)
 
 
 def text(lines: Iterable[Line]) -> str:

@@ -6,13 +6,14 @@ import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC
 
-from zconsole.frame import Frame
-from zconsole.sources.base import Capabilities
-from zconsole.themes import find_themes
-from zconsole.ui.console import Console
-from zconsole.ui.feed import ConsoleOptions, Update
-from zconsole.ui.glyphs import ASCII, UNICODE
-from zconsole.ui.look import Look
+from zconsole.monitor.feed import Update
+from zconsole.monitor.frame import Frame
+from zconsole.ui.app import Console
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.theme.files import find_themes
+from zconsole.ui.widgets.glyphs import ASCII, UNICODE
+from zconsole.zfs.sources.base import Capabilities
 
 
 class FakeFeed:
@@ -71,7 +72,7 @@ def console(
     made = Console(
         feed,
         ConsoleOptions(host="nas1", zone=UTC, clock=clock or Clock(), **options),  # type: ignore[arg-type]
-        Look(ASCII if plain else UNICODE, zone=UTC),
+        DisplayFormat(ASCII if plain else UNICODE, zone=UTC),
         themes,
         writable=lambda: writable,
         ansi_color=ansi_color,
@@ -90,7 +91,7 @@ def screen_text(app: Console) -> str:
 
 
 @asynccontextmanager
-async def showing(*made, size=(80, 24), feed=None, notifications=False, **options):
+async def view_state(*made, size=(80, 24), feed=None, notifications=False, **options):
     """A console with these frames on its screen; yields it, its pilot and a way to read it."""
     feed = feed or FakeFeed(tuple(made))
     app = console(feed, **options)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console
-from zconsole.sources.base import Capabilities
-from zconsole.ui.feed import Update
-from zconsole.vigil.alerts import Alert
+from zconsole.monitor.alerts.rules import Alert
+from zconsole.monitor.feed import Update
+from zconsole.zfs.sources.base import Capabilities
 
 ALERT = Alert("stalled", "tank", 12.0, "[b]it\x1b stands still", "warning", "scan")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from textual import events
 
 from tests.ui import frames
-from tests.ui.fakes import showing, until
+from tests.ui.fakes import until, view_state
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 
 
 async def test_the_palette_opens_and_offers_the_keys():
-    async with showing(frames.healthy()) as (app, pilot, screen):
+    async with view_state(frames.healthy()) as (app, pilot, screen):
         offered = {command.title: command for command in app.get_system_commands(app.screen)}
         assert offered["Pause or resume the display"].help == "p; sampling goes on"
         assert offered["Choose a theme"].help == "t"
@@ -25,7 +25,7 @@ async def test_the_palette_opens_and_offers_the_keys():
 
 
 async def test_a_message_with_escapes_is_shown_safe():
-    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
+    async with view_state(frames.resilver(), notifications=True) as (app, pilot, read):
         app.notify(f"{ODD}\nsecond line", markup=False)
         await until(pilot, lambda: "second line" in read())
         assert r"x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq" in read()
@@ -33,7 +33,7 @@ async def test_a_message_with_escapes_is_shown_safe():
 
 
 async def test_what_is_pasted_leaves_its_escapes_behind():
-    async with showing(frames.resilver()) as (app, pilot, read):
+    async with view_state(frames.resilver()) as (app, pilot, read):
         await pilot.press("slash")
         app.post_message(events.Paste(f"{ODD}\nsecond"))
         await until(pilot, lambda: read().splitlines()[-1].strip() == "x[31m]0;P2Jq")
@@ -45,7 +45,7 @@ async def test_what_is_pasted_leaves_its_escapes_behind():
 
 
 async def test_the_palette_and_messages_are_ascii_where_all_else_is():
-    async with showing(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
+    async with view_state(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
         app.notify("a word", markup=False)
         await until(pilot, lambda: "| a word" in read())
         await pilot.press("ctrl+p")
@@ -58,7 +58,7 @@ async def test_the_palette_and_messages_are_ascii_where_all_else_is():
 
 
 async def test_the_same_message_is_not_piled_up():
-    async with showing(frames.resilver(), notifications=True) as (app, pilot, read):
+    async with view_state(frames.resilver(), notifications=True) as (app, pilot, read):
         for _ in range(3):
             app.notify("a recording cannot be acted on", markup=False)
         app.notify("another", markup=False)
@@ -68,7 +68,7 @@ async def test_the_same_message_is_not_piled_up():
 
 async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with showing(frames.resilver(), ansi_color=True) as (app, pilot, read):
+    async with view_state(frames.resilver(), ansi_color=True) as (app, pilot, read):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: "Choose a theme" in read())
         await pilot.press("down")

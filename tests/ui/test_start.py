@@ -11,9 +11,9 @@ import pytest
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, screen_text
-from zconsole.ui.app import make_console, run_console
+from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.environment import as_started, ascii_only, prepare
-from zconsole.ui.feed import ConsoleOptions
+from zconsole.ui.start import make_console, run_console
 
 UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 
@@ -74,7 +74,8 @@ def test_the_operators_settings_win():
 
 def test_starting_up_imports_no_textual_before_it_is_wanted():
     code = (
-        "import sys, zconsole.ui.app, zconsole.ui.feed, zconsole.themes, zconsole.ui.keys;"
+        "import sys, zconsole.ui.start, zconsole.ui.console_options, zconsole.ui.keys;"
+        "import zconsole.ui.theme.files;"
         "sys.exit(any(m.split('.')[0] in ('textual', 'rich') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

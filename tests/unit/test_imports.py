@@ -1,18 +1,57 @@
-"""The direction of imports, kept by running them: what a package may not pull in."""
+"""The order of packages: each imports only what stands below it, and some things only one may."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tests.unit.sources.source_fakes import TEXT
+from tests.unit.zfs.sources.source_fakes import TEXT
 
 PACKAGE = Path(__file__).parents[2] / "zconsole"
-RICH_ALLOWED = ("ui/", "report/text.py")
+
+ORDER = (
+    "errors",
+    "units",
+    "pool",
+    "system",
+    "zfs",
+    "tunables",
+    "eta",
+    "history",
+    "diagnosis",
+    "monitor",
+    "output",
+    "scan_report",
+    "rebalance",
+    "actions",
+    "ui",
+    "sim",
+    "cli",
+)
+"""Lowest first. A package imports itself and those before it; ``sim`` so late that only ``cli`` can
+use it: what acts on real pools knows nothing of simulated ones."""
+
+INSIDE = {"rebalance": ("engine", "planning", "job")}
+"""The same for folders of one package."""
+
+
+FOREIGN = {
+    "textual": ("ui/",),
+    "rich": ("ui/", "output/text.py"),
+    "prometheus_client": ("output/prometheus/", "cli/export.py"),
+    "sqlite3": ("rebalance/", "cli/rebalance.py"),
+}
+"""Who may import what is heavy or not everywhere."""
+
+
+def modules() -> list[str]:
+    return sorted(str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py"))
 
 
 def imported(path: Path) -> set[str]:
@@ -26,65 +65,91 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def modules() -> list[str]:
-    return sorted(str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py"))
+IMPORTED = {module: imported(PACKAGE / module) for module in modules()}
 
 
 def pulls_in(module: str, name: str) -> bool:
-    return any(n == name or n.startswith(name + ".") for n in imported(PACKAGE / module))
+    return any(n == name or n.startswith(name + ".") for n in IMPORTED[module])
+
+
+def package_of(module: str) -> str:
+    return module.split("/")[0].removesuffix(".py")
+
+
+def packages_used(module: str) -> set[str]:
+    own = (name.split(".")[1] for name in IMPORTED[module] if name.startswith("zconsole."))
+    return set(own) - {"__version__"}
+
+
+def files_used(module: str) -> set[str]:
+    """The modules of the package a module imports; a package's face stands for itself."""
+    found = set()
+    for name in IMPORTED[module]:
+        path = "/".join(name.split(".")[1:])
+        found |= {path + ".py", path + "/__init__.py"} & IMPORTED.keys()
+    return found - {module}
+
+
+def upward(module: str) -> set[str]:
+    package = package_of(module)
+    if package.startswith("__"):
+        return set()
+    above = ORDER[ORDER.index(package) + 1 :]
+    return packages_used(module) & set(above)
+
+
+def test_every_package_has_its_place_in_the_order():
+    assert {package_of(m) for m in modules()} == {*ORDER, "__init__", "__main__"}
 
 
 @pytest.mark.parametrize("module", modules())
-def test_only_the_ui_imports_textual_and_only_ui_and_report_import_rich(module):
-    if not module.startswith("ui/"):
-        assert not pulls_in(module, "textual")
-    if not module.startswith(RICH_ALLOWED):
-        assert not pulls_in(module, "rich")
+def test_a_package_imports_only_those_below_it(module):
+    assert upward(module) == set()
 
 
-LAYERS = (
-    "model.py",
-    "raw.py",
-    "units.py",
-    "topology.py",
-    "balance.py",
-    "redundancy.py",
-    "siblings.py",
-    "frame.py",
-    "health.py",
-    "assemble.py",
-    "session.py",
-    *(name for name in modules() if name.startswith(("eta/", "history/", "decode/"))),
-)
-HIGHER = ("ui", "commands", "report", "sources", "sim", "actions", "rebalance", "cli")
+@pytest.mark.parametrize("module", modules())
+def test_folders_of_a_package_import_only_those_below_them(module):
+    package, *rest = module.split("/")
+    order = INSIDE.get(package, ())
+    if len(rest) > 1 and rest[0] in order:
+        for above in order[order.index(rest[0]) + 1 :]:
+            assert not pulls_in(module, f"zconsole.{package}.{above}")
 
 
-@pytest.mark.parametrize("module", LAYERS)
-def test_the_pure_core_looks_at_nothing_above_it(module):
-    reached = {name for name in HIGHER if pulls_in(module, f"zconsole.{name}")}
-    assert reached == set()
+def test_no_files_import_each_other_in_a_circle():
+    graph = {
+        m: {f for f in files_used(m) if not f.endswith("__init__.py")}
+        for m in modules()
+        if not m.endswith("__init__.py")
+    }
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("package", ["sources", "decode", "sim"])
-def test_sources_know_nothing_of_what_is_made_of_their_samples(package):
-    forbidden = ("zconsole.ui", "zconsole.frame", "zconsole.report", "zconsole.commands")
+@pytest.mark.parametrize("module", modules())
+def test_what_is_heavy_is_imported_only_where_it_belongs(module):
+    for name, allowed in FOREIGN.items():
+        if not module.startswith(allowed):
+            assert not pulls_in(module, name), name
+
+
+def test_only_the_command_line_imports_the_simulated_pools():
+    assert {package_of(m) for m in modules() if pulls_in(m, "zconsole.sim")} <= {"sim", "cli"}
+
+
+def test_no_public_class_name_stands_for_two_things():
+    found = defaultdict(list)
     for module in modules():
-        if module.startswith(f"{package}/"):
-            assert not [name for name in forbidden if pulls_in(module, name)], module
-
-
-@pytest.mark.parametrize(
-    ("package", "above"), [("engine", ("planning", "running")), ("planning", ("running",))]
-)
-def test_engines_know_nothing_of_plans_and_neither_of_jobs(package, above):
-    for module in modules():
-        if module.startswith(f"rebalance/{package}/"):
-            for other in (*above, "cli"):
-                assert not pulls_in(module, f"zconsole.rebalance.{other}"), module
+        for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(f"{module}:{node.lineno}")
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 SPAWNERS = ("subprocess", "os.system", "os.popen", "pty", "multiprocessing")
-SEAM = ("sources/blocking.py", "sources/runner.py")
+SEAM = ("system/process.py", "system/async_process.py")
 """Without an event loop, and with one."""
 
 
@@ -102,8 +167,8 @@ def test_one_seam_spawns_processes(module):
 )
 def test_headless_commands_never_load_textual(words):
     code = (
-        "import sys, zconsole.cli\n"
-        "try:\n    zconsole.cli.main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "import sys, zconsole.cli.main\n"
+        "try:\n    zconsole.cli.main.main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
         "loaded = [m for m in ('textual', 'rich') if m in sys.modules]\n"
         "sys.exit(','.join(loaded) or 0)"
     )
@@ -125,7 +190,7 @@ def loaded_at_once(module: str) -> set[str]:
 
 
 def test_a_job_has_no_event_loop_to_load():
-    code = "import sys, zconsole.rebalance.running.run; sys.exit('asyncio' in sys.modules)"
+    code = "import sys, zconsole.rebalance.job.runner; sys.exit('asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -134,8 +199,8 @@ def test_a_report_of_saved_output_loads_nothing_heavy_of_its_own_accord(words, t
     saved = tmp_path / "status.txt"
     saved.write_text(TEXT)
     code = (
-        "import sys, zconsole.cli\n"
-        "zconsole.cli.main(sys.argv[1:])\n"
+        "import sys, zconsole.cli.main\n"
+        "zconsole.cli.main.main(sys.argv[1:])\n"
         "ours = [m for n, m in sys.modules.items() if n.startswith('zconsole')]\n"
         "print('\\n'.join(m.__file__ for m in ours), file=sys.stderr)"
     )

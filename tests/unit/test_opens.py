@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "zconsole"
-SEAM = ("state.py", "safeway.py")
+SEAM = ("system/state_dir.py", "system/safe_path.py")
 
 SYSTEM = "reads what the kernel makes (/proc, /sys, /dev) and the machine's configuration"
 KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a stream"
@@ -17,32 +17,34 @@ NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
-    "actions/execute.py": KERNEL,
+    "actions/executor.py": KERNEL,
     "actions/gather.py": SYSTEM,
     "actions/machine.py": SYSTEM,
     "actions/signature.py": SYSTEM,
-    "cli.py": KERNEL,
-    "commands/printing.py": SYSTEM,
-    "rebalance/engine/inuse.py": SYSTEM,
+    "cli/main.py": KERNEL,
+    "cli/output.py": SYSTEM,
+    "rebalance/engine/file_locks.py": SYSTEM,
+    "rebalance/engine/holders.py": SYSTEM,
     "rebalance/engine/syscalls.py": ENGINE,
+    "rebalance/planning/company.py": SYSTEM,
     "rebalance/planning/exports.py": SYSTEM,
-    "rebalance/planning/facts.py": SYSTEM,
-    "rebalance/planning/walk.py": SYSTEM,
-    "rebalance/running/telling.py": KERNEL,
-    "rebalance/running/latency.py": SYSTEM,
-    "sources/blockdev.py": SYSTEM,
-    "sources/host.py": SYSTEM,
-    "sources/kstat.py": SYSTEM,
-    "sources/libzfs/helper.py": KERNEL,
-    "sources/libzfs/stats.py": SYSTEM,
-    "sources/opened.py": NAMED,
-    "sources/parameters.py": SYSTEM,
-    "sources/record.py": NAMED,
-    "sources/remote.py": NAMELESS,
-    "sources/runner.py": NAMELESS,
-    "sources/saved.py": NAMED,
-    "stdout.py": KERNEL,
-    "themes.py": NAMED,
+    "rebalance/planning/foreign_tree.py": SYSTEM,
+    "rebalance/job/job_output.py": KERNEL,
+    "rebalance/job/pacer.py": SYSTEM,
+    "zfs/sources/blockdev.py": SYSTEM,
+    "system/host.py": SYSTEM,
+    "system/mounts.py": SYSTEM,
+    "output/prometheus/prometheus.py": NAMED,
+    "zfs/sources/kstat.py": SYSTEM,
+    "zfs/sources/libzfs/helper.py": KERNEL,
+    "zfs/sources/libzfs/stats.py": SYSTEM,
+    "zfs/sources/open_text.py": NAMED,
+    "zfs/sources/parameters.py": SYSTEM,
+    "zfs/sources/record.py": NAMED,
+    "zfs/sources/remote.py": NAMELESS,
+    "system/async_process.py": NAMELESS,
+    "system/broken_pipe.py": KERNEL,
+    "ui/theme/files.py": NAMED,
     "tunables/guard.py": KERNEL,
     "tunables/parameters.py": SYSTEM,
     "ui/environment.py": SYSTEM,
@@ -50,8 +52,8 @@ ELSEWHERE = {
 """Modules that open files, none of them state."""
 
 EXCUSED = {
-    "scanreport/store.py": ["path.open('rb')"],
-    "tunables/memory.py": ["(proc / str(pid) / 'stat').read_text"],
+    "scan_report/store.py": ["path.open('rb')"],
+    "tunables/store.py": ["(proc / str(pid) / 'stat').read_text"],
 }
 """Of modules that keep state, what they open besides: a report the operator names, /proc."""
 
@@ -124,7 +126,7 @@ def test_a_database_on_disk_is_checked_before_it_is_connected_to():
         for function in functions:
             if connections(function):
                 calls = [_plain(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)]
-                assert calls.index("state.check_database") < calls.index("sqlite3.connect")
+                assert calls.index("state_dir.check_database") < calls.index("sqlite3.connect")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.arguments import COMMANDS
+from zconsole.cli.options import COMMANDS
 from zconsole.errors import ExitCode
 from zconsole.ui.actions.keys import ACTIONS
 from zconsole.ui.keys import TABLE, shown

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zconsole import units
-from zconsole.decode.values import number
 from zconsole.units import parse_size
+from zconsole.zfs.decode.values import number
 
 
 @pytest.mark.parametrize(

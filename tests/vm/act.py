@@ -14,21 +14,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from zconsole.actions.batch import plan_batch
-from zconsole.actions.devices import plan_detach, plan_offline, plan_online
-from zconsole.actions.execute import Executor
+from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.look import MachineFacts, SourceLook
 from zconsole.actions.machine import Machine
-from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.offline import plan_detach, plan_offline, plan_online
+from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.refresh import MachineFacts, SourceRefresher
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
-from zconsole.audit.log import audit_log
-from zconsole.sources.host import steady_clock
-from zconsole.sources.live import LiveSource
-from zconsole.sources.runner import ProcessRunner
-from zconsole.topology import placed
+from zconsole.pool.topology import placed
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.audit.log import audit_log
+from zconsole.system.host import steady_clock
+from zconsole.zfs.sources.live import LiveSource
 
 STATE = Path("/root/state")
 
@@ -46,7 +46,7 @@ def key(s: Situation, word: str) -> str:
     raise SystemExit(f"no {word} in {[p.vdev.name for p in placed(s.pool.root)]}")
 
 
-ACTIONS: dict[str, Callable[[Situation, list[str]], Plan]] = {
+ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "replace": lambda s, w: plan_replace(s, swaps(s, w)[0]),
     "replace-s": lambda s, w: plan_replace(s, swaps(s, w)[0], sequential=True),
     "batch": lambda s, w: plan_batch(s, swaps(s, w)),
@@ -80,7 +80,7 @@ async def main(args: argparse.Namespace) -> int:
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    look = SourceLook(source, MachineFacts(runner, Machine()), paths)
+    look = SourceRefresher(source, MachineFacts(runner, Machine()), paths)
     if args.wait:
         say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()

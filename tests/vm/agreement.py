@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.vm.states import NOT_UTF8, NOTHING, State
-from zconsole.decode import decode
-from zconsole.model import Pool, Sample
-from zconsole.report.json import line, sample_object
-from zconsole.session import Session
+from zconsole.monitor.session import Session
+from zconsole.output.json import line, sample_object
+from zconsole.pool.model import Pool, Sample
 from zconsole.units import parse_size, size, size_resolution
+from zconsole.zfs.decode import decode
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
 MOVEMENT = 0.5

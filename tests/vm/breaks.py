@@ -1,7 +1,7 @@
 """Break every decoder on purpose, a line at a time: do the sources still seem to agree?
 
 ``python -m tests.vm.breaks DIR [MODULE…]`` takes what `test_agreement` kept in DIR (see its KEEP),
-or `tests/fixtures/agreement.jsonl.gz`, breaks each module of ``zconsole.decode`` in every way
+or `tests/fixtures/agreement.jsonl.gz`, breaks each module of ``zconsole.zfs.decode`` in every way
 `mutants` knows, compares the sources again and prints the breaks that nothing noticed.
 """
 
@@ -27,8 +27,8 @@ from tests.vm.errors import VmError
 from tests.vm.mutants import mutants
 
 PACKAGE = Path(__file__).parents[2] / "zconsole"
-MODULES = tuple(sorted(path.stem for path in (PACKAGE / "decode").glob("[a-z]*.py")))
-UNIT = PACKAGE.parent / "tests" / "unit" / "decode"
+MODULES = tuple(sorted(path.stem for path in (PACKAGE / "zfs" / "decode").glob("[a-z]*.py")))
+UNIT = PACKAGE.parent / "tests" / "unit" / "zfs" / "decode"
 TOO_LONG = 60
 """Seconds after which a broken loop counts as noticed."""
 MEMORY = 2 << 30
@@ -83,7 +83,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _file(module: str) -> Path:
-    return PACKAGE / "decode" / f"{module}.py"
+    return PACKAGE / "zfs" / "decode" / f"{module}.py"
 
 
 def _shown(fates: Iterator[Fate], everything: bool) -> Iterator[Fate]:
@@ -105,7 +105,7 @@ def _summary(module: str, fates: Sequence[Fate]) -> str:
 def lines_reached(path: Path) -> frozenset[tuple[str, int]]:
     """File and line of whatever runs while every state is decoded as it should be."""
     found: set[tuple[str, int]] = set()
-    folder = str(PACKAGE / "decode")
+    folder = str(PACKAGE / "zfs" / "decode")
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(folder):
@@ -142,7 +142,7 @@ def _noticed(module: str, tree: ast.Module, checks: Sequence[Callable[[], str]])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:
         code = compile(ast.fix_missing_locations(tree), str(_file(module)), "exec")
-        _install(f"zconsole.decode.{module}", code)
+        _install(f"zconsole.zfs.decode.{module}", code)
         return next(filter(None, (check() for check in checks)), "")
     except (Exception, TooLong) as error:
         return f"{type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.vm.states import NOT_UTF8, State
-from zconsole.model import Activity, ErrorCounters, Pool, Progress, Scan, Vdev
+from zconsole.pool.model import Activity, ErrorCounters, Pool, Progress, Scan, Vdev
 from zconsole.units import parse_size, size, size_resolution
 
 DRIFT = 1 << 20

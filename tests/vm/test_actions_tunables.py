@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.vm.machine import Machine
-from zconsole.tunables.registry import TUNABLES
+from zconsole.tunables.catalog import TUNABLES
 
 PARAMETERS = "/sys/module/zfs/parameters"
 TIME = "zfs_resilver_min_time_ms"

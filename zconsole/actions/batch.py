@@ -5,7 +5,7 @@ from __future__ import annotations
 from zconsole.actions import conditions as must
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
-from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.replace import (
     Swap,
     common_conditions,
@@ -14,13 +14,13 @@ from zconsole.actions.replace import (
     warnings_of,
 )
 from zconsole.actions.target import Target, find
-from zconsole.redundancy import is_complete, parity
+from zconsole.pool.redundancy import is_complete, parity
 
 LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
 
 
-def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) -> Plan:
+def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) -> ActionPlan:
     """Replace several devices with one resilver: all at once, then one restart if any waits."""
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
     targets = [find(s.pool, swap.old) for swap in swaps]
@@ -31,7 +31,7 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
         return refuse("replace", title, s.pool.name, why)
     pairs = tuple(zip(found, swaps, strict=True))
     replaces = tuple(replace_step(s, target, swap.new, sequential) for target, swap in pairs)
-    plan = Plan(
+    plan = ActionPlan(
         action="replace",
         title=title,
         pool=s.pool.name,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from zconsole.actions.device import Device
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, members
-from zconsole.model import Pool, Vdev
-from zconsole.units import size
+from zconsole.pool.model import Pool, Vdev
+from zconsole.units import clean, size
 
 LABELS = 4 * 1024**2 + 512 * 1024
 """Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
@@ -110,7 +110,7 @@ def _in_use(pool: Pool, target: Target, device: Device) -> tuple[tuple[str, ...]
     member = find_path(pool, (device.path, device.node, *device.aliases))
     if member is not None and not _same_place(member, target):
         problems.append(f"in this pool already, as {member.name}")
-    problems += [f"mounted on {where}" for where in device.mounted]
+    problems += [f"mounted on {clean(where)}" for where in device.mounted]
     problems += [f"in use by {holder}" for holder in device.holders]
     problems += ["used as swap"] if device.swap else []
     problems += ["read-only"] if device.read_only else []

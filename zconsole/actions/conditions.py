@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.target import Target, find, progress
-from zconsole.model import Scan
+from zconsole.pool.model import Scan
 
 _SCAN_WORDS = {
     "scrub": "scrub",

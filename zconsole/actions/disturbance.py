@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.target import Target, progress, rebuild_of
-from zconsole.model import Scan
+from zconsole.pool.model import Scan
 
 
 def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zconsole.model import Pool
+from zconsole.pool.model import Pool
 
 
 def evidence(pool: Pool) -> dict[str, Any]:

@@ -6,14 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from zconsole.actions.leftover import leftover
-from zconsole.actions.plan import Follow, Outcome, Situation
+from zconsole.actions.plan import ActionOutcome, Follow, Situation
 from zconsole.actions.target import Target, find, find_path
-from zconsole.model import Scan
-from zconsole.redundancy import is_complete
-
-SETTLE = 60.0
-"""Seconds after a resilver's end within which the kernel takes the old device out by itself
-(spa_vdev_resilver_done, an asynchronous task some transaction groups later)."""
+from zconsole.pool.model import Scan
+from zconsole.pool.redundancy import is_complete
+from zconsole.pool.scan_outcome import settling
 
 
 class OldAndNew(Protocol):
@@ -33,12 +30,12 @@ def replaced(s: Situation, swaps: tuple[OldAndNew, ...]) -> Follow:
     spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
     since = s.t
 
-    def follow(now: Situation) -> Outcome | None:
+    def follow(now: Situation) -> ActionOutcome | None:
         ends = [_one_replace(now, swap, swap.old in spared, since) for swap in swaps]
         bad = next((end for end in ends if end is not None and not end.ok), None)
         if bad is not None or any(end is None for end in ends):
             return bad
-        return Outcome(True, "; ".join(dict.fromkeys(end.text for end in ends if end)))
+        return ActionOutcome(True, "; ".join(dict.fromkeys(end.text for end in ends if end)))
 
     return follow
 
@@ -47,7 +44,7 @@ def scan_ended(s: Situation, function: str) -> Follow:
     """Ends when a scan of this function that began after ``s`` has finished or was canceled."""
     before = {scan.key for scan in s.pool.scans if not scan.active}
 
-    def follow(now: Situation) -> Outcome | None:
+    def follow(now: Situation) -> ActionOutcome | None:
         ended = next(
             (
                 scan
@@ -63,55 +60,56 @@ def scan_ended(s: Situation, function: str) -> Follow:
 
 def when(holds: Callable[[Situation], bool], text: str) -> Follow:
     """Ends well as soon as something holds."""
-    return lambda now: Outcome(True, text) if holds(now) else None
+    return lambda now: ActionOutcome(True, text) if holds(now) else None
 
 
 def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
     """Ends well as soon as something holds for one vdev; badly when it has left the pool."""
 
-    def follow(now: Situation) -> Outcome | None:
+    def follow(now: Situation) -> ActionOutcome | None:
         target = find(now.pool, key)
         if target is None:
-            return Outcome(False, "the device is no longer in the pool")
-        return Outcome(True, text) if holds(target) else None
+            return ActionOutcome(False, "the device is no longer in the pool")
+        return ActionOutcome(True, text) if holds(target) else None
 
     return follow
 
 
 def gone(key: str, text: str) -> Follow:
     """Ends well when a vdev has left the pool."""
-    return lambda now: Outcome(True, text) if find(now.pool, key) is None else None
+    return lambda now: ActionOutcome(True, text) if find(now.pool, key) is None else None
 
 
-def _one_replace(now: Situation, swap: OldAndNew, spared: bool, since: float) -> Outcome | None:
+def _one_replace(
+    now: Situation, swap: OldAndNew, spared: bool, since: float
+) -> ActionOutcome | None:
     old = find(now.pool, swap.old)
     if old is None:
         return _new_device(now, swap)
     if old.group is None:
-        return Outcome(False, f"backed out: {old.name} is alone in its place again")
+        return ActionOutcome(False, f"backed out: {old.name} is alone in its place again")
     ended = _ended_since(now, since)
     if ended is None:
         return None
     if old.group.kind == "spare" and not spared:
         stands_in = any(is_complete(c) for c in old.group.children if c is not old.vdev)
-        return Outcome(True, f"a spare stands in for {old.name}") if stands_in else None
-    settled = ended.end is not None and now.t - ended.end >= SETTLE
-    if not settled or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+        return ActionOutcome(True, f"a spare stands in for {old.name}") if stands_in else None
+    if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
         return None
-    return Outcome(
+    return ActionOutcome(
         False,
         f"the resilver ended with {ended.errors or 0} errors and {old.group.name} is still there:"
         f" redundancy is not restored. {leftover(old.group) or ''}".rstrip(),
     )
 
 
-def _new_device(now: Situation, swap: OldAndNew) -> Outcome | None:
+def _new_device(now: Situation, swap: OldAndNew) -> ActionOutcome | None:
     device = now.facts.device(swap.new)
     paths = (swap.new, *((device.path, *device.aliases) if device else ()))
     new = find_path(now.pool, paths)
     if new is not None and not is_complete(new.vdev):
         return None
-    return Outcome(True, f"{swap.new} is in place and complete")
+    return ActionOutcome(True, f"{swap.new} is in place and complete")
 
 
 def _ended_since(now: Situation, since: float) -> Scan | None:
@@ -126,8 +124,8 @@ def _ended_since(now: Situation, since: float) -> Scan | None:
     return newest if newest.start >= int(since) else None
 
 
-def _scan_outcome(scan: Scan) -> Outcome:
+def _scan_outcome(scan: Scan) -> ActionOutcome:
     if scan.state == "canceled":
-        return Outcome(False, f"the {scan.function} was canceled")
+        return ActionOutcome(False, f"the {scan.function} was canceled")
     errors = scan.errors or 0
-    return Outcome(errors == 0, f"the {scan.function} finished with {errors} errors")
+    return ActionOutcome(errors == 0, f"the {scan.function} finished with {errors} errors")

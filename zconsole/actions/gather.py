@@ -11,12 +11,13 @@ from typing import Any
 
 from zconsole.actions.device import Device
 from zconsole.actions.machine import Machine, disks, file_device
-from zconsole.actions.plan import Facts, version_of, zpool
+from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
-from zconsole.beside import beside
-from zconsole.model import Pool
-from zconsole.sources.blocking import DeadlineError
-from zconsole.sources.runner import Runner
+from zconsole.pool.model import Pool
+from zconsole.pool.version import parse_version
+from zconsole.system.async_process import CommandRunner
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""
@@ -29,7 +30,11 @@ DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
 
 
 async def gather(
-    runner: Runner, pool: Pool, suspended: bool, machine: Machine, paths: tuple[str, ...] = ()
+    runner: CommandRunner,
+    pool: Pool,
+    suspended: bool,
+    machine: Machine,
+    paths: tuple[str, ...] = (),
 ) -> Facts:
     """Everything that can be found out now; what cannot stays unknown, nothing raises.
 
@@ -37,11 +42,11 @@ async def gather(
     pool is asked nothing, since it would not answer; its devices' labels are read instead.
     """
     module = machine.sys / "module/zfs"
-    devices = await beside(disks, machine)
+    devices = await in_daemon_thread(disks, machine)
     files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
     properties = {} if suspended else await _properties(runner, pool.name)
     return Facts(
-        version=version_of(_read(module / "version")),
+        version=parse_version(_read(module / "version")),
         features={
             name.removeprefix("feature@"): value
             for name, value in properties.items()
@@ -58,13 +63,15 @@ async def gather(
     )
 
 
-async def guid_of(runner: Runner, pool: str) -> str | None:
+async def guid_of(runner: CommandRunner, pool: str) -> str | None:
     """The GUID of the pool that has this name now; None when zpool doesn't tell in time."""
     text = await _ask(runner, zpool("get", "-Hp", "-o", "value", operands=("guid", pool)))
     return text.strip() or None
 
 
-async def with_temperatures(runner: Runner, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+async def with_temperatures(
+    runner: CommandRunner, devices: tuple[Device, ...]
+) -> tuple[Device, ...]:
     """The devices with what smartctl says of their temperature; without it, as they were."""
     found = await asyncio.gather(*(_temperature(runner, d) for d in devices))
     return tuple(
@@ -88,13 +95,13 @@ def label_of(text: str) -> str:
     return match[1] if match else ""
 
 
-async def _properties(runner: Runner, pool: str) -> dict[str, str]:
+async def _properties(runner: CommandRunner, pool: str) -> dict[str, str]:
     argv = ("zpool", "get", "-Hp", "-o", "property,value", "all", pool)
     rows = (line.split("\t") for line in (await _ask(runner, argv)).splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
-async def _labels(runner: Runner, pool: Pool) -> dict[str, str]:
+async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
     """For every leaf with a path: the pool GUID on its label, empty when not readable."""
     found: dict[str, str] = {}
     for leaf in pool.root.leaves():
@@ -104,7 +111,7 @@ async def _labels(runner: Runner, pool: Pool) -> dict[str, str]:
     return found
 
 
-async def _temperature(runner: Runner, device: Device) -> float | None:
+async def _temperature(runner: CommandRunner, device: Device) -> float | None:
     if device.kind != "disk":
         return None
     # A disk in standby is left asleep (smartctl(8), -n).
@@ -112,7 +119,7 @@ async def _temperature(runner: Runner, device: Device) -> float | None:
     return temperature_of(await _ask(runner, argv, WARM))
 
 
-async def _ask(runner: Runner, argv: tuple[str, ...], deadline: float = ANSWER) -> str:
+async def _ask(runner: CommandRunner, argv: tuple[str, ...], deadline: float = ANSWER) -> str:
     """What a command prints; empty when it is not there or does not answer in time."""
     try:
         return (await runner.run(argv, deadline)).stdout

@@ -6,22 +6,22 @@ from collections.abc import Callable
 
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import LABELS, judge
-from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import when
 from zconsole.actions.identity import same_device
-from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.offline import NOT_THERE
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, disk_path, find, find_path, members
-from zconsole.model import Vdev
-from zconsole.redundancy import is_complete
-from zconsole.topology import is_group
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import is_group
 from zconsole.units import size
 
 WORTH = 0.05
 """Share by which the disks must exceed the vdev: less is rounding to metaslabs."""
 
 
-def plan_expand(s: Situation, key: str) -> Plan:
+def plan_expand(s: Situation, key: str) -> ActionPlan:
     """Let every device of a vdev use its whole size (online -e); one-way."""
     target = find(s.pool, key)
     if target is None:
@@ -36,7 +36,7 @@ def plan_expand(s: Situation, key: str) -> Plan:
         )
         for leaf in top.leaves()
     )
-    plan = Plan(
+    plan = ActionPlan(
         action="expand",
         title=f"Expand {top.name}",
         pool=s.pool.name,
@@ -75,14 +75,14 @@ def space_gained(s: Situation, top: Vdev) -> int | None:
     return gain if gain > top.size_bytes * WORTH else 0
 
 
-def plan_attach(s: Situation, key: str, new: str) -> Plan:
+def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
     """Add a side to a mirror or single disk, or a disk to a raidz (a one-way expansion)."""
     target = find(s.pool, key)
     if target is None:
         return refuse("attach", "Attach a device", s.pool.name, NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
     argv = zpool("attach", operands=(s.pool.name, _attach_to(target), new))
-    plan = Plan(
+    plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
         pool=s.pool.name,
@@ -197,7 +197,7 @@ def _fits(target: Target, new: str) -> Precondition:
     return Precondition(f"{new} is there, free and fits", _check)
 
 
-def plan_autoexpand(s: Situation, on: bool) -> Plan:
+def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
     """Switch autoexpand: whether vdevs grow by themselves once all their disks are larger."""
     value = "on" if on else "off"
 
@@ -208,7 +208,7 @@ def plan_autoexpand(s: Situation, on: bool) -> Plan:
             else None
         )
 
-    plan = Plan(
+    plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
         pool=s.pool.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.model import Vdev
+from zconsole.pool.model import Vdev
 
 
 def leftover(vdev: Vdev) -> str | None:

@@ -1,7 +1,7 @@
 """Reading the machine's block devices from /sys, /run/udev, /dev and /proc; never writing.
 
 Formats: Documentation/ABI/stable/sysfs-block, udev's database (systemd, src/libsystemd/sd-device),
-proc(5) for mountinfo and swaps.
+proc(5) for swaps.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from zconsole.actions.device import Device
 from zconsole.actions.signature import Contents, contents_of
+from zconsole.system import mounts
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
@@ -164,11 +165,9 @@ def _udev(machine: Machine, entry: Path) -> dict[str, str]:
 
 def _users(machine: Machine) -> _Users:
     users = _Users()
-    for line in _text(machine.proc / "self/mountinfo").splitlines():
-        before, _, after = line.partition(" - ")
-        words, source = before.split(), after.split()
-        if len(words) > 4 and len(source) > 1:
-            users.mounts.setdefault(source[1], []).append(words[4])
+    with contextlib.suppress(OSError):
+        for mount in mounts.rows(mounts.table_of(machine.proc / "self")):
+            users.mounts.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
     for line in _text(machine.proc / "swaps").splitlines()[1:]:
         users.swaps.add(line.split()[0])
     return users

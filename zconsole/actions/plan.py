@@ -8,15 +8,13 @@ the same pool at the same moment.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from zconsole.actions.device import Device
-from zconsole.model import Pool, Scan
-
-Version = tuple[int, ...]
+from zconsole.pool.model import Pool, Scan
+from zconsole.pool.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +107,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionOutcome:
     """How an action ended."""
 
     ok: bool
     text: str
 
 
-Follow = Callable[[Situation], Outcome | None]
+Follow = Callable[[Situation], ActionOutcome | None]
 """The outcome once a situation shows the action's end, None while it is under way."""
 
 
@@ -126,7 +124,7 @@ def never(situation: Situation) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ActionPlan:
     """Everything an operator must know before saying yes."""
 
     action: str
@@ -174,7 +172,7 @@ def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> st
     return None
 
 
-def decide(plan: Plan, situation: Situation) -> Plan:
+def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
     """The plan for this very pool, refused with the first precondition that fails now.
 
     A step's own requirements count for the first step only: what later steps need is made by
@@ -217,16 +215,16 @@ def _holds(now: Situation) -> None:
 def _following(follow: Follow, same: Precondition) -> Follow:
     """The same, and the end of it once another pool has the name."""
 
-    def ended(now: Situation) -> Outcome | None:
+    def ended(now: Situation) -> ActionOutcome | None:
         why = same.check(now)
-        return follow(now) if why is None else Outcome(False, why)
+        return follow(now) if why is None else ActionOutcome(False, why)
 
     return ended
 
 
-def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> Plan:
+def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> ActionPlan:
     """A plan that cannot be: it has no steps, only the reason and what can be done instead."""
-    return Plan(action, title, pool, (), refused=why, alternatives=alternatives)
+    return ActionPlan(action, title, pool, (), refused=why, alternatives=alternatives)
 
 
 def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
@@ -236,9 +234,3 @@ def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
     """
     guard = ("--",) if any(operand.startswith("-") for operand in operands) else ()
     return ("zpool", verb, *words, *guard, *operands)
-
-
-def version_of(text: str | None) -> Version:
-    """``2.3.9-1`` or ``zfs-kmod-2.3.9`` as numbers; empty for unknown."""
-    match = re.search(r"\d+(?:\.\d+)+", text or "")
-    return tuple(int(part) for part in match[0].split(".")) if match else ()

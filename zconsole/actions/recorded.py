@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from zconsole.actions.evidence import evidence
-from zconsole.actions.plan import Plan, Situation, Step
-from zconsole.audit.log import Log
-from zconsole.beside import beside
+from zconsole.actions.plan import ActionPlan, Situation, Step
 from zconsole.errors import ZconsoleError
+from zconsole.system.audit.log import Log
+from zconsole.system.daemon_thread import in_daemon_thread
 
 DONE = "done"
 """The result of a command that did what it was to do."""
@@ -19,7 +19,7 @@ DONE = "done"
 class RunRecord:
     """Writes each command before and after it runs, and the whole plan once it is over."""
 
-    def __init__(self, log: Log, clock: Callable[[], float], plan: Plan) -> None:
+    def __init__(self, log: Log, clock: Callable[[], float], plan: ActionPlan) -> None:
         self._log = log
         self._clock = clock
         self._plan = plan
@@ -77,7 +77,7 @@ class RunRecord:
             self._log.note(self._clock(), event, **fields)
             return None
         try:
-            await beside(partial(self._log.write, self._clock(), event, **fields))
+            await in_daemon_thread(partial(self._log.write, self._clock(), event, **fields))
         except (OSError, ZconsoleError) as error:
             return str(error)
         return None

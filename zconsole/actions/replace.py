@@ -12,10 +12,10 @@ from zconsole.actions.candidates import ashift_of, judge, spares, unfit_spare
 from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
 from zconsole.actions.identity import same_device
-from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find
-from zconsole.redundancy import is_complete, redundancy
-from zconsole.topology import data_vdevs
+from zconsole.pool.redundancy import is_complete, redundancy
+from zconsole.pool.topology import data_vdevs
 
 SEQUENTIAL_KINDS = ("mirror", "draid")
 """Top-level layouts that can be rebuilt from space maps alone, besides single disks."""
@@ -29,12 +29,12 @@ class Swap:
     new: str
 
 
-def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> Plan:
+def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
     """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
     target = find(s.pool, swap.old)
     if target is None:
         return refuse("replace", "Replace a device", s.pool.name, "the device is not in the pool")
-    plan = Plan(
+    plan = ActionPlan(
         action="replace",
         title=f"Replace {target.name} by {swap.new}",
         pool=s.pool.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
-from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import progress
 
 NO_WAY_TO_STOP = (
@@ -17,14 +17,14 @@ NO_WAY_TO_STOP = (
 """What can be done about a resilver that is in the way, and what it costs."""
 
 
-def plan_scrub(s: Situation, errors_only: bool = False) -> Plan:
+def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
     """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
     word = "errorscrub" if errors_only else "scrub"
     options = ("-e",) if errors_only else ()
     paused = s.active(word)
     if paused is not None and paused.state == "paused":
         return _resume(s, word, options)
-    plan = Plan(
+    plan = ActionPlan(
         action="scrub",
         title=f"{'Error scrub' if errors_only else 'Scrub'} {s.pool.name}",
         pool=s.pool.name,
@@ -42,7 +42,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> Plan:
     return decide(plan, s)
 
 
-def plan_pause(s: Situation) -> Plan:
+def plan_pause(s: Situation) -> ActionPlan:
     """Pause the scrub; the pause outlives a reboot."""
     title = f"Pause the scrub of {s.pool.name}"
     if why := _resilver_in_the_way(s, "paused"):
@@ -51,7 +51,7 @@ def plan_pause(s: Situation) -> Plan:
         "a scrub runs", lambda now: None if _state(now) == "running" else _not_running(now)
     )
     return decide(
-        Plan(
+        ActionPlan(
             action="scrub",
             title=title,
             pool=s.pool.name,
@@ -67,7 +67,7 @@ def plan_pause(s: Situation) -> Plan:
     )
 
 
-def plan_stop(s: Situation) -> Plan:
+def plan_stop(s: Situation) -> ActionPlan:
     """Cancel the scrub; its progress is lost."""
     title = f"Stop the scrub of {s.pool.name}"
     if why := _resilver_in_the_way(s, "canceled"):
@@ -79,7 +79,7 @@ def plan_stop(s: Situation) -> Plan:
         lambda now: "there is no scrub to stop" if _state(now) is None else None,
     )
     return decide(
-        Plan(
+        ActionPlan(
             action="scrub",
             title=title,
             pool=s.pool.name,
@@ -93,7 +93,7 @@ def plan_stop(s: Situation) -> Plan:
     )
 
 
-def plan_resilver(s: Situation) -> Plan:
+def plan_resilver(s: Situation) -> ActionPlan:
     """Restart the resilver from the beginning, with the devices that wait."""
     scan = s.active("resilver")
     waiting = [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
@@ -104,7 +104,7 @@ def plan_resilver(s: Situation) -> Plan:
         else ("no device waits for a resilver: this would gain nothing",)
     )
     return decide(
-        Plan(
+        ActionPlan(
             action="resilver",
             title=f"Restart the resilver of {s.pool.name}",
             pool=s.pool.name,
@@ -129,7 +129,7 @@ COSTLY = 10.0
 """Percent of a resilver that is not thrown away without typing the pool's name."""
 
 
-def plan_stop_resilver(s: Situation) -> Plan:
+def plan_stop_resilver(s: Situation) -> ActionPlan:
     """Always refused: says that a resilver cannot be paused or canceled, and what can be done."""
     return refuse(
         "resilver",
@@ -140,10 +140,10 @@ def plan_stop_resilver(s: Situation) -> Plan:
     )
 
 
-def _resume(s: Situation, word: str, options: tuple[str, ...]) -> Plan:
+def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
     paused = must.scan_is(word, ("paused",), "the scrub is paused", "no scrub is paused")
     return decide(
-        Plan(
+        ActionPlan(
             action="scrub",
             title=f"Resume the scrub of {s.pool.name}",
             pool=s.pool.name,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from zconsole.actions.devices import plan_detach
-from zconsole.actions.plan import Plan, Situation, refuse
+from zconsole.actions.offline import plan_detach
+from zconsole.actions.plan import ActionPlan, Situation, refuse
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.target import Target, find, key_of
-from zconsole.model import Vdev
+from zconsole.pool.model import Vdev
 
 
-def plan_keep_spare(s: Situation, key: str) -> Plan:
+def plan_keep_spare(s: Situation, key: str) -> ActionPlan:
     """Make the spare permanent by detaching the device it stands in for."""
     title = "Make the spare permanent"
     failed = _failed(s, key)
@@ -36,7 +36,7 @@ def plan_keep_spare(s: Situation, key: str) -> Plan:
     )
 
 
-def plan_give_back(s: Situation, key: str, new: str, sequential: bool = False) -> Plan:
+def plan_give_back(s: Situation, key: str, new: str, sequential: bool = False) -> ActionPlan:
     """Replace the failed device by a new one; the spare then goes back to the list by itself."""
     title = "Give the spare back"
     failed = _failed(s, key)
@@ -53,7 +53,7 @@ def plan_give_back(s: Situation, key: str, new: str, sequential: bool = False) -
     )
 
 
-def plan_drop_spare(s: Situation, key: str) -> Plan:
+def plan_drop_spare(s: Situation, key: str) -> ActionPlan:
     """Detach the spare itself, when the device it stood in for is well again."""
     failed = _failed(s, key)
     spare = _stand_in(failed) if failed else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.model import Pool, Scan, Vdev
-from zconsole.topology import Placed, is_group, placed
+from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.topology import Placed, is_group, placed
 
 
 @dataclass(frozen=True, slots=True)

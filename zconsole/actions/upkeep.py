@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zconsole.actions import conditions as must
-from zconsole.actions.devices import NOT_THERE
 from zconsole.actions.follow import leaf_is, when
-from zconsole.actions.plan import Plan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.offline import NOT_THERE
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find, key_of
-from zconsole.model import Progress, Vdev
-from zconsole.redundancy import parity
-from zconsole.topology import data_vdevs
+from zconsole.pool.model import Progress, Vdev
+from zconsole.pool.redundancy import parity
+from zconsole.pool.topology import data_vdevs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ CHANGES = {"start": (), "suspend": ("-s",), "cancel": ("-c",)}
 """What can be done with a trim or initialize, and zpool's option for it."""
 
 
-def plan_trim(s: Situation, key: str, change: str = "start") -> Plan:
+def plan_trim(s: Situation, key: str, change: str = "start") -> ActionPlan:
     """Start (or resume), suspend or cancel the trim of one device."""
     return _plan_work(s, key, change, _TRIM)
 
 
-def plan_initialize(s: Situation, key: str, change: str = "start") -> Plan:
+def plan_initialize(s: Situation, key: str, change: str = "start") -> ActionPlan:
     """Start (or resume), suspend or cancel the initialize of one device."""
     return _plan_work(s, key, change, _INITIALIZE)
 
 
-def plan_locate(s: Situation, key: str, on: bool) -> Plan:
+def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
     """Switch the identify LED of a device's bay, where the enclosure has one (ses, sysfs)."""
     target = find(s.pool, key)
     title = f"Switch the locate LED {'on' if on else 'off'}"
@@ -68,7 +68,7 @@ def plan_locate(s: Situation, key: str, on: bool) -> Plan:
         )
     value = "1" if on else "0"
     step = Step(("tee", device.locate), f"write {value} to it", write=(device.locate, value))
-    plan = Plan(
+    plan = ActionPlan(
         "locate",
         f"{title}: {target.name}",
         s.pool.name,
@@ -81,14 +81,14 @@ def plan_locate(s: Situation, key: str, on: bool) -> Plan:
     return decide(plan, s)
 
 
-def plan_clear(s: Situation, key: str | None = None) -> Plan:
+def plan_clear(s: Situation, key: str | None = None) -> ActionPlan:
     """Zero the error counters of the pool or one device; resumes a suspended pool."""
     target = find(s.pool, key) if key else None
     if key and target is None:
         return refuse("clear", "Clear errors", s.pool.name, NOT_THERE)
     operands = (s.pool.name, target.argument) if target else (s.pool.name,)
     whose = target.name if target else s.pool.name
-    plan = Plan(
+    plan = ActionPlan(
         action="clear",
         title=f"{'Resume' if s.suspended else 'Clear errors of'} {whose}",
         pool=s.pool.name,
@@ -114,7 +114,7 @@ def _same_bay(target: Target, led: str) -> Precondition:
     return Precondition(f"{target.name} is in the same bay", _check)
 
 
-def _plan_work(s: Situation, key: str, change: str, work: _Work) -> Plan:
+def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
     target = find(s.pool, key)
     if target is None or change not in CHANGES:
         return refuse(work.verb, f"{work.verb} a device", s.pool.name, NOT_THERE)
@@ -125,7 +125,7 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> Plan:
         else (f"{change.capitalize()} the {work.verb} of")
     )
     done = {"start": ("complete",), "suspend": ("suspended",), "cancel": ("canceled",)}[change]
-    plan = Plan(
+    plan = ActionPlan(
         action=work.verb,
         title=f"{verb} {target.name}",
         pool=s.pool.name,

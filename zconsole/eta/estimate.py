@@ -13,7 +13,7 @@ from math import exp, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.eta.course import Course, Point
+from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import Speed, expected
 
@@ -91,7 +91,7 @@ def nothing(reason: str) -> Estimate:
     return Estimate(None, None, None, reason)
 
 
-def forecast(course: Course, work: Work) -> Forecast:
+def forecast(course: ProgressCurve, work: Work) -> Forecast:
     """When the work is done, judging by its course; with the reason when nobody can tell."""
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
@@ -111,7 +111,7 @@ def forecast(course: Course, work: Work) -> Forecast:
     return Forecast(estimate, speed.rate, speed.seconds)
 
 
-def _issuing(points: Sequence[Point], work: Work) -> Sequence[Point]:
+def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
     """The points since bytes were first issued and the queues filled, if that leaves enough.
 
     While it walks the metadata a scan issues nothing, or (before 2.2) counts what it skips as
@@ -129,7 +129,7 @@ def _issuing(points: Sequence[Point], work: Work) -> Sequence[Point]:
     return warm if len(warm) >= MIN_POINTS else points
 
 
-def _meter(points: Sequence[Point], work: Work) -> tuple[list[float], float | None]:
+def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:
     """Bytes done at each point, and the bytes issued but not done now (None: not known).
 
     Issued bytes run ahead of the devices by what is queued (tens of MB, and a whole metaslab in a
@@ -146,7 +146,7 @@ def _meter(points: Sequence[Point], work: Work) -> tuple[list[float], float | No
     return [p.processed / share for p in points], max(0.0, work.issued - work.processed / share)
 
 
-def _share(points: Sequence[Point], work: Work) -> float | None:
+def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
     floor = 0.02 * work.total
     seen = [p.processed / p.issued for p in points if p.issued > floor]
     if work.processed <= 0 or not seen or max(seen) <= 0:
@@ -161,7 +161,7 @@ def _share(points: Sequence[Point], work: Work) -> float | None:
     return work.share if best >= 0.85 * work.share else best
 
 
-def _further_share(points: Sequence[Point], work: Work) -> float | None:
+def _further_share(points: Sequence[CurvePoint], work: Work) -> float | None:
     """Repaired for each byte issued since the first point; None while queues blur that."""
     issued = points[-1].issued - points[0].issued
     if issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):

@@ -12,8 +12,8 @@ from itertools import pairwise
 from math import exp, log, sqrt
 from typing import NamedTuple
 
+from zconsole.eta.median import median
 from zconsole.eta.slopes import Slopes
-from zconsole.median import median
 
 WINDOWS = tuple(10.0 * 2**k for k in range(12))
 """Seconds, ten to about six hours; and all that was watched."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zconsole import units
-from zconsole.eta.course import Reading
 from zconsole.eta.estimate import Work
-from zconsole.model import Activity, Scan, Vdev
+from zconsole.eta.progress_curve import ProgressReading
+from zconsole.pool.model import Activity, Scan, Vdev
 
 PERCENT_STEP = 0.00005
 """Half the last printed digit of ``percent``, as a share."""
@@ -45,12 +45,12 @@ def rounding_of(printed: float) -> float:
     return units.size_resolution(units.size(printed))
 
 
-def scan_reading(t: float, clock: float, scan: Scan) -> Reading | None:
+def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
     """The sample of a scan for its course; None when it has no counters."""
     done = issued_bytes(scan)
     if done is None:
         return None
-    return Reading(
+    return ProgressReading(
         t,
         clock,
         scan.state == "running",
@@ -149,10 +149,10 @@ def copied_bytes(activity: Activity) -> tuple[float, float] | None:
     return _finest(*given)
 
 
-def activity_reading(t: float, clock: float, activity: Activity) -> Reading | None:
+def activity_reading(t: float, clock: float, activity: Activity) -> ProgressReading | None:
     """The sample of an activity for its course; None when it has no counters."""
     done = copied_bytes(activity)
-    return None if done is None else Reading(t, clock, activity.state == "running", done[0])
+    return None if done is None else ProgressReading(t, clock, activity.state == "running", done[0])
 
 
 def activity_work(activity: Activity) -> Work | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from zconsole.model import Event, Vdev
-from zconsole.topology import Placed
+from zconsole.pool.model import Event, Vdev
+from zconsole.pool.topology import Placed
 
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 Tree = Mapping[str, Placed]
-"""Key to vdev, as ``zconsole.topology.placed`` gives them."""
+"""Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
 
 
 def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:

@@ -10,23 +10,17 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from math import inf
-from typing import TYPE_CHECKING
 
-from zconsole.errorwatch.book import ErrorBook
-from zconsole.frame import ActivityView, ScanView
-from zconsole.history.activitybook import ActivityBook
+from zconsole.history.activities import ActivityTracker
 from zconsole.history.changes import device_changes, pool_change
+from zconsole.history.event_dedup import without_duplicates
 from zconsole.history.rates import NONE, RateWindow
-from zconsole.history.scanbook import ScanBook
+from zconsole.history.scans import ScanTracker
 from zconsole.history.series import RateSeries
-from zconsole.history.told import told_once
-from zconsole.limits.book import LimitBook
-from zconsole.model import BlockCounters, Event, IoRates, Sample, Trouble
-from zconsole.redundancy import REPAIRS
-from zconsole.topology import Placed, is_group, placed
-
-if TYPE_CHECKING:
-    from zconsole.errorwatch.trouble import Trouble as DeviceTrouble
+from zconsole.history.views import ActivityView, ScanView
+from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, SampleFailure
+from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.topology import Placed, is_group, placed
 
 MAX_EVENTS = 500
 NO_DATA = ("cache", "spare")
@@ -38,13 +32,16 @@ class PoolHistory:
 
     def __init__(self, tz: tzinfo = UTC) -> None:
         self.series = RateSeries()
-        self.scans = ScanBook(tz)
-        self.activities = ActivityBook()
-        self.limits = LimitBook()
-        self.errors = ErrorBook()
+        self.scans = ScanTracker(tz)
+        self.activities = ActivityTracker()
+        self.tree: Mapping[str, Placed] = {}
+        """The vdevs of the newest sample by key, in the order ``zpool status`` prints."""
+        self.scan_views: tuple[ScanView, ...] = ()
+        """The scans of the newest sample, in its order."""
+        self.activity_views: tuple[ActivityView, ...] = ()
+        """Its removal, expansion, checkpoint, and every trim and initialize."""
         self._windows: dict[str, RateWindow] = {}
         self._rates: dict[str, IoRates] = {}
-        self._tree: dict[str, Placed] = {}
         self._missing: dict[str, float] = {}
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
@@ -67,22 +64,20 @@ class PoolHistory:
         self._track_regrouped(sample.t, tree)
         self._measure(sample.t, sample.clock, tree)
         self._tell(self.scans.push(sample, tree, self._events), gap, sample.t)
-        self.activities.push(sample, tree)
-        views = self.scans.views(sample)
-        self.errors.push(sample.t, tree)
-        self.limits.push(sample, tree, self._rates, views)
-        for view in views:
+        self.scan_views = self.scans.views(sample)
+        self.activity_views = self.activities.push(sample, tree)
+        for view in self.scan_views:
             self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
-        self._tree, self._last = tree, sample
+        self.tree, self._last = tree, sample
 
-    def push_trouble(self, trouble: Trouble) -> None:
+    def push_trouble(self, trouble: SampleFailure) -> None:
         """Take in that there is no sample; what diskstats still gives goes on."""
         if trouble.gap and not self._in_gap:
             self._events.append(Event(trouble.t, "gap", trouble.text, "info", None, "console"))
         self._in_gap = trouble.gap
-        tree = {key: _with_block(place, trouble) for key, place in self._tree.items()}
+        tree = {key: _with_block(place, trouble) for key, place in self.tree.items()}
         for key, place in tree.items():
-            lost = bool(trouble.block and self._tree[key].vdev.block and not place.vdev.block)
+            lost = bool(trouble.block and self.tree[key].vdev.block and not place.vdev.block)
             if (lost or place.vdev.path in trouble.gone) and key not in self._missing:
                 self._missing[key] = trouble.t
                 name = place.vdev.name
@@ -91,20 +86,17 @@ class PoolHistory:
         self._measure(trouble.t, trouble.clock, tree)
 
     def rates(self, key: str) -> IoRates:
-        """Windowed rates of a vdev (its key from ``zconsole.topology.placed``); empty if unknown.
+        """Windowed rates of a vdev (its key from ``pool.topology.placed``); empty if unknown.
 
         An interior vdev has the kernel's own counters where there are any, else the sum of its
         leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
         """
         return self._rates.get(key, NONE)
 
-    def scan_views(self, sample: Sample) -> tuple[ScanView, ...]:
-        """The scans of a sample that was pushed, in its order."""
-        return self.scans.views(sample)
-
-    def activity_views(self, sample: Sample) -> tuple[ActivityView, ...]:
-        """Removal, expansion, checkpoint, and every trim and initialize of a sample pushed."""
-        return self.activities.views(sample)
+    @property
+    def all_rates(self) -> Mapping[str, IoRates]:
+        """The rates of every vdev, by key."""
+        return self._rates
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -124,27 +116,23 @@ class PoolHistory:
         """
         return frozenset(self._returned)
 
-    def troubles(self, t: float) -> tuple[DeviceTrouble, ...]:
-        """Devices with new errors, or that came and went, in the hour before ``t``."""
-        return self.errors.troubles(t, self._tree, self.events)
-
     def _tell(self, events: Sequence[Event], gap: float, now: float) -> None:
         if events:
-            self._events = deque(told_once(self._events, events, gap, now), MAX_EVENTS)
+            self._events = deque(without_duplicates(self._events, events, gap, now), MAX_EVENTS)
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool
         told = {_subject(event) for event in sample.events}
         seen = [
             *pool_change(sample.t, old.state, sample.pool.state),
-            *device_changes(sample.t, self._tree, tree),
+            *device_changes(sample.t, self.tree, tree),
         ]
         self._events.extend(event for event in seen if _subject(event) not in told)
 
     def _track_missing(self, t: float, tree: dict[str, Placed]) -> None:
         for key, place in tree.items():
             online = place.vdev.state in ("ONLINE", "AVAIL", "INUSE")
-            before = self._tree.get(key)
+            before = self.tree.get(key)
             if online:
                 self._missing.pop(key, None)
             elif before is not None and before.vdev.state == "ONLINE":
@@ -156,7 +144,7 @@ class PoolHistory:
         ends = [s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None]
         repaired, away = max(ends, default=-inf), set[str]()
         for key, place in tree.items():
-            before = self._tree.get(key)
+            before = self.tree.get(key)
             if place.vdev.children or place.vdev.vclass in NO_DATA:
                 continue
             if place.vdev.state != "ONLINE":
@@ -249,7 +237,7 @@ def _subject(event: Event) -> tuple[str, str | None]:
     return event.name, event.vdev and event.vdev.rpartition("/")[2]
 
 
-def _with_block(place: Placed, trouble: Trouble) -> Placed:
+def _with_block(place: Placed, trouble: SampleFailure) -> Placed:
     """The vdev with nothing but the block counters that are still to be had."""
     block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
     vdev = place.vdev._replace(io=None, rates=None, histograms={}, block=block)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 
-from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
+from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
@@ -44,7 +44,7 @@ Counters = IoCounters | BlockCounters
 NONE = IoRates()
 
 
-class Snapshot:
+class CounterSnapshot:
     """What the rates of one vdev need to remember of one sample."""
 
     __slots__ = ("block", "clock", "io", "wait")
@@ -62,7 +62,7 @@ class RateWindow:
     __slots__ = ("_kept", "latest", "path", "windowed")
 
     def __init__(self) -> None:
-        self._kept: deque[Snapshot] = deque(maxlen=WINDOW_SAMPLES)
+        self._kept: deque[CounterSnapshot] = deque(maxlen=WINDOW_SAMPLES)
         self.path: str | None = None
         self.windowed = NONE
         """Over the window, for the eye."""
@@ -76,7 +76,7 @@ class RateWindow:
 
     def add(self, clock: float, vdev: Vdev) -> None:
         """Take a sample in; ``clock`` in seconds that never jump."""
-        new = Snapshot(clock, vdev)
+        new = CounterSnapshot(clock, vdev)
         kept = self._kept
         if kept and (vdev.path != self.path or not _continues(kept, new)):
             kept.clear()
@@ -89,7 +89,7 @@ class RateWindow:
         self.windowed = between(kept[0], new, ready) if len(kept) > 2 else self.latest
 
 
-def between(old: Snapshot, new: Snapshot, ready: IoRates = NONE) -> IoRates:
+def between(old: CounterSnapshot, new: CounterSnapshot, ready: IoRates = NONE) -> IoRates:
     """Rates between two samples of the same device; ``ready`` are the source's own.
 
     Latency is time waited per request (diskstats, else the latency histograms' midpoints); busy
@@ -110,7 +110,7 @@ def between(old: Snapshot, new: Snapshot, ready: IoRates = NONE) -> IoRates:
     return IoRates(*moved, latency, busy)
 
 
-def _io_moved(old: Snapshot, new: Snapshot) -> Moved | None:
+def _io_moved(old: CounterSnapshot, new: CounterSnapshot) -> Moved | None:
     """Bytes and requests a second by the kernel's own counters and clock; None without them."""
     a, b = old.io, new.io
     if a is None or b is None or b.timestamp <= a.timestamp:
@@ -118,7 +118,7 @@ def _io_moved(old: Snapshot, new: Snapshot) -> Moved | None:
     return _per_second(a, b, b.timestamp - a.timestamp)
 
 
-def _block_moved(old: Snapshot, new: Snapshot, seconds: float) -> Moved | None:
+def _block_moved(old: CounterSnapshot, new: CounterSnapshot, seconds: float) -> Moved | None:
     """Bytes and requests a second by diskstats; None without them."""
     a, b = old.block, new.block
     return None if a is None or b is None else _per_second(a, b, seconds)
@@ -133,7 +133,9 @@ def _per_second(a: Counters, b: Counters, seconds: float) -> Moved:
     )
 
 
-def _block_load(old: Snapshot, new: Snapshot, seconds: float) -> tuple[float | None, float | None]:
+def _block_load(
+    old: CounterSnapshot, new: CounterSnapshot, seconds: float
+) -> tuple[float | None, float | None]:
     """Seconds a request (None without one), and the mean share of time its devices were busy."""
     a, b = old.block, new.block
     if a is None or b is None:
@@ -163,7 +165,7 @@ def _mean_wait(old: Wait, new: Wait) -> float | None:
     return (new[1] - old[1]) / requests if requests > 0 else None
 
 
-def _continues(kept: Sequence[Snapshot], new: Snapshot) -> bool:
+def _continues(kept: Sequence[CounterSnapshot], new: CounterSnapshot) -> bool:
     """Whether a sample carries on from the window: same devices, no fall, no gap, no fault."""
     old = kept[-1]
     seconds = new.clock - old.clock

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
 
-from zconsole.model import IoRates
+from zconsole.pool.model import IoRates
 
 DEVICE_METRICS = ("read", "write", "latency", "busy")
 SCAN_METRICS = ("scan_rate", "issue_rate")
@@ -54,7 +54,7 @@ class _Ring:
 
 
 class RateSeries:
-    """Past rates of every vdev and scan of a pool; implements ``zconsole.frame.Series``."""
+    """Past rates of every vdev and scan of a pool; implements ``zconsole.history.views.Series``."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity

@@ -3,48 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from zconsole.sim import scan
 from zconsole.sim.disk import MIB, Flow, JobProgress, Leaf
-from zconsole.sim.flow import Job, Part, emit, solve
-from zconsole.sim.pool import PoolState, Top
-
-ACTIVE, FINISHED = 1, 2
-"""dsl_scan_state_t, which removal and expansion use (DSS_SCANNING, DSS_FINISHED)."""
-
-
-@dataclass(slots=True)
-class Removal:
-    """pool_removal_stat_t; bytes, epoch seconds."""
-
-    vdev: int
-    start: float
-    total: float
-    state: int = ACTIVE
-    end: float = 0.0
-    copied: float = 0.0
-
-
-@dataclass(slots=True)
-class Expansion:
-    """pool_raidz_expand_stat_t; bytes, epoch seconds."""
-
-    vdev: int
-    start: float
-    total: float
-    state: int = ACTIVE
-    end: float = 0.0
-    reflowed: float = 0.0
-
-
-@dataclass(slots=True)
-class Checkpoint:
-    """pool_checkpoint_stat_t: ``state`` 1 exists, 2 discarding; ``space`` in bytes."""
-
-    start: float
-    space: float
-    state: int = 1
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.state import (
+    ACTIVE,
+    FINISHED,
+    SCRUB,
+    Checkpoint,
+    Expansion,
+    PoolState,
+    Removal,
+    Top,
+)
 
 
 def advance(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
@@ -66,14 +38,14 @@ def _evacuate(pool: PoolState, removal: Removal, dt: float) -> None:
     others = [t for t in pool.normal_tops() if t is not top]
     shares = pool.write_shares(others)
     sources = top.sources()
-    parts = [Part(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
+    parts = [DiskShare(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
     for other, share in zip(others, shares, strict=True):
         parts += [
-            Part(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
+            DiskShare(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
             for x in other.leaves()
             if x.online
         ]
-    job = Job(removal.vdev, parts, duty=0.8)
+    job = DiskJob(removal.vdev, parts, duty=0.8)
     solve([job], pool.host)
     done = min(job.rate * dt, removal.total - removal.copied)
     emit(job, done / dt, 0.0)
@@ -91,9 +63,9 @@ def _reflow(pool: PoolState, expansion: Expansion, dt: float) -> None:
     if pool.scan is not None and pool.scan.running and pool.scan.function == 2:
         return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
     share = top.share
-    parts = [Part(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
-    parts += [Part(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
-    job = Job(expansion.vdev, parts)
+    parts = [DiskShare(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    parts += [DiskShare(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    job = DiskJob(expansion.vdev, parts)
     solve([job], pool.host)
     done = min(job.rate * dt, expansion.total - expansion.reflowed)
     emit(job, done / dt, 0.0)
@@ -103,7 +75,7 @@ def _reflow(pool: PoolState, expansion: Expansion, dt: float) -> None:
         _grow(top)
         pool.note("vdev_attach", "raidz expansion finished")
         if pool.tunables["zfs_scrub_after_expand"]:  # raidz_reflow_complete_sync, vdev_raidz.c
-            scan.begin(pool, scan.SCRUB)
+            scan.begin(pool, SCRUB)
 
 
 def _grow(top: Top) -> None:

@@ -8,11 +8,20 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.sim import scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, DiskModel, Leaf
-from zconsole.sim.engine import Incident
-from zconsole.sim.load import Load
+from zconsole.sim.load import ForegroundLoad
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.noise import Wobble, rng
-from zconsole.sim.pool import Group, Host, Layout, Member, PoolState, Top
+from zconsole.sim.simulation import Incident
+from zconsole.sim.state import (
+    FINISHED,
+    DataLayout,
+    Group,
+    Host,
+    Member,
+    PoolState,
+    SimulatedScan,
+    Top,
+)
 
 LABELS = 4 << 20
 """What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
@@ -96,17 +105,17 @@ class Build:
         """A mirror vdev."""
         return self.top("mirror", members, fill, vclass=vclass, frag=frag)
 
-    def load(self, read: float = 0.0, write: float = 0.0, **rest: float) -> Load:
+    def load(self, read: float = 0.0, write: float = 0.0, **rest: float) -> ForegroundLoad:
         """Foreground load, varied a little by the seed."""
         vary = self.random.uniform(0.95, 1.05)
         wobble = Wobble(rng(self.seed, self.name, "load"), 23.0)
-        return Load(wobble, read * vary, write * vary, **rest)
+        return ForegroundLoad(wobble, read * vary, write * vary, **rest)
 
     def pool(
         self,
         tops: Sequence[Top],
-        load: Load | None = None,
-        layout: Layout | None = None,
+        load: ForegroundLoad | None = None,
+        layout: DataLayout | None = None,
         host: Host | None = None,
         spares: Sequence[Leaf] = (),
         cache: Sequence[Leaf] = (),
@@ -123,7 +132,7 @@ class Build:
             machine,
             load or self.load(),
             Wobble(rng(self.seed, self.name, "breath"), 9.0),
-            layout or Layout(),
+            layout or DataLayout(),
             spares=list(spares),
             cache=list(cache),
         )
@@ -156,13 +165,13 @@ class Story:
 
 def finished(
     pool: PoolState, function: int, ago: float, took: float, errors: int = 0, repaired: float = 0.0
-) -> scan.Scan:
+) -> SimulatedScan:
     """Gives ``pool`` a scan that ended ``ago`` seconds before its beginning."""
     past = scan.begin(pool, function)
     pool.events.clear()
     for queue in past.queues:
         queue.unscanned, queue.queued, queue.issued = 0.0, 0.0, queue.total
-    past.state, past.errors, past.processed = scan.FINISHED, errors, repaired
+    past.state, past.errors, past.processed = FINISHED, errors, repaired
     past.start = past.pass_start = -ago - took
     past.end = -ago
     past.pass_issued = past.issued

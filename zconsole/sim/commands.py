@@ -5,13 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.sim import lifecycle, rebuild, scan
-from zconsole.sim.activity import ACTIVE, Expansion
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED, Leaf
-from zconsole.sim.pool import Group, Member, PoolState, Top, leaves_of, parent, siblings, top_name
+from zconsole.sim.state import (
+    ACTIVE,
+    CANCELED,
+    RESILVER,
+    SCANNING,
+    SCRUB,
+    Expansion,
+    Group,
+    Member,
+    PoolState,
+    SimulatedScan,
+    Top,
+    leaves_of,
+    parent,
+    siblings,
+    top_name,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """How a command ended: exit status and what it printed."""
 
     status: int = 0
@@ -19,25 +34,25 @@ class Outcome:
     stdout: str = ""
 
 
-DONE = Outcome()
+DONE = CommandOutcome()
 _REOPENED = (FAULTED, REMOVED, CANT_OPEN)
 LABEL_SPACE = 1 << 28
 """Devices may be this much smaller than the one they replace (rounding to metaslabs)."""
 
 
-def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> Outcome:
+def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> CommandOutcome:
     """``zpool replace [-s] POOL OLD NEW``; devices by path, name or GUID."""
     failed = f"cannot replace {old} with {new}"
     found = locate(pool, old)
     if found is None:
-        return Outcome(255, f"{failed}: no such device in pool\n")
+        return CommandOutcome(255, f"{failed}: no such device in pool\n")
     fresh = loose(pool, new)
     if fresh is None:
         return _unusable(pool, new)
     top, leaf = found
     refused = _replace_refused(pool, top, leaf, fresh, sequential)
     if refused:
-        return Outcome(255, f"{failed}: {refused}\n")
+        return CommandOutcome(255, f"{failed}: {refused}\n")
     _take(pool, fresh)
     kind = "spare" if any(fresh is x for x in pool.spares) else "replacing"
     place = siblings(top, leaf)
@@ -47,7 +62,7 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> Ou
     return DONE
 
 
-def attach(pool: PoolState, device: str, new: str, sequential: bool = False) -> Outcome:
+def attach(pool: PoolState, device: str, new: str, sequential: bool = False) -> CommandOutcome:
     """``zpool attach [-s] POOL DEVICE NEW`` to a disk, a mirror, or a raidz (by its name)."""
     failed = f"cannot attach {new} to {device}"
     for index, top in enumerate(pool.tops):
@@ -55,16 +70,16 @@ def attach(pool: PoolState, device: str, new: str, sequential: bool = False) -> 
             return _widen(pool, index, new, failed)
     place = locate(pool, device)
     if place is None:
-        return Outcome(255, f"{failed}: no such device in pool\n")
+        return CommandOutcome(255, f"{failed}: no such device in pool\n")
     fresh = loose(pool, new)
     if fresh is None:
         return _unusable(pool, new)
     top, leaf = place
     if top.kind not in ("mirror", "disk"):
-        return Outcome(255, f"{failed}: can only attach to mirrors and top-level disks\n")
+        return CommandOutcome(255, f"{failed}: can only attach to mirrors and top-level disks\n")
     refused = _replace_refused(pool, top, leaf, fresh, sequential)
     if refused:
-        return Outcome(255, f"{failed}: {refused}\n")
+        return CommandOutcome(255, f"{failed}: {refused}\n")
     _take(pool, fresh)
     top.kind = "mirror"
     top.members.append(fresh)
@@ -73,7 +88,7 @@ def attach(pool: PoolState, device: str, new: str, sequential: bool = False) -> 
     return DONE
 
 
-def _widen(pool: PoolState, index: int, new: str, failed: str) -> Outcome:
+def _widen(pool: PoolState, index: int, new: str, failed: str) -> CommandOutcome:
     """Starts a raidz expansion (2.3, vdev_raidz_attach_sync)."""
     fresh = loose(pool, new)
     if fresh is None:
@@ -89,7 +104,7 @@ def _widen(pool: PoolState, index: int, new: str, failed: str) -> Outcome:
     elif fresh.model.size < smallest - LABEL_SPACE:
         refused = "device is too small"
     if refused:
-        return Outcome(255, f"{failed}: {refused}\n")
+        return CommandOutcome(255, f"{failed}: {refused}\n")
     _cancel_scrub(pool)
     _take(pool, fresh)
     fresh.dtl = 0.0
@@ -99,21 +114,21 @@ def _widen(pool: PoolState, index: int, new: str, failed: str) -> Outcome:
     return DONE
 
 
-def detach(pool: PoolState, device: str) -> Outcome:
+def detach(pool: PoolState, device: str) -> CommandOutcome:
     """``zpool detach POOL DEVICE``."""
     place = locate(pool, device)
     failed = f"cannot detach {device}"
     if place is None:
-        return Outcome(255, f"{failed}: no such device in pool\n")
+        return CommandOutcome(255, f"{failed}: no such device in pool\n")
     if pool.checkpoint is not None:
-        return Outcome(255, f"{failed}: checkpoint exists\n")
+        return CommandOutcome(255, f"{failed}: checkpoint exists\n")
     top, leaf = place
     group = parent(top, leaf)
     if group is None and (top.kind != "mirror" or top.width < 2):
-        return Outcome(255, f"{failed}: only applicable to mirror and replacing vdevs\n")
+        return CommandOutcome(255, f"{failed}: only applicable to mirror and replacing vdevs\n")
     rest = [member for member in siblings(top, leaf) if member is not leaf]
     if leaf.complete and not any(x.complete for member in rest for x in leaves_of(member)):
-        return Outcome(255, f"{failed}: no valid replicas\n")
+        return CommandOutcome(255, f"{failed}: no valid replicas\n")
     if group is None:
         top.members.remove(leaf)
     else:
@@ -126,18 +141,18 @@ def detach(pool: PoolState, device: str) -> Outcome:
     return DONE
 
 
-def offline(pool: PoolState, device: str, fault: bool = False) -> Outcome:
+def offline(pool: PoolState, device: str, fault: bool = False) -> CommandOutcome:
     """``zpool offline [-f] POOL DEVICE``."""
     place = locate(pool, device)
     if place is None:
-        return Outcome(1, f"cannot offline {device}: no such device in pool\n")
+        return CommandOutcome(1, f"cannot offline {device}: no such device in pool\n")
     top, leaf = place
     was = leaf.state
     leaf.state = OFFLINE
     bad = top.lost() > top.tolerance
     leaf.state = was
     if bad:
-        return Outcome(1, f"cannot offline {device}: no valid replicas\n")
+        return CommandOutcome(1, f"cannot offline {device}: no valid replicas\n")
     if fault:
         lifecycle.lose(pool, leaf, FAULTED, 14)
     else:
@@ -145,15 +160,15 @@ def offline(pool: PoolState, device: str, fault: bool = False) -> Outcome:
     return DONE
 
 
-def online(pool: PoolState, device: str, expand: bool = False) -> Outcome:
+def online(pool: PoolState, device: str, expand: bool = False) -> CommandOutcome:
     """``zpool online [-e] POOL DEVICE``."""
     place = locate(pool, device)
     if place is None:
-        return Outcome(1, f"cannot online {device}: no such device in pool\n")
+        return CommandOutcome(1, f"cannot online {device}: no such device in pool\n")
     top, leaf = place
     if not leaf.present:
         text = f"warning: device '{device}' onlined, but remains in faulted state\n"
-        return Outcome(
+        return CommandOutcome(
             0, "", text + "use 'zpool replace' to replace devices that are no longer present\n"
         )
     if not leaf.online:
@@ -163,13 +178,13 @@ def online(pool: PoolState, device: str, expand: bool = False) -> Outcome:
     return DONE
 
 
-def clear(pool: PoolState, device: str | None = None) -> Outcome:
+def clear(pool: PoolState, device: str | None = None) -> CommandOutcome:
     """``zpool clear POOL [DEVICE]``: forgets errors, reopens, resumes a suspended pool."""
     places = [(top, x) for top in pool.tops for x in top.leaves()]
     if device is not None:
         place = locate(pool, device)
         if place is None:
-            return Outcome(1, f"cannot clear errors for {device}: no such device in pool\n")
+            return CommandOutcome(1, f"cannot clear errors for {device}: no such device in pool\n")
         places = [place]
     for _, leaf in places:
         leaf.read_errors = leaf.write_errors = leaf.cksum_errors = leaf.slow_ios = 0.0
@@ -184,56 +199,56 @@ def clear(pool: PoolState, device: str | None = None) -> Outcome:
             lifecycle.come_back(pool, leaf, missed)
     if any(top.lost() > top.tolerance for top in pool.tops if top.members):
         pool.suspended = True
-        return Outcome(1, f"cannot clear errors for {pool.name}: I/O error\n")
+        return CommandOutcome(1, f"cannot clear errors for {pool.name}: I/O error\n")
     pool.note("vdev_clear", "errors cleared", "notice")
     return DONE
 
 
-def scrub(pool: PoolState, action: str = "start") -> Outcome:
+def scrub(pool: PoolState, action: str = "start") -> CommandOutcome:
     """``zpool scrub [-p|-s] POOL``; ``action`` is start, pause or stop."""
     current = pool.scan
-    running = current is not None and current.state == scan.SCANNING
-    resilvering = running and current is not None and current.function == scan.RESILVER
+    running = current is not None and current.state == SCANNING
+    resilvering = running and current is not None and current.function == RESILVER
     rebuilding = any(t.rebuild and t.rebuild.state == rebuild.ACTIVE for t in pool.tops)
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
     if resilvering or rebuilding:
-        return Outcome(1, f"{failed}: currently resilvering\n")
+        return CommandOutcome(1, f"{failed}: currently resilvering\n")
     if action == "start":
         return _scrub_start(pool, current if running else None, failed)
     if action == "pause":
         return _scrub_pause(pool, current if running else None, failed)
     if current is None or not running:
-        return Outcome(1, f"{failed}: there is no active scrub\n")
-    current.state, current.end, current.paused_since = scan.CANCELED, pool.now, 0.0
+        return CommandOutcome(1, f"{failed}: there is no active scrub\n")
+    current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
     pool.note("scrub_abort", "scrub canceled", "notice")
     return DONE
 
 
-def _scrub_start(pool: PoolState, current: scan.Scan | None, failed: str) -> Outcome:
+def _scrub_start(pool: PoolState, current: SimulatedScan | None, failed: str) -> CommandOutcome:
     if current is None:
-        scan.begin(pool, scan.SCRUB)
+        scan.begin(pool, SCRUB)
         return DONE
     if not current.paused_since:
         text = "currently scrubbing; use 'zpool scrub -s' to cancel scrub"
-        return Outcome(1, f"{failed}: {text}\n")
+        return CommandOutcome(1, f"{failed}: {text}\n")
     current.spent_paused += pool.now - current.paused_since
     current.paused_since = 0.0
     pool.note("scrub_resume", "scrub resumed")
     return DONE
 
 
-def _scrub_pause(pool: PoolState, current: scan.Scan | None, failed: str) -> Outcome:
+def _scrub_pause(pool: PoolState, current: SimulatedScan | None, failed: str) -> CommandOutcome:
     if current is None:
         return DONE  # says nothing since 2.2
     if current.paused_since:
-        return Outcome(1, f"{failed}: scrub is paused; use 'zpool scrub' to resume scrub\n")
+        return CommandOutcome(1, f"{failed}: scrub is paused; use 'zpool scrub' to resume scrub\n")
     current.paused_since = pool.now
     pool.note("scrub_paused", "scrub paused", "notice")
     return DONE
 
 
-def resilver(pool: PoolState) -> Outcome:
+def resilver(pool: PoolState) -> CommandOutcome:
     """``zpool resilver POOL``: starts over, deferred devices included."""
     lifecycle.resilver_all(pool)
     return DONE
@@ -259,14 +274,14 @@ def loose(pool: PoolState, device: str) -> Leaf | None:
     return None
 
 
-def _unusable(pool: PoolState, new: str) -> Outcome:
+def _unusable(pool: PoolState, new: str) -> CommandOutcome:
     if locate(pool, new) is not None:
-        return Outcome(
+        return CommandOutcome(
             1,
             "invalid vdev specification\nuse '-f' to override the following errors:\n"
             f"{new} is part of active pool '{pool.name}'\n",
         )
-    return Outcome(1, f"cannot resolve path '{new}': No such file or directory\n")
+    return CommandOutcome(1, f"cannot resolve path '{new}': No such file or directory\n")
 
 
 def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential: bool) -> str:
@@ -313,7 +328,7 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
         known = top.rebuild.targets if top.rebuild and top.rebuild.state == rebuild.ACTIVE else []
         rebuild.begin(pool, top, [*known, fresh])
         return
-    if current is None or current.state != scan.SCANNING:
+    if current is None or current.state != SCANNING:
         lifecycle.resilver_all(pool)
         return
     wanted = max(1.0, current.total - current.skipped)
@@ -327,6 +342,6 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
 
 def _cancel_scrub(pool: PoolState) -> None:
     current = pool.scan
-    if current is not None and (current.function, current.state) == (scan.SCRUB, scan.SCANNING):
-        current.state, current.end, current.paused_since = scan.CANCELED, pool.now, 0.0
+    if current is not None and (current.function, current.state) == (SCRUB, SCANNING):
+        current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
         pool.note("scrub_abort", "scrub canceled by the replacement", "notice")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zconsole.sim.activity import Checkpoint, Expansion, Removal
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.pool import Member, PoolState, Top
-from zconsole.sim.rebuild import Rebuild
-from zconsole.sim.scan import Scan
+from zconsole.sim.state import (
+    Checkpoint,
+    Expansion,
+    Member,
+    PoolState,
+    Rebuild,
+    Removal,
+    SimulatedScan,
+    Top,
+)
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
@@ -91,7 +97,7 @@ def _root(pool: PoolState) -> dict[str, Any]:
     return root
 
 
-def scan_stats(scan: Scan) -> list[int]:
+def scan_stats(scan: SimulatedScan) -> list[int]:
     """pool_scan_stat_t as 2.2 and later report it (22 entries)."""
     examined = min(scan.examined, scan.total - scan.short)
     head = [scan.function, scan.state, int(scan.start), int(scan.end), int(scan.total)]

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.pool import Host
+from zconsole.sim.state import Host
 
 MIB = float(1 << 20)
 FEW = 1e-9
 
 
 @dataclass(slots=True)
-class Part:
+class DiskShare:
     """What one leaf does for a job: ``share`` bytes of I/O for each byte of progress."""
 
     leaf: Leaf
@@ -36,11 +36,11 @@ class Part:
 
 
 @dataclass(slots=True)
-class Job:
+class DiskJob:
     """Work on one top-level vdev; after ``solve``, its rate and its limit."""
 
     key: int
-    parts: list[Part]
+    parts: list[DiskShare]
     clamp: float = float("inf")
     """Bytes/s that something other than the disks allows."""
     clamp_cause: str = ""
@@ -52,7 +52,7 @@ class Job:
     rate: float = 0.0
     """Bytes/s of progress, averaged over working and not working."""
     cause: str = ""
-    slowest: Part | None = None
+    slowest: DiskShare | None = None
     limits: dict[str, float] = field(default_factory=dict)
 
 
@@ -61,7 +61,7 @@ def request_size(run: float, block: float) -> float:
     return max(4096.0, min(MIB, run, max(block, run * 0.5)))
 
 
-def solve(jobs: Iterable[Job], host: Host) -> None:
+def solve(jobs: Iterable[DiskJob], host: Host) -> None:
     """Sets ``rate`` and ``cause`` of every job: disks first, then shared links, then the CPU."""
     running = [job for job in jobs if job.parts]
     for job in running:
@@ -76,7 +76,7 @@ def solve(jobs: Iterable[Job], host: Host) -> None:
             job.cause = "cpu"
 
 
-def _by_disks(job: Job) -> None:
+def _by_disks(job: DiskJob) -> None:
     inverse: dict[int, float] = {}
     for part in job.parts:
         guid = part.leaf.guid
@@ -92,7 +92,7 @@ def _by_disks(job: Job) -> None:
         job.rate, job.cause = job.clamp, job.clamp_cause
 
 
-def _disk_cause(job: Job, slowest: Part) -> str:
+def _disk_cause(job: DiskJob, slowest: DiskShare) -> str:
     """In one word, why the slowest leaf is slow: what the console ought to find out."""
     leaf = slowest.leaf
     others = sorted(part.ceiling for part in job.parts if not part.write)
@@ -108,7 +108,7 @@ def _disk_cause(job: Job, slowest: Part) -> str:
     return "random" if seeks > transfer else "disks"
 
 
-def _write_cause(part: Part) -> str:
+def _write_cause(part: DiskShare) -> str:
     """Whether the new disk itself is at its end, or only few requests are sent to it."""
     if part.leaf.collapsed:
         return "smr"
@@ -116,7 +116,7 @@ def _write_cause(part: Part) -> str:
     return "throttle" if waiting < 0.8 / part.media else "new-disk"
 
 
-def _by_bus(jobs: list[Job], name: str, capacity: float) -> None:
+def _by_bus(jobs: list[DiskJob], name: str, capacity: float) -> None:
     used = 0.0
     for job in jobs:
         used += job.rate * sum(part.share for part in job.parts if part.leaf.bus == name)
@@ -129,7 +129,7 @@ def _by_bus(jobs: list[Job], name: str, capacity: float) -> None:
             _wait_for_bus(job, name)
 
 
-def _wait_for_bus(job: Job, name: str) -> None:
+def _wait_for_bus(job: DiskJob, name: str) -> None:
     """Requests stay in flight until the link takes them: their disks count as busy meanwhile."""
     for part in job.parts:
         ops = job.rate * part.share / part.size
@@ -137,7 +137,7 @@ def _wait_for_bus(job: Job, name: str) -> None:
             part.media = max(part.media, (1.0 - part.leaf.used) / ops)
 
 
-def emit(job: Job, rate: float, in_flight_limit: float) -> None:
+def emit(job: DiskJob, rate: float, in_flight_limit: float) -> None:
     """Turns ``rate`` bytes/s of progress into I/O of the leaves."""
     for part in job.parts:
         ops = rate * part.share / part.size

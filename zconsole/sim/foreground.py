@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.pool import PoolState, Top
+from zconsole.sim.state import PoolState, Top
 
 WRITE_SIZE = 131072.0
 BUSIEST = 0.85

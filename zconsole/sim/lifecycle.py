@@ -6,7 +6,20 @@ from collections.abc import Sequence
 
 from zconsole.sim import rebuild, scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, NO_ERRORS, OFFLINE, ONLINE, REMOVED, Leaf
-from zconsole.sim.pool import Group, PoolState, Top, groups, leaves_of, parent, siblings
+from zconsole.sim.state import (
+    FINISHED,
+    RESILVER,
+    SCANNING,
+    SCRUB,
+    Group,
+    PoolState,
+    SimulatedScan,
+    Top,
+    groups,
+    leaves_of,
+    parent,
+    siblings,
+)
 
 HOUR = 3600.0
 
@@ -36,9 +49,9 @@ def conclude(pool: PoolState) -> None:
         _conclude_scan(pool, current)
 
 
-def _conclude_scan(pool: PoolState, current: scan.Scan) -> None:
-    current.state, current.end = scan.FINISHED, pool.now
-    if current.function == scan.SCRUB:
+def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
+    current.state, current.end = FINISHED, pool.now
+    if current.function == SCRUB:
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")
         return
     # A checkpoint or an error keeps the DTLs, and so the old devices (dsl_scan_done).
@@ -58,7 +71,7 @@ def start_deferred(pool: PoolState) -> None:
         return
     for leaf in waiting:
         leaf.deferred = False
-    scan.begin(pool, scan.RESILVER, waiting)
+    scan.begin(pool, RESILVER, waiting)
 
 
 def _conclude_rebuild(pool: PoolState, top: Top) -> None:
@@ -74,7 +87,7 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
     _settle(pool)
     active = any(t.rebuild and t.rebuild.state == rebuild.ACTIVE for t in pool.tops)
     if pool.tunables["zfs_rebuild_scrub_enabled"] and not active:
-        scan.begin(pool, scan.SCRUB)
+        scan.begin(pool, SCRUB)
 
 
 def _settle(pool: PoolState) -> None:
@@ -148,10 +161,10 @@ def resilver_all(pool: PoolState) -> None:
         return
     for leaf in aims:
         leaf.deferred = False
-    if previous is not None and previous.state == scan.SCANNING:
+    if previous is not None and previous.state == SCANNING:
         pool.note("history_event", "scan aborted, restarting", "warning")
-    restarts = previous.restarts + 1 if previous and previous.state == scan.SCANNING else 0
-    scan.begin(pool, scan.RESILVER, aims).restarts = restarts
+    restarts = previous.restarts + 1 if previous and previous.state == SCANNING else 0
+    scan.begin(pool, RESILVER, aims).restarts = restarts
 
 
 def incomplete(pool: PoolState) -> list[Leaf]:

@@ -11,7 +11,7 @@ DAY = 86400.0
 
 
 @dataclass(slots=True)
-class Load:
+class ForegroundLoad:
     """Rates in bytes/s of data (parity and copies come on top), sizes in bytes a request."""
 
     wobble: Wobble

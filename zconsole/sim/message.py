@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from zconsole.sim.pool import PoolState
 from zconsole.sim.rebuild import ACTIVE
+from zconsole.sim.state import PoolState
 
 _SUFFICIENT = (
     "\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.\n"

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from zconsole.sim.disk import Leaf
-from zconsole.sim.flow import Job, Part, emit, solve
-from zconsole.sim.pool import PoolState, Top
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.state import PoolState, Rebuild, Top
 
 ACTIVE, CANCELED, COMPLETE = 1, 2, 3
-
-
-@dataclass(slots=True)
-class Rebuild:
-    """vdev_rebuild_phys_t; bytes, epoch seconds."""
-
-    start: float
-    estimate: float
-    targets: list[Leaf] = field(default_factory=list)
-    state: int = ACTIVE
-    end: float = 0.0
-    needed: float = 1.0
-    """Share of the scanned bytes that lies in damaged groups; dRAID skips the others."""
-    scanned: float = 0.0
-    rebuilt: float = 0.0
-    elapsed: float = 0.0
-    errors: int = 0
 
 
 def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
@@ -63,7 +44,7 @@ def advance(pool: PoolState, dt: float) -> None:
         emit(job, step / dt, float(pool.tunables["zfs_rebuild_vdev_limit"]))
 
 
-def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> Job:
+def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> DiskJob:
     knobs = pool.tunables
     size = float(knobs["zfs_rebuild_max_segment"])
     run = max(size, pool.layout.run / 2)
@@ -73,13 +54,13 @@ def _job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> Job:
     sources = top.sources()
     share = 1.0 / len(sources) if top.kind == "mirror" and sources else top.share
     share *= rebuild.needed
-    parts = [Part(x, share, "rebuild", False, size, run, queue) for x in sources]
+    parts = [DiskShare(x, share, "rebuild", False, size, run, queue) for x in sources]
     for leaf in rebuild.targets:
         spread = sources if leaf.kind == "dspare" else [leaf]
         for x in spread:
             part = top.share * rebuild.needed / len(spread)
-            parts.append(Part(x, part, "rebuild", True, size, run, queue))
+            parts.append(DiskShare(x, part, "rebuild", True, size, run, queue))
     fill = top.alloc / top.space if top.space else 0.0
     for leaf in top.leaves():
         leaf.position = fill * min(1.0, rebuild.scanned / max(1.0, rebuild.estimate))
-    return Job(index, parts, weight=0.4 * rebuild.needed)  # no checksums to verify
+    return DiskJob(index, parts, weight=0.4 * rebuild.needed)  # no checksums to verify

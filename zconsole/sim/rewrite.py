@@ -2,101 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zconsole.sim import rebuild, scan
+from zconsole.sim import rebuild
 from zconsole.sim.disk import MIB, ONLINE
 from zconsole.sim.emit import pool_state
-from zconsole.sim.flow import Job, Part, emit, solve
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.state import RESILVER, SCANNING, Rewrite, SimulatedDirectory
 
 if TYPE_CHECKING:
-    from zconsole.sim.pool import PoolState, Top
+    from zconsole.sim.state import PoolState, Top
 
 
-@dataclass(slots=True)
-class Directory:
-    """Files that can be rewritten; bytes are allocated ones, parity included."""
-
-    path: str
-    files: int
-    held: list[float]
-    """Bytes on each normal-class top-level vdev, in the pool's order."""
-    pinned: float = 0.0
-    """Share that snapshots hold: rewritten, it is not freed."""
-    moved: float = 0.0
-    """Bytes rewritten so far."""
-    old: list[float] = field(default_factory=list)
-    """What a pass has not rewritten yet, by vdev: each byte is moved once."""
-
-    def __post_init__(self) -> None:
-        self.old = self.old or list(self.held)
-
-    @property
-    def size(self) -> float:
-        """Bytes in all."""
-        return sum(self.held)
-
-
-@dataclass(slots=True)
-class Rewrite:
-    """A rebalance under way: directories one after the other."""
-
-    directories: list[Directory]
-    limit: float = math.inf
-    """Bytes/s it may take."""
-    running: bool = True
-    done: float = 0.0
-    plans: list[float] = field(default_factory=list)
-    """``moved`` of each directory once it is done: what it holds at the start, on top."""
-    paused: bool = False
-    during_scan: bool = True
-    target: float | None = None
-    """Spread at which it ends, a share."""
-    most: float = math.inf
-    """Bytes after which it ends."""
-    floor: float = 0.0
-    """Share of the pool that stays free."""
-    waiting: str = ""
-    """What it waits for now."""
-    why: str = ""
-    """How it ended."""
-    rate: float = 0.0
-    """Bytes/s in the last step."""
-
-    def __post_init__(self) -> None:
-        self.plans = [directory.moved + directory.size for directory in self.directories]
-        for directory in self.directories:
-            directory.old = list(directory.held)
-
-    @property
-    def total(self) -> float:
-        """Bytes it has to move in all."""
-        return self.done + sum(self.left)
-
-    @property
-    def left(self) -> list[float]:
-        """Bytes left of each directory."""
-        pairs = zip(self.directories, self.plans, strict=True)
-        return [plan - directory.moved for directory, plan in pairs]
-
-    def end(self, why: str) -> None:
-        """It is over."""
-        self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
-
-
-def spread_over(pool: PoolState, sizes: dict[str, float], pinned: float = 0.0) -> list[Directory]:
+def spread_over(
+    pool: PoolState, sizes: dict[str, float], pinned: float = 0.0
+) -> list[SimulatedDirectory]:
     """Directories of these allocated sizes, lying where the pool's data lies."""
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
     return [
-        Directory(path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops], pinned)
+        SimulatedDirectory(
+            path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops], pinned
+        )
         for path, size in sizes.items()
     ]
 
 
-def move(pool: PoolState, directory: Directory, amount: float) -> float:
+def move(pool: PoolState, directory: SimulatedDirectory, amount: float) -> float:
     """Rewrites up to ``amount`` allocated bytes of ``directory``; returns how many.
 
     Each leaves the vdevs in proportion to what they hold of the directory that was not moved yet,
@@ -134,7 +66,7 @@ def advance(pool: PoolState, dt: float) -> None:
         return
     index = next(i for i, left in enumerate(current.left) if left > 1.0)
     directory, left = current.directories[index], current.left[index]
-    job = Job(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
+    job = DiskJob(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
     solve([job], pool.host)
     step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
     current.done += step
@@ -174,25 +106,27 @@ def scanning(pool: PoolState) -> str:
     if any(top.rebuild and top.rebuild.state == rebuild.ACTIVE for top in pool.tops):
         return "rebuild"
     now = pool.scan
-    if now is None or now.state != scan.SCANNING:
+    if now is None or now.state != SCANNING:
         return ""
-    return "resilver" if now.function == scan.RESILVER else "scrub"
+    return "resilver" if now.function == RESILVER else "scrub"
 
 
-def _parts(pool: PoolState, directory: Directory) -> list[Part]:
+def _parts(pool: PoolState, directory: SimulatedDirectory) -> list[DiskShare]:
     """A byte's reads where the directory lies, and its writes where they land."""
     tops = pool.normal_tops()
     size, run = float(MIB), 4.0 * MIB
-    parts: list[Part] = []
+    parts: list[DiskShare] = []
     waiting = sum(directory.old) or 1.0
     for top, held, share in zip(tops, directory.old, pool.write_shares(tops), strict=True):
         sources = top.sources()
         each = held / waiting * _reading(top) / max(1, len(sources))
         if each > 0.0:
-            parts += [Part(x, each, "async_r", False, size, run, 3.0) for x in sources]
+            parts += [DiskShare(x, each, "async_r", False, size, run, 3.0) for x in sources]
         if share > 0.0:
             writers = [x for x in top.leaves() if x.online]
-            parts += [Part(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers]
+            parts += [
+                DiskShare(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers
+            ]
     return parts
 
 

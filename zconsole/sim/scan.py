@@ -7,85 +7,16 @@ while they are issued, and again when all metadata has been seen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from zconsole.sim.disk import Leaf
-from zconsole.sim.flow import Job, Part, emit, request_size, solve
-from zconsole.sim.pool import PoolState, Top
+from zconsole.sim.flow import DiskJob, DiskShare, emit, request_size, solve
+from zconsole.sim.state import RESILVER, SCRUB, PoolState, Queue, SimulatedScan
 
-SCRUB, RESILVER = 1, 2
-SCANNING, FINISHED, CANCELED = 1, 2, 3
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
 
 
-@dataclass(slots=True)
-class Queue:
-    """What the scan has to do on one top-level vdev, in allocated bytes."""
-
-    top: Top
-    total: float
-    unscanned: float
-    fraction: float
-    """Share of the bytes that needs I/O; the rest is skipped."""
-    queued: float = 0.0
-    issued: float = 0.0
-    density: float = 1.0
-    """How much of what is left to issue is in memory: how well it can be sorted."""
-
-
-@dataclass(slots=True)
-class Scan:
-    """dsl_scan_phys_t and what only memory holds of a scan; times in epoch seconds."""
-
-    function: int
-    start: float
-    queues: list[Queue]
-    state: int = SCANNING
-    end: float = 0.0
-    short: float = 0.0
-    """Bytes by which ``examined`` stops short of the total."""
-    targets: list[Leaf] = field(default_factory=list)
-    clearing: bool = False
-    checkpoint: float = 0.0
-    """Simulated seconds at which everything queued was last issued."""
-    skipped: float = 0.0
-    processed: float = 0.0
-    errors: float = 0.0
-    pass_start: float = 0.0
-    pass_examined: float = 0.0
-    pass_issued: float = 0.0
-    paused_since: float = 0.0
-    spent_paused: float = 0.0
-    restarts: int = 0
-
-    @property
-    def total(self) -> float:
-        """to_examine."""
-        return sum(queue.total for queue in self.queues)
-
-    @property
-    def examined(self) -> float:
-        """Bytes whose metadata was walked."""
-        return sum(queue.total - queue.unscanned for queue in self.queues)
-
-    @property
-    def issued(self) -> float:
-        """Bytes issued."""
-        return sum(queue.issued for queue in self.queues)
-
-    @property
-    def queued(self) -> float:
-        """Bytes in memory, to be issued."""
-        return sum(queue.queued for queue in self.queues)
-
-    @property
-    def running(self) -> bool:
-        """Active and not paused."""
-        return self.state == SCANNING and not self.paused_since
-
-
-def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> Scan:
+def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> SimulatedScan:
     """Starts a scan of ``pool`` now, replacing any other; a resilver of ``targets``."""
     aims = targets or []
     queues = []
@@ -98,7 +29,7 @@ def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> 
     short = min(230_000.0, 0.0001 * pool.alloc)
     for leaf in pool.leaves():
         leaf.scan_processed = 0.0
-    scan = Scan(function, pool.now, queues, targets=aims, short=short, pass_start=pool.now)
+    scan = SimulatedScan(function, pool.now, queues, targets=aims, short=short, pass_start=pool.now)
     scan.checkpoint = pool.t
     pool.scan = scan
     word = "scrub" if function == SCRUB else "resilver"
@@ -106,7 +37,7 @@ def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> 
     return scan
 
 
-def walked(scan: Scan, left: float | None = None) -> None:
+def walked(scan: SimulatedScan, left: float | None = None) -> None:
     """Makes it a scan whose metadata has all been walked, with ``left`` bytes to issue or all."""
     need = sum(queue.total * queue.fraction for queue in scan.queues)
     share = 1.0 if left is None or not need else min(1.0, left / need)
@@ -134,7 +65,7 @@ def advance(pool: PoolState, dt: float) -> None:
         _start_clearing(pool, scan)
 
 
-def ended(scan: Scan) -> bool:
+def ended(scan: SimulatedScan) -> bool:
     """Whether everything has been walked and issued."""
     return all(q.unscanned + q.queued < 1.0 for q in scan.queues)
 
@@ -144,11 +75,11 @@ def memory_limit(pool: PoolState) -> float:
     return pool.host.memory / max(1, pool.tunables["zfs_scan_mem_lim_fact"])
 
 
-def _memory(pool: PoolState, scan: Scan) -> float:
+def _memory(pool: PoolState, scan: SimulatedScan) -> float:
     return scan.queued / pool.layout.block * SIO_BYTES
 
 
-def _start_clearing(pool: PoolState, scan: Scan) -> None:
+def _start_clearing(pool: PoolState, scan: SimulatedScan) -> None:
     walked = all(queue.unscanned < 1.0 for queue in scan.queues)
     due = pool.t - scan.checkpoint >= pool.tunables["zfs_scan_checkpoint_intval"]
     if not (walked or due or _memory(pool, scan) >= memory_limit(pool)):
@@ -162,7 +93,7 @@ def _start_clearing(pool: PoolState, scan: Scan) -> None:
         scan.spent_paused = 0.0
 
 
-def _stop_clearing(pool: PoolState, scan: Scan) -> None:
+def _stop_clearing(pool: PoolState, scan: SimulatedScan) -> None:
     if all(queue.unscanned < 1.0 for queue in scan.queues):
         return
     due = pool.t - scan.checkpoint >= pool.tunables["zfs_scan_checkpoint_intval"]
@@ -176,22 +107,22 @@ def _stop_clearing(pool: PoolState, scan: Scan) -> None:
     scan.clearing = False
 
 
-def _walk_rate(pool: PoolState, scan: Scan) -> float:
+def _walk_rate(pool: PoolState, scan: SimulatedScan) -> float:
     """Data bytes/s that reading metadata leads through; adds those reads to the leaves."""
     special = [top for top in pool.data_tops() if top.vclass == "special"]
     leaves = [leaf for top in special or pool.normal_tops() for leaf in top.sources()]
     active = pool.tunables["zfs_vdev_scrub_max_active"]
     prefetch = 0.3 if pool.tunables["zfs_no_scrub_prefetch"] else 1.0
-    parts = [Part(leaf, 1.0, "scrub", False, 16384.0, 16384.0, active) for leaf in leaves]
+    parts = [DiskShare(leaf, 1.0, "scrub", False, 16384.0, 16384.0, active) for leaf in leaves]
     rate = 0.0
     for part in parts:
         capacity = part.capacity() * 0.7 * prefetch
-        emit(Job(0, [part]), capacity, 0.0)
+        emit(DiskJob(0, [part]), capacity, 0.0)
         rate += capacity / part.size * pool.layout.span
     return min(rate * duty(pool, scan.function), pool.host.throughput * 4)
 
 
-def _walk(pool: PoolState, scan: Scan, step: float) -> None:
+def _walk(pool: PoolState, scan: SimulatedScan, step: float) -> None:
     """Walks ``step`` bytes of data's metadata, spread over the top-level vdevs."""
     unscanned = sum(queue.unscanned for queue in scan.queues)
     share = min(1.0, step / unscanned) if unscanned else 0.0
@@ -221,7 +152,7 @@ def duty(pool: PoolState, function: int) -> float:
     return min(1.0, max(least, period - syncing) / period)
 
 
-def jobs(pool: PoolState, scan: Scan) -> list[tuple[Queue, Job]]:
+def jobs(pool: PoolState, scan: SimulatedScan) -> list[tuple[Queue, DiskJob]]:
     """A job for every top-level vdev with something to issue."""
     found = []
     share = duty(pool, scan.function)
@@ -233,7 +164,7 @@ def jobs(pool: PoolState, scan: Scan) -> list[tuple[Queue, Job]]:
     return found
 
 
-def _job(pool: PoolState, scan: Scan, queue: Queue, index: int) -> Job:
+def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> DiskJob:
     """The reads and repair writes of issuing extents of one top-level vdev."""
     top, layout, knobs = queue.top, pool.layout, pool.tunables
     ratio = max(1.0, layout.run / layout.block)
@@ -246,16 +177,16 @@ def _job(pool: PoolState, scan: Scan, queue: Queue, index: int) -> Job:
     per_source = top.share
     if top.kind == "mirror" and scan.function == RESILVER:
         per_source = 1.0 / max(1, len(sources))
-    parts = [Part(x, per_source, "scrub", False, size, leaf_run, reads) for x in sources]
+    parts = [DiskShare(x, per_source, "scrub", False, size, leaf_run, reads) for x in sources]
     writes = min(limit, float(knobs["zfs_vdev_async_write_min_active"]))
     members = set(map(id, top.leaves()))
     parts += [
-        Part(leaf, top.share, "async_w", True, size, leaf_run, writes)
+        DiskShare(leaf, top.share, "async_w", True, size, leaf_run, writes)
         for leaf in scan.targets
         if id(leaf) in members and leaf.online and not leaf.deferred
     ]
     _place(queue)
-    return Job(index, parts)
+    return DiskJob(index, parts)
 
 
 def _active(pool: PoolState, prefix: str) -> float:
@@ -280,7 +211,7 @@ def _place(queue: Queue) -> None:
         leaf.position = where
 
 
-def _delayed(pool: PoolState, scan: Scan) -> float:
+def _delayed(pool: PoolState, scan: SimulatedScan) -> float:
     """Bytes/s that scrub_delay or resilver_delay allow beside other I/O (dsl_scan.c@0.7.13)."""
     name = "zfs_scrub_delay" if scan.function == SCRUB else "zfs_resilver_delay"
     ticks = pool.tunables[name]
@@ -293,7 +224,7 @@ def _delayed(pool: PoolState, scan: Scan) -> float:
     return 100.0 / ticks * pool.layout.block
 
 
-def _issue(pool: PoolState, scan: Scan, dt: float) -> None:
+def _issue(pool: PoolState, scan: SimulatedScan, dt: float) -> None:
     """Issues for ``dt`` seconds: from the queues, or straight from the walk in one stage."""
     pairs = jobs(pool, scan)
     for _, job in pairs:
@@ -307,7 +238,7 @@ def _issue(pool: PoolState, scan: Scan, dt: float) -> None:
         emit(job, step / dt, float(pool.tunables["zfs_scan_vdev_limit"]))
 
 
-def _take(pool: PoolState, scan: Scan, queue: Queue, most: float) -> float:
+def _take(pool: PoolState, scan: SimulatedScan, queue: Queue, most: float) -> float:
     """Takes up to ``most`` bytes from what waits to be issued; returns how many."""
     if pool.one_stage:
         step = min(most, queue.unscanned * queue.fraction)
@@ -322,7 +253,7 @@ def _take(pool: PoolState, scan: Scan, queue: Queue, most: float) -> float:
     return step
 
 
-def _repair(scan: Scan, job: Job, step: float) -> None:
+def _repair(scan: SimulatedScan, job: DiskJob, step: float) -> None:
     for part in job.parts:
         if part.write:
             part.leaf.scan_processed += step * part.share

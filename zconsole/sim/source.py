@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from zconsole.raw import Raw
 from zconsole.sim import blockdev, emit, message
-from zconsole.sim.engine import Engine
-from zconsole.sim.pool import PoolState
 from zconsole.sim.scenarios import DEFAULT, find
-from zconsole.sources.base import Capabilities
+from zconsole.sim.simulation import PoolSimulation
+from zconsole.sim.state import PoolState
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
 
 EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, where nobody names another."""
@@ -29,10 +29,10 @@ class World:
         chosen = find(scenario)
         self.scenario = chosen
         self._age = chosen.age
-        self.engines: list[Engine] = []
+        self.engines: list[PoolSimulation] = []
         for story in chosen.build(seed):
             _place(story.pool, start - chosen.age)
-            engine = Engine(story.pool, sorted(story.incidents, key=lambda i: i.t))
+            engine = PoolSimulation(story.pool, sorted(story.incidents, key=lambda i: i.t))
             leaves = sum(1 for _ in story.pool.leaves())
             steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _WARM_UP // leaves))
             engine.advance(chosen.age, steps)

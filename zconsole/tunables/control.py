@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from zconsole.audit.log import Log
 from zconsole.errors import UnavailableError, UsageError
-from zconsole.state import StateError
+from zconsole.system.audit.log import Log
+from zconsole.system.state_dir import StateError
+from zconsole.tunables.catalog import BY_NAME, TUNABLES
 from zconsole.tunables.historical import explain
-from zconsole.tunables.memory import HURRY, Book, Change, Keeper, Remembered, alive
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.recorded import Record, Written
-from zconsole.tunables.registry import BY_NAME, TUNABLES
+from zconsole.tunables.recorded import RecordedWrite, TunableRecord
+from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
 from zconsole.tunables.tunable import Tunable
 
 
@@ -61,7 +61,7 @@ class Control:
     """The tunables of one machine, or one simulated kernel."""
 
     def __init__(
-        self, parameters: Parameters, memory: Keeper, log: Log, owner: str | None = None
+        self, parameters: Parameters, memory: TunableStore, log: Log, owner: str | None = None
     ) -> None:
         """``log`` has a line before and after all that is written to the kernel."""
         self._parameters = parameters
@@ -102,8 +102,8 @@ class Control:
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
-        with Record(self._log, t, action) as record:
-            record.begin(Written(n, self._parameters.read(n), v) for n, v in values.items())
+        with TunableRecord(self._log, t, action) as record:
+            record.begin(RecordedWrite(n, self._parameters.read(n), v) for n, v in values.items())
             with self._memory.open(self._parameters.era) as book:
                 for name, value in values.items():
                     self._write(book, record, name, value, until)
@@ -116,7 +116,7 @@ class Control:
         can't be forgotten is found changed by somebody else the next time. May take some seconds.
         """
         done: tuple[Restored, ...] | None = None
-        with Record(self._log, t, "restore") as record:
+        with TunableRecord(self._log, t, "restore") as record:
             try:
                 with self._memory.open(self._parameters.era, HURRY) as book:
                     done = self._put_all_back(book, record, names)
@@ -126,7 +126,7 @@ class Control:
                     done = self._put_all_back(book, record, names)
         return done
 
-    def orphans(self, is_alive: Callable[[str], bool] = alive) -> dict[str, Remembered]:
+    def orphans(self, is_alive: Callable[[str], bool] = alive) -> dict[str, SavedTunable]:
         """What a console that is no longer there had set, still in place: offer to put it back."""
         book = self._memory.peek(self._parameters.era)
         return {
@@ -156,7 +156,7 @@ class Control:
         ends = {name: entry.until for name, entry in book.values.items() if entry.until}
         return Past(tuple(book.changes), ends)
 
-    def _setting(self, tunable: Tunable, book: Book) -> Setting:
+    def _setting(self, tunable: Tunable, book: SavedTunables) -> Setting:
         ours = book.values.get(tunable.name)
         return Setting(
             tunable,
@@ -197,7 +197,9 @@ class Control:
                 return f"{low}={least} would exceed {high}={most}"
         return None
 
-    def _write(self, book: Book, record: Record, name: str, value: int, until: str | None) -> None:
+    def _write(
+        self, book: SavedTunables, record: TunableRecord, name: str, value: int, until: str | None
+    ) -> None:
         """Remember first, then write: a crash between leaves a memory that no live value meets."""
         before = self._parameters.read(name)
         if before is None or before == value:
@@ -209,28 +211,28 @@ class Control:
             if value == original:
                 book.values.pop(name, None)
             else:
-                book.values[name] = Remembered(original, value, record.t, self._owner, until)
+                book.values[name] = SavedTunable(original, value, record.t, self._owner, until)
                 book.save()
             self._parameters.write(name, value)
         except BaseException:
             book.values = previous
             raise
-        record.done.append(Written(name, before, value))
+        record.done.append(RecordedWrite(name, before, value))
         book.changes.append(Change(record.t, name, before, value))
 
     def _put_all_back(
-        self, book: Book, record: Record, names: Iterable[str] | None
+        self, book: SavedTunables, record: TunableRecord, names: Iterable[str] | None
     ) -> tuple[Restored, ...]:
         chosen = list(book.values) if names is None else [n for n in names if n in book.values]
         ours = {n: book.values[n] for n in chosen}
         record.begin_restore(
-            Written(name, entry.value, entry.original)
+            RecordedWrite(name, entry.value, entry.original)
             for name, entry in ours.items()
             if self._parameters.read(name) == entry.value
         )
         return tuple(self._put_back(book, record, name) for name in chosen)
 
-    def _put_back(self, book: Book, record: Record, name: str) -> Restored:
+    def _put_back(self, book: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry = book.values[name]
         live = self._parameters.read(name)
         if live != entry.value:
@@ -240,7 +242,7 @@ class Control:
             )
         self._parameters.write(name, entry.original)
         del book.values[name]
-        record.done.append(Written(name, entry.value, entry.original))
+        record.done.append(RecordedWrite(name, entry.value, entry.original))
         book.changes.append(Change(record.t, name, entry.value, entry.original))
         return Restored(name, True, f"put back to {entry.original}")
 

@@ -17,7 +17,7 @@ ENOUGH = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class EffectSample:
     """One sample: when, bytes/s issued by the scan, and mean wait of other I/O in seconds."""
 
     t: float
@@ -26,7 +26,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class TunableEffect:
     """Medians before and after a change; None where there were too few samples."""
 
     issue_before: float | None
@@ -49,7 +49,9 @@ class Effect:
         return self.latency_after / self.latency_before - 1
 
 
-def measure(points: Iterable[Point], changed: float, others: Iterable[float] = ()) -> Effect:
+def measure(
+    points: Iterable[EffectSample], changed: float, others: Iterable[float] = ()
+) -> TunableEffect:
     """The effect of a change at ``changed`` (epoch seconds).
 
     ``others`` are the times of other changes: neither side reaches past one, so that one change
@@ -61,7 +63,7 @@ def measure(points: Iterable[Point], changed: float, others: Iterable[float] = (
     kept = list(points)
     before = [p for p in kept if first <= p.t < changed]
     after = [p for p in kept if changed + SETTLE <= p.t < last]
-    return Effect(
+    return TunableEffect(
         _middle(p.issue_rate for p in before),
         _middle(p.issue_rate for p in after),
         _middle(p.latency for p in before),

@@ -17,15 +17,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from zconsole.audit.log import audit_log
 from zconsole.errors import ZconsoleError
-from zconsole.sources.blocking import PACKAGE_ROOT
-from zconsole.sources.runner import ProcessRunner
-from zconsole.state import state_dir
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.audit.log import audit_log
+from zconsole.system.process import PACKAGE_ROOT
+from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting
-from zconsole.tunables.memory import Memory, alive, process_mark
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.recorded import Record, Written
+from zconsole.tunables.recorded import RecordedWrite, TunableRecord
+from zconsole.tunables.store import FileTunableStore, alive, process_mark
 
 LOOK = 0.25
 """Seconds between looks at the console and the value."""
@@ -48,7 +48,7 @@ async def start(
 ) -> None:
     """Set a guarded tunable for at most ``seconds``, while the process of ``watch`` lives.
 
-    ``watch`` is a mark of ``memory.process_mark``; None: only the time counts. The command ends
+    ``watch`` is a mark of ``store.process_mark``; None: only the time counts. The command ends
     once the value is written; the guard itself goes on in a session of its own. Raises
     ZconsoleError when the guard could not write the value.
     """
@@ -92,7 +92,7 @@ def hold(
     held: Setting,
     over: Callable[[], bool],
     wait: Callable[[], bool],
-    record: Callable[[], Record],
+    record: Callable[[], TunableRecord],
 ) -> None:
     """Hold a tunable until it is over, then put its original back if the value is still ours.
 
@@ -104,7 +104,7 @@ def hold(
         if wait():
             break
     if parameters.read(name) == held.set_by_us and held.original is not None:
-        change = Written(name, held.set_by_us, held.original)
+        change = RecordedWrite(name, held.set_by_us, held.original)
         with record() as told:
             told.begin_restore([change])
             parameters.write(name, held.original)
@@ -119,7 +119,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parameters = SysfsParameters(args.module, args.boot_id)
     log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
-    control = Control(parameters, Memory(args.state), log, process_mark(os.getpid()))
+    control = Control(parameters, FileTunableStore(args.state), log, process_mark(os.getpid()))
     name, _, text = args.setting.partition("=")
     try:
         held = control.set({name: int(text)}, time.time(), guard=True)[0]
@@ -134,8 +134,8 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     def over() -> bool:
         return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
 
-    def record() -> Record:
-        return Record(log, time.time(), "restore")
+    def record() -> TunableRecord:
+        return TunableRecord(log, time.time(), "restore")
 
     hold(parameters, held, over, lambda: signal.sigtimedwait(signals, LOOK) is not None, record)
     with contextlib.suppress(OSError):

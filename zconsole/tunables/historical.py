@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.tunables.registry import BY_NAME
+from zconsole.tunables.catalog import BY_NAME
 
 
 @dataclass(frozen=True, slots=True)

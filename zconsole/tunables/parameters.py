@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
-from zconsole.tunables.tunable import Version
+from zconsole.pool.version import Version, parse_version
 
 MODULE = Path("/sys/module/zfs")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -61,8 +61,7 @@ class SysfsParameters:
             text = (self._module / "version").read_text("ascii", "replace")
         except OSError:
             return ()
-        numbers = text.strip().split("-")[0].split(".")
-        return tuple(int(n) for n in numbers) if all(n.isdigit() for n in numbers) else ()
+        return parse_version(text)
 
     def path(self, name: str) -> str:
         """See Parameters.path."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.registry import BY_NAME
 from zconsole.tunables.tunable import MIB
 
 NAMES = ("faster-resilver", "gentle", "default")

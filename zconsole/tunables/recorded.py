@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from zconsole.audit.log import Log
+from zconsole.system.audit.log import Log
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RecordedWrite:
     """One parameter, what it was and what it becomes."""
 
     name: str
@@ -20,7 +20,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Record:
+class TunableRecord:
     """The lines of one change of tunables; the last is written when its block ends."""
 
     log: Log
@@ -28,23 +28,23 @@ class Record:
     """Epoch seconds."""
     action: str
     """set, ``preset NAME`` or restore."""
-    done: list[Written] = field(default_factory=list)
+    done: list[RecordedWrite] = field(default_factory=list)
     """What was written to the kernel, in order."""
     _begun: bool = False
 
-    def begin(self, wanted: Iterable[Written]) -> None:
+    def begin(self, wanted: Iterable[RecordedWrite]) -> None:
         """Write down what is about to be set. Raises AuditError when that can be kept nowhere."""
         if changes := [change for change in wanted if change.old != change.new]:
             self.log.write(self.t, "begun", **self._fields(changes))
             self._begun = True
 
-    def begin_restore(self, wanted: Iterable[Written]) -> None:
+    def begin_restore(self, wanted: Iterable[RecordedWrite]) -> None:
         """The same for what is put back, which waits for no log."""
         if changes := list(wanted):
             self.log.note(self.t, "begun", **self._fields(changes))
             self._begun = True
 
-    def __enter__(self) -> Record:
+    def __enter__(self) -> TunableRecord:
         return self
 
     def __exit__(
@@ -58,6 +58,6 @@ class Record:
             fields = {**self._fields(self.done), "ok": error is None, "result": result}
             self.log.note(self.t, "ended", **fields)
 
-    def _fields(self, changes: Iterable[Written]) -> dict[str, Any]:
+    def _fields(self, changes: Iterable[RecordedWrite]) -> dict[str, Any]:
         values = [{"name": c.name, "old": c.old, "new": c.new} for c in changes]
         return {"kind": "tunable", "action": self.action, "values": values}

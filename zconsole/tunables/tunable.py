@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Version = tuple[int, ...]
+from zconsole.pool.version import Version
 
 MIB = 1 << 20
 U32 = (1 << 32) - 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.app import App
 
-from zconsole.ui.feed import Update
+from zconsole.monitor.feed import Update
 from zconsole.units import clean
 
 SHOWN = 30.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from zconsole.ui.feed import Update
+from zconsole.monitor.feed import Update
 
 
 @dataclass

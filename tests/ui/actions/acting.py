@@ -6,20 +6,23 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC
 
 from tests.ui.fakes import Clock, screen_text
-from zconsole.actions.kit import Kit
-from zconsole.actions.simulated import simulated_kit
-from zconsole.session import Session
+from zconsole.actions.backend import ActionBackend
+from zconsole.monitor.feed import Update
+from zconsole.monitor.session import Session
+from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
-from zconsole.sources.base import Capabilities
-from zconsole.themes import find_themes
-from zconsole.ui.actions.actor import Actor
-from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.feed import ConsoleOptions, Update
-from zconsole.ui.glyphs import UNICODE
-from zconsole.ui.look import Look
+from zconsole.ui.actions.controller import ActionController
+from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.app import Console
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.theme.files import find_themes
+from zconsole.ui.widgets.glyphs import UNICODE
+from zconsole.zfs.sources.base import Capabilities
 
 
 class SteppedFeed:
@@ -62,8 +65,8 @@ class SteppedFeed:
 class Acting:
     """The console, its pilot, its simulated world and what it was asked to do."""
 
-    def __init__(self, app: ActingConsole, pilot, feed: SteppedFeed, kit: Kit) -> None:
-        self.app, self.pilot, self.feed, self.kit = app, pilot, feed, kit
+    def __init__(self, app: Console, pilot, feed: SteppedFeed, backend: ActionBackend) -> None:
+        self.app, self.pilot, self.feed, self.backend = app, pilot, feed, backend
 
     async def press(self, *keys: str) -> str:
         for key in keys:
@@ -104,10 +107,15 @@ class Acting:
         raise AssertionError(f"no {name} on the screen")
 
     @property
-    def actor(self) -> Actor:
+    def controller(self) -> ActionController:
         """What acts, loaded by now."""
-        assert self.app._actor is not None
-        return self.app._actor
+        assert self.app.actions is not None
+        assert self.app.actions.controller is not None
+        return self.app.actions.controller
+
+    def use(self, backend: ActionBackend) -> None:
+        """Act by another backend from now on."""
+        self.controller.context = replace(self.controller.context, backend=backend)
 
     @property
     def screen(self) -> str:
@@ -115,7 +123,7 @@ class Acting:
 
     @property
     def log(self) -> list[dict]:
-        return self.kit.log.records  # type: ignore[attr-defined]
+        return self.backend.log.records  # type: ignore[attr-defined]
 
 
 @asynccontextmanager
@@ -128,21 +136,23 @@ async def acting(
 ) -> AsyncIterator[Acting]:
     """An acting console over a scenario, its first frame shown."""
     world = World(scenario, 1)
-    feed, kit = SteppedFeed(world, capabilities), simulated_kit(world)
+    feed, backend = SteppedFeed(world, capabilities), simulated_backend(world)
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
-    app = ActingConsole(
+    settings = ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options)  # type: ignore[arg-type]
+    actions = ActionLoader(feed, lambda: backend, read_only=settings.read_only)
+    app = Console(
         feed,
-        ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options),  # type: ignore[arg-type]
-        Look(UNICODE, zone=UTC),
+        settings,
+        DisplayFormat(UNICODE, zone=UTC),
         themes,
+        actions,
         writable=lambda: True,
-        make_kit=lambda: kit,
     )
     app.theme = "dark"
     feed.step(0.0)
     async with app.run_test(size=size, notifications=notifications) as pilot:
-        made = Acting(app, pilot, feed, kit)
+        made = Acting(app, pilot, feed, backend)
         await made.settle()
-        while app._actor is None:
+        while actions.controller is None:
             await pilot.pause()
         yield made

@@ -7,22 +7,23 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.records import replace
 from tests.ui.actions.acting import acting
-from tests.ui.actions.test_flows import RUN, commands
-from tests.unit.actions.test_execute import Canned
-from zconsole.actions.execute import Executor
-from zconsole.actions.look import FrameLook, situation_of
+from tests.ui.actions.test_controller import RUN, commands
+from tests.unit.actions.test_executor import Canned
+from zconsole.actions.executor import Executor
 from zconsole.actions.plan import Facts
+from zconsole.actions.refresh import FrameLook, situation_of
 from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.upkeep import plan_clear
-from zconsole.audit.log import MemoryLog
 from zconsole.errors import UnavailableError
-from zconsole.session import Session
+from zconsole.monitor.feed import Update
+from zconsole.monitor.session import Session
 from zconsole.sim.source import World
-from zconsole.sources.base import Capabilities
-from zconsole.ui.actions import watch as watching
-from zconsole.ui.actions.watch import Watch
-from zconsole.ui.feed import Update
+from zconsole.system.audit.log import MemoryLog
+from zconsole.ui.actions import follow_up as watching
+from zconsole.ui.actions.follow_up import FollowUp
+from zconsole.zfs.sources.base import Capabilities
 
 QUESTION = 100.0
 
@@ -31,7 +32,7 @@ QUESTION = 100.0
 def frame(monkeypatch):
     monkeypatch.setattr(watching, "PATIENCE", 0.3)
     (frame,) = Session().advance(World("healthy", 1).raws())
-    return frame._replace(looked=QUESTION - 600)
+    return replace(frame, looked=QUESTION - 600)
 
 
 class Asked:
@@ -53,7 +54,7 @@ def round_of(*frames) -> Update:
 
 async def delivered(frame, *rounds, make=plan_scrub):
     """The events of an action whose console is given these rounds after the question."""
-    watch = Watch(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
+    watch = FollowUp(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
     watch.take(round_of(frame))
     plan, runner = make(situation_of(frame, Facts())), Canned()
     assert plan.refused is None
@@ -73,17 +74,17 @@ async def delivered(frame, *rounds, make=plan_scrub):
 @pytest.mark.parametrize("make", [plan_scrub, plan_clear])
 async def test_a_read_that_began_before_the_question_does_not_count(frame, make):
     """It may go on over any number of rounds, and what it gives is delivered afterwards."""
-    silent = frame._replace(problem="no answer for 1 s", looked=QUESTION + 1)
-    late = frame._replace(t=frame.t + 5, looked=QUESTION - 1)
+    silent = replace(frame, problem="no answer for 1 s", looked=QUESTION + 1)
+    late = replace(frame, t=frame.t + 5, looked=QUESTION - 1)
     events, ran = await delivered(frame, (silent,), (silent,), (silent,), (late,), make=make)
     assert [e.kind for e in events] == ["refused"]
     assert ran == []
-    fresh = late._replace(looked=QUESTION + 2)
+    fresh = replace(late, looked=QUESTION + 2)
     assert (await delivered(frame, (silent,), (late,), (fresh,), make=make))[1]
 
 
 async def test_an_old_frame_with_a_problem_does_not_count(frame):
-    stuck = frame._replace(problem="no answer for 600 s", stale_seconds=600.0, looked=QUESTION + 1)
+    stuck = replace(frame, problem="no answer for 600 s", stale_seconds=600.0, looked=QUESTION + 1)
     events, ran = await delivered(frame, (stuck,), (stuck,), (stuck,))
     assert [e.kind for e in events] == ["refused"]
     assert "no answer for 600 s" in events[0].text
@@ -98,14 +99,14 @@ async def test_a_pool_that_left_the_list_is_gone(frame, rounds):
 
 
 async def test_a_pool_that_was_exported_is_gone_though_its_frame_stays(frame):
-    gone = frame._replace(problem="not imported any more", absent=True, looked=QUESTION + 1)
+    gone = replace(frame, problem="not imported any more", absent=True, looked=QUESTION + 1)
     events, ran = await delivered(frame, (gone,))
     assert [e.kind for e in events] == ["failed"]
     assert ran == []
 
 
 async def test_another_pool_of_the_same_name_is_not_acted_on(frame):
-    other = frame._replace(guid="4711", looked=QUESTION + 1)
+    other = replace(frame, guid="4711", looked=QUESTION + 1)
     events, ran = await delivered(frame, (other,))
     assert "another pool is named vault now" in events[-1].text
     assert ran == []
@@ -119,7 +120,7 @@ async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
 
 async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
     monkeypatch.setattr(watching, "PATIENCE", 0.05)
-    watch = Watch(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
+    watch = FollowUp(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
     with pytest.raises(UnavailableError):
         await watch.fresh("tank", QUESTION)
 
@@ -127,7 +128,7 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
 async def test_the_simulated_twin_checks_the_same(monkeypatch):
     async with acting("mirror-scrub", size=(100, 60)) as a:
         said = await a.press("S", "enter")
-        guid = a.app.showing.frame.guid
+        guid = a.app.view_state.frame.guid
         assert f"mirrors is the same pool: GUID {guid}" in said
         a.feed.world.pools[0].guid += 1
         said = await a.press(*RUN)

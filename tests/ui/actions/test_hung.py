@@ -6,7 +6,7 @@ import threading
 import time
 
 from tests.ui.actions.acting import acting
-from zconsole.tunables.memory import Book, Volatile
+from zconsole.tunables.store import SavedTunables, VolatileTunableStore
 
 HANG = 6.0
 """Seconds a look takes, unless the test is over sooner."""
@@ -17,12 +17,12 @@ async def test_rounds_are_shown_and_keys_answered(monkeypatch):
 
     def peek(self, era):
         back.wait(HANG)
-        return Book(era)
+        return SavedTunables(era)
 
     async with acting("resilver") as a:
         await a.pass_time(60)
-        shown = a.app.showing.frame.t
-        monkeypatch.setattr(Volatile, "peek", peek)
+        shown = a.app.view_state.frame.t
+        monkeypatch.setattr(VolatileTunableStore, "peek", peek)
         began = time.monotonic()
         for _ in range(3):
             a.feed.step(60)
@@ -30,7 +30,7 @@ async def test_rounds_are_shown_and_keys_answered(monkeypatch):
         await a.pilot.press("question_mark")
         await a.pilot.pause()
         assert "HELP" in a.screen
-        assert a.app.showing.frame.t >= shown + 180
-        assert a.actor.left_behind() == ()
+        assert a.app.view_state.frame.t >= shown + 180
+        assert a.controller.left_behind() == ()
         assert time.monotonic() - began < HANG
         back.set()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
 from zconsole.eta import Estimate
-from zconsole.frame import ActivityView, Frame, Health, Redundancy, ScanView
-from zconsole.model import Activity, IoRates, Progress, Scan, Vdev
+from zconsole.history.views import ActivityView, ScanView
+from zconsole.monitor.frame import Frame
+from zconsole.pool.health import Health
+from zconsole.pool.model import Activity, IoRates, Progress, Scan, Vdev
+from zconsole.pool.redundancy import Redundancy
 
 
 def swap() -> Frame:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from tests.ui.frames.making import MIB, NOW, TIB, disk, frame, group
 from zconsole.eta import Estimate
-from zconsole.frame import Balance, Frame, Health, Redundancy, ScanView, VdevBalance
-from zconsole.model import Event, IoRates, Scan, Vdev
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.health import Health
+from zconsole.pool.model import Event, IoRates, Scan, Vdev
+from zconsole.pool.redundancy import Redundancy
 
 
 def healthy() -> Frame:

@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.frame import Balance, Frame, Health, Row
-from zconsole.model import ErrorCounters, HostLoad, IoRates, Vdev
-from zconsole.topology import placed
+from tests.records import replace
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.balance import Balance
+from zconsole.pool.health import Health
+from zconsole.pool.model import ErrorCounters, HostLoad, IoRates, Pool, Sample, Vdev
+from zconsole.pool.topology import placed
 
 NOW = 1795178467.0
 """2026-11-20 12:41:07 UTC."""
@@ -60,7 +63,7 @@ def frame(
     """A frame over a topology; rates, slow siblings and missing devices by vdev name."""
     rates, slow, missing = rates or {}, slow or {}, missing or {}
     rows = tuple(
-        Row(
+        VdevRow(
             place.key,
             place.depth,
             place.vdev,
@@ -71,27 +74,19 @@ def frame(
         for place in placed(root)
     )
     past = Past({row.key: row.rates for row in rows})
-    empty: dict[str, object] = {
-        "t": NOW,
-        "source": "libzfs",
-        "exact": True,
-        "pool": root.name,
-        "guid": "1027",
-        "state": root.state,
-        "message": None,
-        "action": None,
-        "error_count": 0,
-        "errors": (),
-        "stale_seconds": 0.3,
-        "problem": None,
-        "kstat": "ONLINE",
-        "health": Health("OK", "ok"),
-        "scans": (),
-        "activities": (),
-        "redundancy": (),
-        "rows": rows,
-        "balance": Balance(None, None, None),
-        "series": past,
-        "host": HostLoad(0.1, 2**34, 2**33),
-    }
-    return Frame(**(empty | fields))  # type: ignore[arg-type]
+    pool = Pool(root.name, root.state, root, guid="1027", error_count=0, errors=())
+    host = HostLoad(0.1, 2**34, 2**33)
+    bare = Frame(
+        pool=root.name,
+        sample=Sample(NOW, NOW, "libzfs", True, pool, kstat="ONLINE", host=host),
+        failure=None,
+        health=Health("OK", "ok"),
+        scans=(),
+        activities=(),
+        redundancy=(),
+        rows=rows,
+        balance=Balance(None, None, None),
+        series=past,
+    )
+    made: Frame = replace(bare, **fields)
+    return made

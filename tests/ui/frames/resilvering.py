@@ -6,11 +6,21 @@ import math
 
 from tests.records import replace
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
-from zconsole.errorwatch.trouble import Deltas, Signs, SmartCounts, Trouble, with_signs
+from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
+from zconsole.diagnosis.device_errors.faults import (
+    Deltas,
+    DeviceFault,
+    ProbeResults,
+    SmartCounts,
+    with_signs,
+)
 from zconsole.eta import Estimate
-from zconsole.frame import Balance, Frame, Health, Redundancy, ScanView, VdevBalance
-from zconsole.limits.finding import Ceiling, Verdict
-from zconsole.model import ErrorCounters, Event, IoRates, Scan, Vdev
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.health import Health
+from zconsole.pool.model import ErrorCounters, Event, IoRates, Scan, Vdev
+from zconsole.pool.redundancy import Redundancy
 
 IDS = (
     "ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF",
@@ -145,7 +155,7 @@ def flaky() -> Frame:
     """The resilver, its slow disk with a bad cable, and a tunable that somebody changed."""
     made = resilver()
     shaky = next(row for row in made.rows if row.vdev.name.endswith("F34DA"))
-    found = Trouble(
+    found = DeviceFault(
         shaky.key,
         shaky.vdev.name,
         Deltas(3, 0, 40, 0, 1500.0),
@@ -153,7 +163,7 @@ def flaky() -> Frame:
         2,
         1,
     )
-    signs = Signs(
+    signs = ProbeResults(
         SmartCounts(True, 0, 0, 0, 112), ("ata3: hard resetting link",), SmartCounts(True, crc=90)
     )
     return replace(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.ui.actions.acting import Acting
-from zconsole.ui.rebalance.folderscreen import FoldersScreen
-from zconsole.ui.screens import PickScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
 
 
 async def settled(a: Acting) -> str:

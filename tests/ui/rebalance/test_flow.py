@@ -8,19 +8,19 @@ import pytest
 
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
-from zconsole.rebalance.running.desk import Listing, Measured
-from zconsole.sources.base import Capabilities
+from zconsole.rebalance.backend import DirectoryListing, Measured
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import PATIENCE
-from zconsole.ui.rebalance.folderscreen import FoldersScreen
-from zconsole.ui.rebalance.jobscreen import JobScreen
-from zconsole.ui.rebalance.planscreen import PlanScreen
-from zconsole.ui.screens import PickScreen
+from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.rebalance.plan_screen import PlanScreen
+from zconsole.zfs.sources.base import Capabilities
 
 SCENARIO = "added-vdev"
 
 
 def desk_of(a: Acting):
-    return a.actor.jobs.desk
+    return a.controller.jobs.rebalance_backend
 
 
 async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
@@ -52,7 +52,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         assert "REBALANCE" in a.screen.splitlines()[0]
         assert "rebalance running" in a.screen
         await a.pass_time(40 * 3600, 3600)
-        assert a.app.showing.frame.balance.spread < 0.3
+        assert a.app.view_state.frame.balance.spread < 0.3
         await a.pilot.pause(0.1)
         assert "finished" in await to_list(a)
 
@@ -237,7 +237,7 @@ async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named(
         await to_tree(a, mark=False)
         screen = a.app.screen
         assert isinstance(screen, FoldersScreen)
-        screen._folders.take(Listing("/storage", ("a\x1b[31mb", "n\udcff\nl", "x" * 255)))
+        screen._folders.take(DirectoryListing("/storage", ("a\x1b[31mb", "n\udcff\nl", "x" * 255)))
         screen._folders.take(Measured("/storage/a\x1b[31mb", 1000, 3, done=False))
         screen._folders.open("/storage/a\x1b[31mb", -PATIENCE)
         screen.fill()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from zconsole.rebalance.running.desk import Listing, Measured, Root
-from zconsole.ui.draw import plain
-from zconsole.ui.glyphs import ASCII, UNICODE
-from zconsole.ui.look import Look
+from zconsole.rebalance.backend import DirectoryListing, Measured, Root
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.folder_screen import folder_head, folder_lines, is_aged
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
-from zconsole.ui.rebalance.folderscreen import folder_head, folder_lines, is_aged
+from zconsole.ui.widgets.draw import plain
+from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 
 def made() -> Folders:
     folders = Folders((Root("/tank", "tank"), Root("/tank/vm", "tank/vm"), Root("/mnt", "tank/m")))
     folders.open("/tank", 0.0)
-    folders.take(Listing("/tank", ("a", "b")))
+    folders.take(DirectoryListing("/tank", ("a", "b")))
     folders.open("/tank/a", 0.0)
-    folders.take(Listing("/tank/a", ("deep",)))
+    folders.take(DirectoryListing("/tank/a", ("deep",)))
     return folders
 
 
@@ -83,7 +83,7 @@ def test_what_is_marked_adds_up_as_it_is_known():
 def test_what_does_not_answer_is_told_after_a_while():
     folders = made()
     folders.open("/mnt", 100.0)
-    folders.take(Listing("/tank/a", (), "Permission denied"))
+    folders.take(DirectoryListing("/tank/a", (), "Permission denied"))
     assert [row.problem for row in folders.rows(100.0)][-1] == "looking"
     late = folders.rows(100.0 + PATIENCE)
     assert late[-1].problem == "does not answer"
@@ -92,10 +92,10 @@ def test_what_does_not_answer_is_told_after_a_while():
 
 def test_lines_keep_to_the_width_and_to_ascii():
     folders = made()
-    folders.take(Listing("/tank/a", ("ü\x1b" + "x" * 250,)))
+    folders.take(DirectoryListing("/tank/a", ("ü\x1b" + "x" * 250,)))
     folders.take(Measured("/tank/a", 3 << 40, 12_000_000))
     for width in (54, 60, 80, 200):
-        for look in (Look(UNICODE), Look(ASCII)):
+        for look in (DisplayFormat(UNICODE), DisplayFormat(ASCII)):
             lines = [plain(line) for line in folder_lines(folders.rows(0.0), look, width)]
             assert all(len(line) <= width for line in lines), lines
             assert not any("\x1b" in line for line in lines)
@@ -106,7 +106,7 @@ def test_the_head_names_the_columns_where_they_are():
     folders = made()
     folders.take(Measured("/tank/a", 3 << 40, 12_000))
     for width in (54, 60, 80, 200):
-        for look in (Look(UNICODE), Look(ASCII)):
+        for look in (DisplayFormat(UNICODE), DisplayFormat(ASCII)):
             head = plain(folder_head(look, width))
             line = plain(folder_lines(folders.rows(0.0), look, width)[1])
             assert len(head) <= width
@@ -123,8 +123,10 @@ def test_what_is_older_than_the_newest_vdev_has_a_column_where_it_is_known():
     folders.take(Measured("/tank/a", 200, 2, old=180))
     assert is_aged(folders.rows(0.0))
     for width in (54, 60, 80, 200):
-        head = plain(folder_head(Look(UNICODE), width, aged=True))
-        lines = [plain(line) for line in folder_lines(folders.rows(0.0), Look(UNICODE), width)]
+        head = plain(folder_head(DisplayFormat(UNICODE), width, aged=True))
+        lines = [
+            plain(line) for line in folder_lines(folders.rows(0.0), DisplayFormat(UNICODE), width)
+        ]
         assert head.index("old") + 3 == lines[1].index("%") + 1
         assert "90 %" in lines[1]
         assert all(len(line) <= width for line in (head, *lines))

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.records import replace
 from zconsole.actions.device import Device
-from zconsole.actions.plan import Facts, Plan, Situation
+from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import Swap, plan_replace
-from zconsole.model import Activity, Pool, Scan, Vdev
+from zconsole.pool.model import Activity, Pool, Scan, Vdev
 
 GIB = 1 << 30
 TIB = 1 << 40
@@ -173,9 +173,9 @@ def mirror(*scans, facts=FACTS, changes=(), **fields) -> Situation:
     return at(pool(top("mirror", 0, 2, *changes), scans=scans, **fields), facts)
 
 
-def said(plan: Plan) -> str:
+def said(plan: ActionPlan) -> str:
     return "\n".join((*plan.consequences, *plan.not_undone, *plan.warnings, plan.refused or ""))
 
 
-def replaced(s: Situation, sequential: bool = False) -> Plan:
+def replaced(s: Situation, sequential: bool = False) -> ActionPlan:
     return plan_replace(s, Swap("1000", NEW), sequential)

@@ -24,8 +24,8 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.scrub import (
     plan_pause,
@@ -36,7 +36,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_locate, plan_trim
-from zconsole.model import ErrorCounters, Progress
+from zconsole.pool.model import ErrorCounters, Progress
 
 
 def spared(failed: str = "FAULTED") -> Situation:

@@ -6,15 +6,15 @@ import pytest
 
 from tests.records import replace
 from tests.unit.actions.pools import MODERN, NEW, TIB, at, disk, mirror, new_disk, pool, top
-from tests.unit.actions.test_execute import Canned, Looks
+from tests.unit.actions.test_executor import Canned, Looks
 from tests.unit.actions.test_machine import Tree
 from zconsole.actions.batch import plan_batch
-from zconsole.actions.execute import Executor
+from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.machine import disks
-from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import Swap, plan_replace
-from zconsole.audit.log import MemoryLog
+from zconsole.system.audit.log import MemoryLog
 
 KNOWN = new_disk(serial="S1", wwn="0x5000c500a1", model="LAB 2T")
 PLANS = {
@@ -29,7 +29,7 @@ def having(*devices) -> Situation:
     return mirror(facts=replace(MODERN, devices=devices))
 
 
-async def refusal(plan: Plan, *fresh: Situation) -> str:
+async def refusal(plan: ActionPlan, *fresh: Situation) -> str:
     """Why nothing ran."""
     assert plan.refused is None
     runner = Canned()

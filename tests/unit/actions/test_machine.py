@@ -15,7 +15,7 @@ from zconsole.actions.machine import Machine, disks, file_device
 from zconsole.actions.plan import Facts
 from zconsole.actions.signature import contents_of
 from zconsole.actions.target import find
-from zconsole.sources.blocking import Completed
+from zconsole.system.process import Completed
 
 BLANK = bytes(256 * 1024)
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
 from zconsole.actions.batch import plan_batch
-from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.plan import Plan, Situation, failing
+from zconsole.actions.offline import plan_detach, plan_offline, plan_online
+from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.actions.replace import Swap, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_give_back, plan_keep_spare
 from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
-from zconsole.model import Vdev
-from zconsole.redundancy import redundancy
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import redundancy
 
 pytestmark = pytest.mark.slow
 
@@ -49,11 +49,11 @@ PLANS = (
 )
 
 
-def words(plan: Plan) -> list[str]:
+def words(plan: ActionPlan) -> list[str]:
     return [word for step in plan.steps for word in step.argv]
 
 
-def violation(s: Situation, plan: Plan) -> str | None:
+def violation(s: Situation, plan: ActionPlan) -> str | None:
     """What zpool or the kernel would have against the plan's first command."""
     verb = plan.steps[0].argv[1]
     active = {scan.function for scan in s.pool.scans if scan.state in ("running", "paused")}

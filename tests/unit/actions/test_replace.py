@@ -25,9 +25,9 @@ from tests.unit.actions.pools import (
     top,
 )
 from zconsole.actions.batch import plan_batch
-from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import Swap, plan_replace, sequential_refusal
-from zconsole.model import Activity
+from zconsole.pool.model import Activity
 
 
 def test_replace_names_the_old_by_guid_and_the_new_by_path():
@@ -163,7 +163,7 @@ def test_sequential_is_offered_only_where_possible():
     assert sequential_refusal(mirror(running("resilver")), "1000")
 
 
-def batch(s: Situation, *olds: str, **kw) -> Plan:
+def batch(s: Situation, *olds: str, **kw) -> ActionPlan:
     return plan_batch(s, tuple(Swap(o, f"/dev/disk/by-id/n{i}") for i, o in enumerate(olds)), **kw)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.bench.eta import judge, main, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from zconsole.eta import Work, forecast
-from zconsole.eta.course import Course, Reading
+from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
 from zconsole.eta.work import TAIL
 
 pytestmark = pytest.mark.slow
@@ -20,19 +20,21 @@ MIB = 2**20
 GIB = 2**30
 
 
-def course(rates: list[float], processed_share: float = 0.0, step: float = 1.0) -> Course:
+def course(rates: list[float], processed_share: float = 0.0, step: float = 1.0) -> ProgressCurve:
     """A course with these bytes a second, one after the other."""
-    made, issued = Course(), 0.0
-    made.add(Reading(1000.0, 0.0, True, 0.0))
+    made, issued = ProgressCurve(), 0.0
+    made.add(ProgressReading(1000.0, 0.0, True, 0.0))
     for n, rate in enumerate(rates, 1):
         issued += rate * step
         made.add(
-            Reading(1000.0 + n * step, n * step, True, issued, issued, issued * processed_share)
+            ProgressReading(
+                1000.0 + n * step, n * step, True, issued, issued, issued * processed_share
+            )
         )
     return made
 
 
-def told(made: Course, total: float, **fields):
+def told(made: ProgressCurve, total: float, **fields):
     return forecast(made, Work(total, made.points[-1].issued, start=1000.0, **fields))
 
 
@@ -59,11 +61,11 @@ def test_a_steady_eta_falls_a_second_a_second():
 
 
 def test_the_repaired_bytes_tell_what_is_queued():
-    made = Course()
+    made = ProgressCurve()
     for n in range(100):
         done = n * 10 * MIB
         issued = math.ceil((n + 1) / 13) * 130 * MIB
-        made.add(Reading(1000.0 + n, n, True, issued, issued, done * 0.25))
+        made.add(ProgressReading(1000.0 + n, n, True, issued, issued, done * 0.25))
     left = 2000 * MIB - 99 * 10 * MIB
     work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
     assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB) + TAIL, rel=0.02)
@@ -71,9 +73,9 @@ def test_the_repaired_bytes_tell_what_is_queued():
 
 def test_two_roundings_make_no_rate():
     """At 12.9T a printed digit is 50 GiB: in a minute nothing measurable has happened."""
-    made = Course()
+    made = ProgressCurve()
     for n in range(60):
-        made.add(Reading(1000.0 + n, n, True, 1000 * GIB + (50 * GIB if n > 30 else 0)))
+        made.add(ProgressReading(1000.0 + n, n, True, 1000 * GIB + (50 * GIB if n > 30 else 0)))
     work = Work(2000 * GIB, 1050 * GIB, start=0.0, resolution=25 * GIB, average=100 * MIB)
     found = forecast(made, work)
     assert found.window is None
@@ -93,7 +95,7 @@ def test_a_wait_between_bursts_leaves_as_much_to_do_as_there_is():
     burst = [100 * MIB, *[0.0] * 11]
     made = course([*burst, *burst, *burst])
     for _ in range(7):
-        made.add(Reading(made.last.t + 1, made.last.clock + 1, True, made.last.issued, 0.0))
+        made.add(ProgressReading(made.last.t + 1, made.last.clock + 1, True, made.last.issued, 0.0))
     found = told(made, 310 * MIB)
     assert found.estimate.eta is not None
     assert found.estimate.eta >= 10 * MIB / (100 * MIB / 12)
@@ -101,10 +103,10 @@ def test_a_wait_between_bursts_leaves_as_much_to_do_as_there_is():
 
 def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
     """Seen on a dRAID: everything issued within a second, and rebuilt in the half minute after."""
-    made = Course()
-    made.add(Reading(1000.0, 0.0, True, 0.0))
+    made = ProgressCurve()
+    made.add(ProgressReading(1000.0, 0.0, True, 0.0))
     for n in range(1, 12):
-        made.add(Reading(1000.0 + n, n, True, 300 * MIB, 500 * MIB, n * 4 * MIB))
+        made.add(ProgressReading(1000.0 + n, n, True, 300 * MIB, 500 * MIB, n * 4 * MIB))
     work = Work(360 * MIB, 300 * MIB, 44 * MIB, share=1 / 3, sure=True, start=1000.0)
     left = 120 * MIB - 44 * MIB
     assert forecast(made, work).estimate.eta == pytest.approx(left / (4 * MIB), rel=0.2)
@@ -124,9 +126,9 @@ def test_the_metadata_walk_before_the_first_byte_is_no_part_of_the_speed():
 
 
 def test_nothing_that_moves_has_no_wild_estimate():
-    still = Course()
+    still = ProgressCurve()
     for n in range(100):
-        still.add(Reading(1000.0 + n, n, True, 5 * MIB))
+        still.add(ProgressReading(1000.0 + n, n, True, 5 * MIB))
     found = forecast(still, Work(100 * MIB, 5 * MIB))
     assert found.estimate.eta is None
     assert "nothing moved" in found.estimate.reason
@@ -181,11 +183,11 @@ def test_hours_of_a_large_pool_in_either_form(exact):
 
 def test_bytes_skipped_during_the_walk_are_no_speed():
     """Before 2.2 a resilver of one vdev of four counts what the others hold as issued at once."""
-    made = Course()
+    made = ProgressCurve()
     for n in range(200):
         issued = 0.0 if n < 5 else 7500 * MIB + (n - 5) * 5 * MIB
         repaired = max(0, n - 5) * 1.25 * MIB
-        made.add(Reading(1000.0 + n, n, True, issued, min(n, 6) * 2000 * MIB, repaired))
+        made.add(ProgressReading(1000.0 + n, n, True, issued, min(n, 6) * 2000 * MIB, repaired))
     last = made.points[-1]
     left = (10_000 * MIB - last.issued) / (5 * MIB)
     for share in (0.25, None):

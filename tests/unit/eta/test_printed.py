@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zconsole.frame import ScanView
-from zconsole.session import Session
+from zconsole.history.views import ScanView
+from zconsole.monitor.session import Session
 from zconsole.units import parse_size, size
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.eta.work import activity_work, issued_bytes, repaired_share, scan_reading, scan_work
-from zconsole.model import Activity, Scan, Vdev
+from zconsole.pool.model import Activity, Scan, Vdev
 
 TIB = 2**40
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from zconsole.history.changes import device_changes, pool_change
-from zconsole.model import ErrorCounters, Vdev
-from zconsole.topology import placed
+from zconsole.pool.model import ErrorCounters, Vdev
+from zconsole.pool.topology import placed
 
 
 def tree(*leaves: Vdev, group: str = "raidz1"):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zconsole.history import PoolHistory
-from zconsole.model import (
+from zconsole.pool.model import (
     Activity,
     BlockCounters,
     Event,
@@ -15,8 +15,8 @@ from zconsole.model import (
     Pool,
     Progress,
     Sample,
+    SampleFailure,
     Scan,
-    Trouble,
     Vdev,
 )
 
@@ -193,26 +193,26 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
         a, b = disk("a", block=block(n * 100, 0.0)), disk("b", block=block(0, 0.0))
         history.push(sample(n, a, b))
     left = {"/dev/a": block(300, 1.0)}
-    trouble = Trouble("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
+    trouble = SampleFailure("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
     history.push_trouble(trouble)
     assert history.rates("a").busy == 0.5
     assert history.missing_since("b") == T + 2
     assert history.missing_since("a") is None
     assert history.events[-1].text == "the device of b is gone"
-    history.push_trouble(Trouble("tank", T + 3, 3.0, "no answer"))
+    history.push_trouble(SampleFailure("tank", T + 3, 3.0, "no answer"))
     assert history.rates("a").busy is None
 
 
 def test_trouble_before_the_first_sample_is_no_matter():
     history = PoolHistory()
-    history.push_trouble(Trouble("tank", T, 0.0, "no answer"))
+    history.push_trouble(SampleFailure("tank", T, 0.0, "no answer"))
     assert history.events == ()
 
 
 @pytest.mark.parametrize("name", ["a", "/var/tmp/a"])
 def test_what_zpool_events_told_is_not_told_twice(name):
     from tests.records import replace
-    from zconsole.model import Event
+    from zconsole.pool.model import Event
 
     history = PoolHistory()
     history.push(sample(0, disk(name)))
@@ -230,7 +230,7 @@ def test_removal_trim_and_initialize_have_rates_and_estimates():
         leaf = disk("a", trim=trim, initialize=done)
         last = sample(n, leaf, activities=(removal,))
         history.push(last)
-    first, second, third = history.activity_views(last)
+    first, second, third = history.activity_views
     assert first.rate == pytest.approx(10 * MIB)
     assert first.estimate.eta == pytest.approx(41, rel=0.1)
     assert (second.activity.kind, second.activity.vdev) == ("trim", "a")
@@ -242,7 +242,7 @@ def test_a_suspended_trim_is_no_running_one():
     last = sample(0, disk("a", trim=Progress("suspended", 5, 10)))
     history = PoolHistory()
     history.push(last)
-    (view,) = history.activity_views(last)
+    (view,) = history.activity_views
     assert (view.activity.state, view.estimate.reason) == ("paused", "paused")
 
 
@@ -322,8 +322,7 @@ def test_no_sequence_of_samples_breaks_the_history(samples):
     history = PoolHistory()
     for one in samples:
         history.push(one)
-        for view in history.scan_views(one):
+        for view in history.scan_views:
             assert view.estimate.reason
             assert view.issue_rate is None or view.issue_rate >= 0
             assert view.scan_rate is None or view.scan_rate >= 0
-        history.activity_views(one)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zconsole.history.rates import RateWindow
-from zconsole.model import BlockCounters, IoCounters, IoRates, Vdev
+from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
 
 MIB = 2**20
 

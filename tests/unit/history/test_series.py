@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.history.series import RateSeries
-from zconsole.model import IoRates
+from zconsole.pool.model import IoRates
 
 
 def filled(count: int, capacity: int = 8) -> RateSeries:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.audit.log import MemoryLog
+from zconsole.system.audit.log import MemoryLog
 from zconsole.tunables.control import Control
-from zconsole.tunables.memory import Memory
 from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import FileTunableStore
 
 LIVE = {
     "zfs_resilver_min_time_ms": 3000,
@@ -56,7 +56,7 @@ class Kernel:
 
     def console(self, owner: str | None = None) -> Control:
         """Another console on the same machine."""
-        return Control(self.parameters, Memory(self.state), self.log, owner)
+        return Control(self.parameters, FileTunableStore(self.state), self.log, owner)
 
 
 @pytest.fixture

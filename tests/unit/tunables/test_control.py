@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from zconsole.errors import UnavailableError, UsageError
+from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.registry import TUNABLES
 
 TIME = "zfs_resilver_min_time_ms"
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.tunables.effect import Point, measure
+from zconsole.tunables.effect import EffectSample, measure
 
 
 def points(start, stop, rate, latency=0.01):
-    return [Point(float(t), rate, latency) for t in range(start, stop)]
+    return [EffectSample(float(t), rate, latency) for t in range(start, stop)]
 
 
 def test_gain_and_cost_of_one_change():

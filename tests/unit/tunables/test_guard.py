@@ -10,9 +10,9 @@ import time
 import pytest
 
 from zconsole.errors import ZconsoleError
-from zconsole.sources.runner import ProcessRunner
+from zconsole.system.async_process import ProcessRunner
 from zconsole.tunables import guard
-from zconsole.tunables.memory import alive, process_mark
+from zconsole.tunables.store import alive, process_mark
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.presets import LIMITS, NAMES, preset
-from zconsole.tunables.registry import BY_NAME
 from zconsole.tunables.tunable import U64
 
 

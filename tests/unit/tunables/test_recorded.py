@@ -9,12 +9,12 @@ import pytest
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.tunables.test_guard import freeze, soon
-from zconsole.audit.log import AuditError, MemoryLog
 from zconsole.errors import ZconsoleError
-from zconsole.state import StateError
+from zconsole.system.audit.log import AuditError, MemoryLog
+from zconsole.system.state_dir import StateError
 from zconsole.tunables.control import Control
-from zconsole.tunables.memory import Memory
 from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import FileTunableStore
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
 
@@ -84,7 +84,7 @@ def test_a_write_that_the_kernel_refuses_is_told_as_failed(kernel, monkeypatch):
 
 def test_nothing_is_set_without_a_line_in_some_log_and_everything_is_put_back(kernel):
     kernel.console().set({TIME: 5000}, 1.0)
-    blind = Control(kernel.parameters, Memory(kernel.state), Unwritable())
+    blind = Control(kernel.parameters, FileTunableStore(kernel.state), Unwritable())
     with pytest.raises(AuditError):
         blind.set({SCRUB: 2000}, 2.0)
     assert kernel.read(SCRUB) == 1000
@@ -99,7 +99,7 @@ def test_values_are_put_back_where_nothing_can_be_written(kernel):
     def read_only() -> None:
         raise StateError("Read-only file system")
 
-    stuck = Control(kernel.parameters, Memory(kernel.state, read_only), Unwritable())
+    stuck = Control(kernel.parameters, FileTunableStore(kernel.state, read_only), Unwritable())
     with pytest.raises(ZconsoleError):
         stuck.set({SCRUB: 2000}, 2.0)
     assert [entry.put_back for entry in stuck.restore(3.0)] == [True]
@@ -112,7 +112,7 @@ def test_values_that_cannot_be_forgotten_were_put_back_all_the_same(kernel, monk
     def full(path, data):
         raise StateError("No space left on device")
 
-    monkeypatch.setattr("zconsole.tunables.memory.write_private", full)
+    monkeypatch.setattr("zconsole.tunables.store.write_private", full)
     assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
     assert kernel.read(TIME) == 3000
 

@@ -13,10 +13,10 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from zconsole.raw import numbers
-from zconsole.report.json import sample_object
-from zconsole.session import Session
-from zconsole.sources.live import LiveSource, this_system
+from zconsole.monitor.session import Session
+from zconsole.output.json import sample_object
+from zconsole.zfs.raw import numbers
+from zconsole.zfs.sources.live import LiveSource, this_system
 
 SOURCES = ("libzfs", "json", "text")
 DEADLINE = 60.0

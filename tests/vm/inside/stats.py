@@ -9,10 +9,10 @@ import json
 import sys
 from typing import Any
 
-from zconsole.raw import numbers
-from zconsole.sources.libzfs.library import LibzfsPool, load_library
-from zconsole.sources.libzfs.nvlist import ConfigReader, assembled
-from zconsole.sources.libzfs.stats import kernel_stats
+from zconsole.zfs.raw import numbers
+from zconsole.zfs.sources.libzfs.library import LibzfsPool, load_library
+from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, assembled
+from zconsole.zfs.sources.libzfs.stats import kernel_stats
 
 
 def by_libzfs(pool: str) -> dict[str, Any] | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from zconsole.rebalance.engine import extents, metadata
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import (
+    FileName,
     Item,
-    Place,
     SkipError,
     UnsupportedError,
     own_prefix,
@@ -63,7 +63,7 @@ class Admission:
     sys: Sys
     directories: Directories
     policy: Policy
-    abilities: Callable[[Place], Abilities]
+    abilities: Callable[[FileName], Abilities]
     """What the filesystem of a place has been found to answer."""
     secret: str = field(default_factory=lambda: secrets.token_hex(8))
     """What nobody else's names begin with."""
@@ -74,7 +74,7 @@ class Admission:
         Raises SkipError, MovedError, UnsupportedError, OSError.
         """
         places = [
-            Place(row, self.directories.get(row.directory), temporary(self.secret, row.number))
+            FileName(row, self.directories.get(row.directory), temporary(self.secret, row.number))
             for row in names
         ]
         try:

@@ -36,7 +36,7 @@ class DirectoryRow:
 
 
 @dataclass(slots=True)
-class Directory:
+class OpenDirectory:
     """An open directory, and the modification time that users know it by."""
 
     number: int
@@ -109,11 +109,11 @@ class Directories:
         self._notes = notes
         self._now = now
         self._until = 0.0
-        self._open: dict[int, Directory] = {}
+        self._open: dict[int, OpenDirectory] = {}
         self._watching = Watching(sys)
         self.own = self._watching.own
 
-    def get(self, number: int) -> Directory:
+    def get(self, number: int) -> OpenDirectory:
         """An open directory. Raises MovedError when it is gone, moved or a link; OSError."""
         closed: list[DirectoryRow] = []
         above: int | None = number
@@ -133,7 +133,7 @@ class Directories:
             row = self._row_of(row.parent)
         return b"/".join([row.name.rstrip(b"/"), *reversed(parts)])
 
-    def begin(self, directory: Directory) -> None:
+    def begin(self, directory: OpenDirectory) -> None:
         """Note the time it is to have again, and look for other processes from now on.
 
         To be called before the journal is told of it. Raises OSError.
@@ -149,14 +149,14 @@ class Directories:
         directory.last_ns = directory.mtime_ns
         directory.begun, directory.foreign = True, False
 
-    def take_up(self, directory: Directory, mtime_ns: int) -> None:
+    def take_up(self, directory: OpenDirectory, mtime_ns: int) -> None:
         """Begin with one that a process which died has left with another time than it had."""
         self.begin(directory)
         directory.touched = directory.mtime_ns != mtime_ns
         directory.mtime_ns = mtime_ns
 
     @contextmanager
-    def changing(self, directory: Directory) -> Iterator[None]:
+    def changing(self, directory: OpenDirectory) -> Iterator[None]:
         """Change names in it inside of this. Raises OSError."""
         self.begin(directory)
         self._look()
@@ -185,7 +185,7 @@ class Directories:
                 self._restore_time(directory)
             directory.begun = directory.touched = False
 
-    def _restore_time(self, directory: Directory) -> None:
+    def _restore_time(self, directory: OpenDirectory) -> None:
         """Put the time back unless another process changed the directory.
 
         The kernel queues an event before it lets go of the directory, and a time is set with the
@@ -201,7 +201,7 @@ class Directories:
         if directory.foreign:
             self._set_time(directory, round(self._now() * 1e9))
 
-    def _set_time(self, directory: Directory, mtime_ns: int) -> None:
+    def _set_time(self, directory: OpenDirectory, mtime_ns: int) -> None:
         atime_ns = self._sys.fstat(directory.fd).st_atime_ns
         try:
             self._sys.set_times(directory.fd, atime_ns, mtime_ns)
@@ -214,12 +214,12 @@ class Directories:
         for number in self._watching.changed():
             self._found_changed(self._open[number])
 
-    def _compare(self, directory: Directory) -> None:
+    def _compare(self, directory: OpenDirectory) -> None:
         """See what no event tells: times set by others, and names changed without inotify."""
         if directory.last_ns not in (None, self._sys.fstat(directory.fd).st_mtime_ns):
             self._found_changed(directory)
 
-    def _found_changed(self, directory: Directory) -> None:
+    def _found_changed(self, directory: OpenDirectory) -> None:
         if directory.begun and not directory.foreign:
             directory.foreign = True
             self._notes.foreign(directory.number)
@@ -233,7 +233,7 @@ class Directories:
     def __len__(self) -> int:
         return len(self._open)
 
-    def _verified(self, row: DirectoryRow) -> Directory:
+    def _verified(self, row: DirectoryRow) -> OpenDirectory:
         try:
             fd = self._open_row(row)
         except OSError as error:
@@ -251,7 +251,7 @@ class Directories:
             raise
         fixed = bool(flags & metadata.IMMUTABLE)
         mtime_ns = status.st_mtime_ns
-        return Directory(row.number, fd, status.st_dev, mtime_ns, mtime_ns, fixed)
+        return OpenDirectory(row.number, fd, status.st_dev, mtime_ns, mtime_ns, fixed)
 
     def _open_row(self, row: DirectoryRow) -> int:
         if row.parent is None:

@@ -21,7 +21,7 @@ _END = (1 << 64) - 1
 _ABSENT = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADR)
 
 
-class Extent(NamedTuple):
+class FileExtent(NamedTuple):
     """One run of blocks of a file."""
 
     start: int
@@ -59,7 +59,7 @@ def _reserved(sys: Sys, fd: int, status: os.stat_result, flags: int) -> bool:
     return False
 
 
-def _extents(sys: Sys, fd: int, start: int, flags: int) -> Iterator[Extent]:
+def _extents(sys: Sys, fd: int, start: int, flags: int) -> Iterator[FileExtent]:
     """The extents of a file from an offset on."""
     while True:
         wanted = _HEAD.pack(start, _END - start, flags, 0, _AT_ONCE, 0)
@@ -67,7 +67,7 @@ def _extents(sys: Sys, fd: int, start: int, flags: int) -> Iterator[Extent]:
         count = _HEAD.unpack_from(found)[3]
         for number in range(count):
             at, _, length, marks = _EXTENT.unpack_from(found, _HEAD.size + number * _EXTENT.size)
-            yield Extent(at, at + length, marks)
+            yield FileExtent(at, at + length, marks)
             if marks & _LAST:
                 return
             start = at + length

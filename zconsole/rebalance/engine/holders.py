@@ -32,7 +32,7 @@ _NAMESPACE = "mnt:["
 """What a descriptor on a mount namespace begins with."""
 
 
-class Held(NamedTuple):
+class HeldFile(NamedTuple):
     """A descriptor on something that has a path."""
 
     process: str
@@ -48,7 +48,9 @@ class Held(NamedTuple):
 class Holders:
     """Every descriptor on a file of all processes but some, at one moment."""
 
-    by_inode: defaultdict[int | None, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    by_inode: defaultdict[int | None, list[HeldFile]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     proc: Path = PROC
     hidden: int = 0
     """Processes that may not be looked at."""
@@ -138,7 +140,7 @@ def _is_file(link: str) -> bool:
     return link.startswith("/") and not _NO_FILES.fullmatch(link)
 
 
-def _held(table: int, place: str, number: str, process: str) -> Held:
+def _held(table: int, place: str, number: str, process: str) -> HeldFile:
     flags = os.O_RDONLY | os.O_CLOEXEC
     fd = os.open(f"{place}/fdinfo/{number}", flags, dir_fd=table)
     try:
@@ -146,7 +148,7 @@ def _held(table: int, place: str, number: str, process: str) -> Held:
     finally:
         os.close(fd)
     mount, inode = _value(text, b"mnt_id:"), _value(text, b"\nino:")
-    return Held(process, -1 if mount is None else mount, f"{place}/fd/{number}", inode)
+    return HeldFile(process, -1 if mount is None else mount, f"{place}/fd/{number}", inode)
 
 
 def _value(text: bytes, name: bytes) -> int | None:

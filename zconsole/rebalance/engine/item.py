@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from zconsole.rebalance.engine.directories import Directory
+from zconsole.rebalance.engine.directories import OpenDirectory
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.metadata import Metadata
 from zconsole.rebalance.engine.syscalls import Sys
@@ -49,7 +49,7 @@ class StopJobError(Exception):
     """The job was told to stop; what is not yet in place is dropped."""
 
 
-class Outcome(NamedTuple):
+class FileOutcome(NamedTuple):
     """What became of one name, for the report."""
 
     row: FileRow
@@ -60,11 +60,11 @@ class Outcome(NamedTuple):
 
 
 @dataclass(slots=True)
-class Place:
+class FileName:
     """One name of an item, and how far its replacement is."""
 
     row: FileRow
-    directory: Directory
+    directory: OpenDirectory
     temp: bytes
     linked: bool = False
     """The temporary name may exist and hold our copy."""
@@ -77,7 +77,7 @@ class Place:
 class Item:
     """An open original and its open copy. Descriptors are -1 when closed."""
 
-    places: list[Place]
+    places: list[FileName]
     source: int
     status: os.stat_result
     meta: Metadata

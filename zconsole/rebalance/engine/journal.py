@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.rebalance.engine.directories import DirectoryRow
-from zconsole.rebalance.engine.runs import grouped
+from zconsole.rebalance.engine.ranges import grouped
 from zconsole.rebalance.engine.schema import (
     FORMAT,
     INDEXES,
@@ -28,7 +28,7 @@ from zconsole.rebalance.engine.schema import (
     connect,
     empty,
 )
-from zconsole.state import create_private
+from zconsole.system.state_dir import create_private
 
 
 class State(IntEnum):

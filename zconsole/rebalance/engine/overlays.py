@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from zconsole.rebalance.engine.mounts import Mount, Spot, View, ancestors, plain
+from zconsole.system.mounts import MountPoint, Spot, View, ancestors, plain
 
 _LISTS = (b"lowerdir",)
 _SINGLE = (b"upperdir", b"workdir", b"lowerdir+", b"datadir+")
@@ -36,7 +36,7 @@ class Layers(NamedTuple):
     """Whether a relative directory is found nowhere."""
 
 
-def found(mount: Mount, views: Iterable[View]) -> Layers:
+def found(mount: MountPoint, views: Iterable[View]) -> Layers:
     """Where the directories of an overlay are, as far as the processes of ``views`` see them.
 
     A relative one began at the working directory of whoever mounted it, which nobody remembers:

@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.engine import content, metadata, swapping
-from zconsole.rebalance.engine.directories import Directories, Directory, MovedError
-from zconsole.rebalance.engine.inuse import Users
+from zconsole.rebalance.engine import content, metadata, swap
+from zconsole.rebalance.engine.directories import Directories, MovedError, OpenDirectory
+from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
@@ -109,7 +109,7 @@ class Recovery:
         kept = row.temp if state is State.FAILED else None
         self._results.append(Result(row.number, state, reason, kept))
 
-    def _settle_in(self, directory: Directory, row: FileRow) -> tuple[State, str | None]:
+    def _settle_in(self, directory: OpenDirectory, row: FileRow) -> tuple[State, str | None]:
         temp, fd = row.temp or b"", directory.fd
         keep = temp + KEEP_SUFFIX
         at_name, at_temp, at_keep = (self._inode(fd, n) for n in (row.name, temp, keep))
@@ -134,7 +134,7 @@ class Recovery:
         return self._choose(directory, row, original)
 
     def _hand_back(
-        self, directory: Directory, row: FileRow, at_name: int | None
+        self, directory: OpenDirectory, row: FileRow, at_name: int | None
     ) -> tuple[State, str | None]:
         """A file of others, put at the name just before the exchange, is where ours was."""
         temp = row.temp or b""
@@ -146,7 +146,7 @@ class Recovery:
         return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
 
     def _let_go(
-        self, directory: Directory, row: FileRow, original: bytes
+        self, directory: OpenDirectory, row: FileRow, original: bytes
     ) -> tuple[State, str | None]:
         """Our copy was replaced, removed or renamed: the original goes if it is what was copied."""
         with self._version(directory.fd, original, _maker(row)) as old:
@@ -162,7 +162,7 @@ class Recovery:
         return (State.PENDING if first else State.LINKED), None
 
     def _choose(
-        self, directory: Directory, row: FileRow, original: bytes
+        self, directory: OpenDirectory, row: FileRow, original: bytes
     ) -> tuple[State, str | None]:
         """Both versions exist and the copy has the name: keep the one that was written to."""
         make, fd = _maker(row), directory.fd
@@ -267,19 +267,19 @@ class Recovery:
         return self.journal.directory(row.directory).dev, row.old
 
     def _discard(
-        self, directory: Directory, name: bytes, found: int | None, ours: int | None
+        self, directory: OpenDirectory, name: bytes, found: int | None, ours: int | None
     ) -> None:
         if found is not None and found == ours:
             self._unlink(directory, name)
 
-    def _unlink(self, directory: Directory, name: bytes) -> None:
+    def _unlink(self, directory: OpenDirectory, name: bytes) -> None:
         with self.directories.changing(directory):
             self.sys.unlink(directory.fd, name)
 
-    def _put_back(self, directory: Directory, temp: bytes, row: FileRow, copy: Version) -> bool:
+    def _put_back(self, directory: OpenDirectory, temp: bytes, row: FileRow, copy: Version) -> bool:
         names = (directory.fd, temp, row.name)
         with self.directories.changing(directory):
-            return swapping.put_back(self.sys, *names, row.new, lambda: self._quiet(copy))
+            return swap.put_back(self.sys, *names, row.new, lambda: self._quiet(copy))
 
     def _inode(self, fd: int, name: bytes) -> int | None:
         try:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from zconsole import state
+from zconsole.system import state_dir
 
 FORMAT = 1
 SCHEMA = """
@@ -35,7 +35,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
     Raises sqlite3.Error, FileNotFoundError; StateError for one that others could have written.
     """
-    state.check_database(path)
+    state_dir.check_database(path)
     uri = f"file:{_quoted(path)}?mode={mode}"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
     with ExitStack() as refused:
@@ -49,8 +49,8 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def delete(path: Path) -> None:
     """Remove a journal and SQLite's files beside it. Raises StateError, OSError."""
-    for suffix in ("", *state.COMPANIONS):
-        state.remove(path.with_name(path.name + suffix))
+    for suffix in ("", *state_dir.COMPANIONS):
+        state_dir.remove(path.with_name(path.name + suffix))
 
 
 def empty(values: Mapping[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ _HEAD = struct.Struct("=iIII")
 """Watch, mask, cookie and length of the name (struct inotify_event, linux/inotify.h)."""
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """One event; the two of a rename have a cookie in common."""
 
     watch: int
@@ -76,10 +76,10 @@ class Watching:
         return any(name.startswith(prefix) for prefix in self._own)
 
 
-def _parsed(data: bytes) -> Iterator[Change]:
+def _parsed(data: bytes) -> Iterator[FileChange]:
     at = 0
     while at < len(data):
         watch, mask, cookie, length = _HEAD.unpack_from(data, at)
         at += _HEAD.size
-        yield Change(watch, mask, cookie, data[at : at + length].rstrip(b"\0"))
+        yield FileChange(watch, mask, cookie, data[at : at + length].rstrip(b"\0"))
         at += length

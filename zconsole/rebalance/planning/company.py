@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from zconsole.rebalance.engine import holders
+from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.engine.inuse import Look
-from zconsole.rebalance.planning.choice import COPIES
-from zconsole.rebalance.planning.planned import DirectoryPlan
+from zconsole.rebalance.planning.engine_choice import COPIES
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
@@ -19,7 +19,7 @@ _VIRTUAL = ("qemu", "kvm")
 _SHARING = (b"-virtfs", b"-fsdev")
 
 
-def notes(look: Look, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
+def notes(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
     """What to know before files are copied; nothing for files that are rewritten in place."""
     copied = [plan for plan in plans if plan.choice.engine == "copy"]
     if not copied:

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from zconsole.rebalance.planning import nfsexports, smbshares
-from zconsole.rebalance.planning.facts import Run
-from zconsole.rebalance.planning.foreigntree import Tree, UnreadableError
+from zconsole.rebalance.planning import nfs_exports, smb_shares
+from zconsole.rebalance.planning.facts import Mount, Run
+from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
+from zconsole.system import mounts
 from zconsole.units import clean
 
 MACHINE = Path("/")
@@ -27,19 +28,7 @@ SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
 KERNEL_THREAD = "nfsd"
 
 
-class Mounted(NamedTuple):
-    """A row of a mount table (proc_pid_mountinfo(5)): ``device`` is MAJOR:MINOR."""
-
-    device: str
-    point: str
-    kind: str
-
-    def holds(self, path: Path) -> bool:
-        """Whether a path is below it."""
-        return Path(self.point) in path.parents
-
-
-class Process(NamedTuple):
+class ServerProcess(NamedTuple):
     """A process: its name, and its mount namespace, empty where that may not be seen."""
 
     number: str
@@ -53,7 +42,7 @@ class Found(NamedTuple):
     nfs: tuple[str, ...]
     smb: tuple[str, ...]
     unknown: tuple[str, ...]
-    table: tuple[Mounted, ...]
+    table: tuple[Mount, ...]
 
 
 def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
@@ -78,24 +67,24 @@ def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
 
 
 def _own(machine: Path, run: Run) -> Found:
-    found = _found(Tree(machine), mount_table(machine / "proc/self/mountinfo"), run)
+    found = _found(Tree(machine), _mounts(machine / "proc/self"), run)
     real = {os.path.realpath(path) for path in found.smb}  # Samba follows links, exportfs did
     return found._replace(smb=tuple(dict.fromkeys((*found.smb, *sorted(real)))))
 
 
-def _found(tree: Tree, table: tuple[Mounted, ...], run: Run | None) -> Found:
+def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None) -> Found:
     unknown: list[str] = []
     nfs: list[str] = []
-    for name in (nfsexports.ETAB, *nfsexports.KERNEL):
+    for name in (nfs_exports.ETAB, *nfs_exports.KERNEL):
         try:
-            nfs += nfsexports.exported_paths(tree, (name,))
+            nfs += nfs_exports.exported_paths(tree, (name,))
         except UnreadableError as error:
             unknown.append(str(error))
-    shares = smbshares.shares_of(tree, run)
+    shares = smb_shares.shares_of(tree, run)
     return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
 
 
-def _meets(path: str, point: str, device: str | None, table: Sequence[Mounted], own: bool) -> bool:
+def _meets(path: str, point: str, device: str | None, table: Sequence[Mount], own: bool) -> bool:
     """Whether an exported path shows anything of the filesystem at ``point``.
 
     It shows the filesystem it is on and all that is mounted below: bind mounts included.
@@ -105,13 +94,13 @@ def _meets(path: str, point: str, device: str | None, table: Sequence[Mounted], 
         return True
     if device is None or not table:
         return not own or mount in shared.parents
-    holders = [m for m in reversed(table) if shared == Path(m.point) or m.holds(shared)]
+    holders = [m for m in reversed(table) if Path(m.point) in (shared, *shared.parents)]
     holder = max(holders, key=lambda m: len(Path(m.point).parts), default=None)
     below = (m for m in table if shared in Path(m.point).parents)
     return any(m.device == device for m in (holder, *below) if m is not None)
 
 
-def _containers(machine: Path, processes: Sequence[Process], own: Found) -> list[Found]:
+def _containers(machine: Path, processes: Sequence[ServerProcess], own: Found) -> list[Found]:
     """What servers in other mount namespaces share, as far as that can be seen."""
     found: list[Found] = []
     looking = partial(_look, machine, processes, found)
@@ -125,7 +114,7 @@ def _containers(machine: Path, processes: Sequence[Process], own: Found) -> list
     return found
 
 
-def _look(machine: Path, processes: Sequence[Process], found: list[Found]) -> None:
+def _look(machine: Path, processes: Sequence[ServerProcess], found: list[Found]) -> None:
     try:
         found.extend(_others(machine, processes))
     except OSError as error:
@@ -133,22 +122,22 @@ def _look(machine: Path, processes: Sequence[Process], found: list[Found]) -> No
 
 
 def _unseen_servers(
-    machine: Path, processes: Sequence[Process], own: Found, others: Sequence[Found]
+    machine: Path, processes: Sequence[ServerProcess], own: Found, others: Sequence[Found]
 ) -> list[Found]:
     """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
     if any(not process.namespace for process in processes):
         return [_unknown("an NFS server is running, and other mount namespaces are hidden")]
-    table = machine / nfsexports.ETAB.lstrip("/")
+    table = machine / nfs_exports.ETAB.lstrip("/")
     ours = table.exists() and any(mounted.kind == KERNEL_THREAD for mounted in own.table)
     if ours or any(found.table for found in others):
         return []
     return [_unknown("an NFS server runs in a container that cannot be found")]
 
 
-def _others(machine: Path, processes: Sequence[Process]) -> Iterator[Found]:
+def _others(machine: Path, processes: Sequence[ServerProcess]) -> Iterator[Found]:
     proc = machine / "proc"
     here = next((p.namespace for p in _processes(proc, ("self",))), "")
-    spaces: dict[str, list[Process]] = {}
+    spaces: dict[str, list[ServerProcess]] = {}
     for process in processes:
         if not process.namespace and process.name in SERVERS:
             yield _unknown(f"no permission to inspect process {process.number} ({process.name})")
@@ -160,14 +149,14 @@ def _others(machine: Path, processes: Sequence[Process]) -> Iterator[Found]:
 
 def _other(process: Path, names: set[str]) -> Iterator[Found]:
     """What one other mount namespace shares, seen through one of its processes."""
-    table = mount_table(process / "mountinfo")
+    table = _mounts(process)
     serves_nfs = "rpc.mountd" in names or any(m.kind == KERNEL_THREAD for m in table)
     if not serves_nfs and not names & SERVERS:
         return
     tree = Tree(process / "root", follow=False)
     found = _found(tree, table, None)
-    if serves_nfs and not found.unknown and _lacks(tree, nfsexports.ETAB):
-        why = f"the NFS server in the container of process {process.name} has no {nfsexports.ETAB}"
+    if serves_nfs and not found.unknown and _lacks(tree, nfs_exports.ETAB):
+        why = f"the NFS server in the container of process {process.name} has no {nfs_exports.ETAB}"
         found = found._replace(unknown=(why,))
     yield found
 
@@ -183,19 +172,12 @@ def _unknown(why: str) -> Found:
     return Found((), (), (why,), ())
 
 
-def mount_table(path: Path) -> tuple[Mounted, ...]:
-    """The rows of a mount table; none where it may not be read."""
+def _mounts(process: Path) -> tuple[Mount, ...]:
+    """What a process sees mounted; nothing where that may not be read."""
     try:
-        lines = path.read_text(errors="surrogateescape").splitlines()
+        return tuple(map(Mount.of, mounts.rows(mounts.table_of(process))))
     except OSError:
         return ()
-    rows = []
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(" "), right.partition(" ")[0]
-        if len(fields) > 4:
-            rows.append(Mounted(fields[2], nfsexports.unescaped(fields[4]), kind))
-    return tuple(rows)
 
 
 def _numbers(proc: Path) -> list[str]:
@@ -205,11 +187,11 @@ def _numbers(proc: Path) -> list[str]:
         return []
 
 
-def _processes(proc: Path, numbers: Sequence[str]) -> Iterator[Process]:
+def _processes(proc: Path, numbers: Sequence[str]) -> Iterator[ServerProcess]:
     for number in numbers:
         try:
             name = (proc / number / "comm").read_text(errors="replace").rstrip("\n")
-            yield Process(number, name, _namespace(proc / number))
+            yield ServerProcess(number, name, _namespace(proc / number))
         except OSError:
             continue  # it has ended
 

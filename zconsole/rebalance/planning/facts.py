@@ -5,16 +5,27 @@ Formats: zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
 from typing import NamedTuple
 
-from zconsole.errors import UnavailableError
-from zconsole.rebalance.planning.predict import Space
-from zconsole.sources.blocking import Completed, DeadlineError, run_blocking
+from zconsole.errors import NotUnderstoodError, UnavailableError
+from zconsole.pool.allocator import Space
+from zconsole.pool.balance import FREE_BYTES_ONLY
+from zconsole.pool.topology import disks_of
+from zconsole.pool.version import Version, parse_version
+from zconsole.system import mounts
+from zconsole.system.mounts import MountPoint
+from zconsole.system.process import Completed, DeadlineError, run_blocking
+from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
+from zconsole.zfs.decode.names import draid_shape
+from zconsole.zfs.decode.text import pools_of
+from zconsole.zfs.sources.kstat import ROOT, module_version, pool_state
 
 DEADLINE = 20.0
 """Seconds to wait for zfs or zpool; a pool that is suspended never answers."""
@@ -25,12 +36,9 @@ PROPERTIES = (
 )
 NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 """Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""
-_SCANNING = re.compile(r"^\s*scan: .*(resilver|scrub|rebuild).* in progress", re.MULTILINE)
-_STATE = re.compile(r"^\s*state: (\S+)", re.MULTILINE)
-_LOST = re.compile(r"^\t +\S.* (DEGRADED|FAULTED|OFFLINE|REMOVED|UNAVAIL) +\d", re.MULTILINE)
-_APART = re.compile(r"^\t(?:cache|spares) *$", re.MULTILINE)
-"""Sections of ``zpool status`` whose devices do not count for the state of the pool."""
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
+_CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
+"""What ``zpool status`` calls some scans."""
 
 Run = Callable[[Sequence[str], float], Completed]
 
@@ -81,13 +89,13 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PoolFacts:
     """A pool: its properties, its normal-class vdevs and what it is busy with."""
 
     name: str
     properties: Mapping[str, str]
     spaces: tuple[Space, ...]
-    version: tuple[int, ...]
+    version: Version
     fragmentation: float | None = None
     scanning: str | None = None
     """resilver, scrub or rebuild while one runs."""
@@ -122,7 +130,7 @@ class Pool:
         return self.properties.get("checkpoint", "-") not in ("-", "0", "")
 
 
-class Listing(NamedTuple):
+class PoolListing(NamedTuple):
     """What a look at a pool in use shows; fragmentation (of free space) is a share, 0…1."""
 
     spaces: tuple[Space, ...]
@@ -139,24 +147,28 @@ class Mount:
     read_only: bool = False
     root: str = "/"
     """The directory of its filesystem that is mounted; of a bind mount, seldom the topmost."""
+    device: str = ""
+    """MAJOR:MINOR of the filesystem."""
+
+    @classmethod
+    def of(cls, row: MountPoint) -> Mount:
+        """A row of a mount table as text."""
+        kind, source, point, root, device = map(
+            os.fsdecode, (row.kind, row.source, row.point, row.root, row.device)
+        )
+        return cls(kind, source, point, row.read_only, root, device)
 
 
 @dataclass(slots=True)
-class Reader:
+class FactsReader:
     """Asks zfs and zpool. Raises UnavailableError when they do not answer."""
 
     run: Run = field(default=run_blocking)
-    kstat: Path = Path("/proc/spl/kstat/zfs")
-    module: Path = Path("/sys/module/zfs/version")
+    root: Path = ROOT
 
-    def version(self) -> tuple[int, ...]:
+    def version(self) -> Version:
         """The kernel module's version, ``(2, 3, 9)``; empty without one."""
-        try:
-            text = self.module.read_text()
-        except OSError:
-            return ()
-        match = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
-        return tuple(int(part) for part in match.groups()) if match else ()
+        return parse_version(module_version(self.root))
 
     def dataset(self, name: str, snapshots: bool = True) -> Dataset:
         """A dataset, where wanted with its snapshots, oldest first."""
@@ -169,30 +181,30 @@ class Reader:
         )
         return Dataset(name, _pairs(text), tuple(map(_snapshot, listed.splitlines())))
 
-    def pool(self, name: str) -> Pool:
+    def pool(self, name: str) -> PoolFacts:
         """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
         self._refuse_suspended(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
-        listed = self._ask("zpool", "list", "-vHp", name)
+        listed = self._capacity(name)
         used = self._ask("zfs", "list", "-Hp", "-o", "used", name).strip()
-        return Pool(
+        return PoolFacts(
             name=name,
             properties=properties,
-            spaces=parse_spaces(listed, version),
-            special=parse_spaces(listed, version, "special"),
+            spaces=spaces_of(listed, version),
+            special=spaces_of(listed, version, "special"),
             version=version,
-            fragmentation=_percent(properties.get("fragmentation", "")),
+            fragmentation=listed.pool.fragmentation,
             scanning=self.scanning(name),
             used=int(used) if used.isdigit() else None,
             sector=self._sector(name, properties),
         )
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> PoolListing:
         """The normal-class vdevs and the fragmentation now."""
         self._refuse_suspended(name)
-        text = self._ask("zpool", "list", "-vHp", name)
-        return Listing(parse_spaces(text, self.version()), _percent(text.split("\t")[6]))
+        listed = self._capacity(name)
+        return PoolListing(spaces_of(listed, self.version()), listed.pool.fragmentation)
 
     def scanning(self, name: str) -> str | None:
         """The scan that runs now: resilver, scrub or rebuild."""
@@ -200,14 +212,17 @@ class Reader:
 
     def condition(self, name: str) -> tuple[str, str | None]:
         """The pool's state word and the scan that runs now; a suspended pool is not asked."""
-        if self._state(name) == "SUSPENDED":
+        if pool_state(name, self.root) == "SUSPENDED":
             return "SUSPENDED", None
-        text = self._ask("zpool", "status", name)
-        scan, state = _SCANNING.search(text), _STATE.search(text)
-        word = state[1] if state else "UNKNOWN"
-        if word == "ONLINE" and _LOST.search(_APART.split(text, maxsplit=1)[0]):
-            word = "DEGRADED"  # the kernel faulted a disk, and did not hand it up
-        return word, scan[1] if scan else None
+        try:
+            pool = pools_of(self._ask("zpool", "status", name), UTC)[0]
+        except (NotUnderstoodError, IndexError):
+            return "UNKNOWN", None
+        scan = next((s.function for s in pool.scans if s.state == "running"), None)
+        rows = (v for v in pool.root.walk() if v.vclass not in ("cache", "spare"))
+        if pool.state == "ONLINE" and any(v.state in _LOST for v in rows):
+            return "DEGRADED", scan  # the kernel faulted a disk, and did not hand it up
+        return pool.state or "UNKNOWN", scan and _CALLED.get(scan, scan)
 
     def device_paths(self, name: str) -> list[str]:
         """Paths of the pool's devices."""
@@ -244,14 +259,14 @@ class Reader:
         return 1 << shift if shift else None
 
     def _refuse_suspended(self, name: str) -> None:
-        if self._state(name) == "SUSPENDED":
+        if pool_state(name, self.root) == "SUSPENDED":
             raise UnavailableError(f"pool {name} is suspended")
 
-    def _state(self, name: str) -> str | None:
+    def _capacity(self, name: str) -> PoolCapacity:
         try:
-            return (self.kstat / name / "state").read_text().strip()
-        except OSError:
-            return None
+            return capacities(self._ask("zpool", "list", "-vHp", name))[0]
+        except (NotUnderstoodError, IndexError) as error:
+            raise UnavailableError(f"zpool list {name}: {error}") from error
 
     def _ask(self, *argv: str, deadline: float = DEADLINE) -> str:
         try:
@@ -271,72 +286,33 @@ def last_addition(history: str) -> int | None:
     return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
 
 
-def parse_spaces(text: str, version: tuple[int, ...], wanted: str = "") -> tuple[Space, ...]:
-    """The top-level vdevs of one class (normal unless named) of ``zpool list -vHp``.
-
-    Rows are TAB-separated: name, size, alloc, free…; a top-level vdev has numbers for alloc, a
-    device below one has ``-``. A class separator has no leading TAB.
-    """
-    rows: list[tuple[str, int, int, int]] = []
-    section = ""
-    for line in text.splitlines()[1:]:
-        if not line.startswith("\t"):
-            section = line.split()[0]
-            continue
-        words = line.strip("\t").split("\t")
-        if section != wanted or len(words) < 4:
-            continue
-        if words[2].isdigit():
-            alloc, free = int(words[2]), int(words[3]) if words[3].isdigit() else 0
-            rows.append((words[0], alloc + free, alloc, 0))
-        elif rows:
-            name, size, alloc, devices = rows[-1]
-            rows[-1] = (name, size, alloc, devices + 1)
-    by_disks = version[:2] < (2, 4) if version else False
-    return tuple(
-        Space(name, size, alloc, float(_data_disks(name, devices)) if by_disks else 1.0, devices)
-        for name, size, alloc, devices in rows
-    )
+def spaces_of(listed: PoolCapacity, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
+    """The top-level vdevs of one class, with what their free bytes count for in a version."""
+    by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
+    return tuple(_space(row, by_disks) for row in listed.vdevs if row.vclass == wanted)
 
 
-def _data_disks(name: str, devices: int) -> int:
-    """Data disks of a top-level vdev (vdev_get_ndisks): 1 but for raidz and dRAID."""
-    match = re.match(r"(?:raidz|draid)(\d)", name)
-    if match is None:
-        return 1
-    layout = re.match(r"draid\d:(\d+)d", name)
-    return int(layout[1]) if layout else max(1, devices - int(match[1]))
+def _space(row: CapacityRow, by_disks: bool) -> Space:
+    shape = draid_shape(row.name)
+    disks = disks_of(row.kind, row.devices, shape[1] if shape else 0) or 1
+    weight = float(disks) if by_disks else 1.0
+    return Space(row.name, row.space_bytes or 0, row.alloc_bytes or 0, weight, row.devices)
 
 
-def mount_of(number: int, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
-    """The mount of this number (proc_pid_mountinfo(5))."""
-    for line in table.read_text(errors="surrogateescape").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, rest = left.split(" "), right.split(" ")
-        if fields[0] == str(number) and len(rest) >= 2:
-            options = fields[5].split(",") + (rest[2].split(",") if len(rest) > 2 else [])
-            kind, source, point, root = rest[0], *map(_plain, (rest[1], fields[4], fields[3]))
-            return Mount(kind, source, point, "ro" in options, root)
-    return None
+def mount_of(number: int, process: Path = mounts.SELF) -> Mount | None:
+    """The mount of this number, as a process sees it. Raises OSError."""
+    found = mounts.parse(mounts.table_of(process)).get(number)
+    return Mount.of(found) if found else None
 
 
-def mounts_of(pool: str, table: Path = Path("/proc/self/mountinfo")) -> list[Mount]:
+def mounts_of(pool: str, process: Path = mounts.SELF) -> list[Mount]:
     """Where the datasets of a pool are mounted, each once; snapshots and binds are left out."""
     found: dict[str, Mount] = {}
-    for line in table.read_text(errors="surrogateescape").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, rest = left.split(" "), right.split(" ")
-        if len(rest) < 2 or rest[0] != "zfs" or fields[3] != "/":
-            continue
-        source = _plain(rest[1])
-        if source.split("/")[0] == pool and "@" not in source:
-            read_only = "ro" in fields[5].split(",")
-            found.setdefault(source, Mount("zfs", source, _plain(fields[4]), read_only))
+    for each in map(Mount.of, mounts.rows(mounts.table_of(process))):
+        ours = each.source.split("/")[0] == pool and "@" not in each.source
+        if each.kind == "zfs" and each.root == "/" and ours:
+            found.setdefault(each.source, each)
     return list(found.values())
-
-
-def _plain(text: str) -> str:
-    return _OCTAL.sub(lambda m: chr(int(m[1], 8)), text)
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -348,8 +324,3 @@ def _snapshot(line: str) -> Snapshot:
     name, creation, used, holds, clones = line.split("\t")
     created, taken, held = (int(w) if w.isdigit() else 0 for w in (creation, used, holds))
     return Snapshot(name, created, taken, held, clones not in ("-", ""))
-
-
-def _percent(text: str) -> float | None:
-    digits = text.rstrip("%")
-    return int(digits) / 100 if digits.isdigit() else None

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zconsole.rebalance.planning import predict, zdb
-from zconsole.rebalance.planning.facts import Dataset, Pool, Reader
-from zconsole.rebalance.planning.planned import DirectoryPlan
-from zconsole.rebalance.planning.predict import Space
+from zconsole.pool import allocator
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.planning import zdb
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.zdb import Listed
 
 SPECIAL_FULL = 0.75
@@ -19,7 +20,7 @@ SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
-def told(reader: Reader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
+def told(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
     """What zdb has to say of the sampled files of each directory (root), by inode."""
     found: list[dict[int, Listed]] = []
     for plan in plans:
@@ -30,7 +31,7 @@ def told(reader: Reader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Liste
 
 
 def source(
-    plans: Sequence[DirectoryPlan], pool: Pool, told: Sequence[Mapping[int, Listed]]
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, told: Sequence[Mapping[int, Listed]]
 ) -> tuple[list[float] | None, str]:
     """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
 
@@ -45,7 +46,7 @@ def source(
     allocated = sum(plan.found.allocated for plan in plans)
     if pool.added is not None and allocated:
         older = sum(plan.found.old_allocated for plan in plans) / allocated
-        return predict.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
+        return allocator.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
     return None, "all data alike"
 
 
@@ -56,7 +57,7 @@ def special_limit(dataset: Dataset | None) -> float:
     return float("inf") if limit and record <= limit else limit
 
 
-def special(plans: Sequence[DirectoryPlan], pool: Pool) -> list[Space]:
+def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
     """The special vdevs afterwards, at most: as if none of the small blocks were there yet."""
     small = sum(plan.found.special_allocated for plan in plans)
     free = sum(space.free for space in pool.special)
@@ -64,7 +65,7 @@ def special(plans: Sequence[DirectoryPlan], pool: Pool) -> list[Space]:
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
 
 
-def special_notes(pool: Pool, after: Sequence[Space]) -> list[str]:
+def special_notes(pool: PoolFacts, after: Sequence[Space]) -> list[str]:
     """What the operator should know about small blocks."""
     pairs = zip(pool.special, after, strict=True)
     notes = [

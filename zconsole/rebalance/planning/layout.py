@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zconsole.rebalance.planning.predict import Space
+from zconsole.pool.allocator import Space
 
 RECKONED = 128 << 10
 """The block by which ZFS reckons used space from raw space (SPA_OLD_MAXBLOCKSIZE)."""
@@ -15,7 +15,7 @@ _DRAID = re.compile(r"draid(\d):(\d+)d")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """Parity and disks of a top-level vdev; without parity a disk or mirror."""
 
     sector: int
@@ -41,17 +41,17 @@ class Layout:
         return self.raw(size) * RECKONED / self.raw(RECKONED)
 
 
-def layouts(spaces: Sequence[Space], sector: int) -> list[tuple[float, Layout]]:
+def layouts(spaces: Sequence[Space], sector: int) -> list[tuple[float, BlockLayout]]:
     """The layouts of a pool's vdevs, each with the share of new writes it gets."""
     given = [space.free * space.weight for space in spaces]
     total = sum(given) or 1.0
     return [(one / total, _layout(s, sector)) for one, s in zip(given, spaces, strict=True)]
 
 
-def _layout(space: Space, sector: int) -> Layout:
+def _layout(space: Space, sector: int) -> BlockLayout:
     if match := _DRAID.match(space.name):
-        return Layout(sector, int(match[1]), int(match[2]), grouped=True)
+        return BlockLayout(sector, int(match[1]), int(match[2]), grouped=True)
     match = _RAIDZ.match(space.name)
     if match and space.disks > int(match[1]):
-        return Layout(sector, int(match[1]), space.disks)
-    return Layout(sector)
+        return BlockLayout(sector, int(match[1]), space.disks)
+    return BlockLayout(sector)

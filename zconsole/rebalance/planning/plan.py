@@ -8,56 +8,57 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
+from zconsole.pool import allocator
 from zconsole.rebalance.engine.directories import open_path
-from zconsole.rebalance.engine.inuse import Look, Users
+from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import (
-    aims,
-    choice,
     company,
+    engine_choice,
     exports,
     facts,
     forecast,
-    newsizes,
-    predict,
-    quotas,
-    sharing,
+    new_sizes,
+    plan_notes,
     survey,
     walk,
     zdb,
 )
-from zconsole.rebalance.planning.choice import Wish
-from zconsole.rebalance.planning.facts import Dataset, Mount, Pool, Reader
-from zconsole.rebalance.planning.planned import (
+from zconsole.rebalance.planning.engine_choice import EngineRequest
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
     FLOOR,
     TARGET,
     DirectoryPlan,
     Goal,
-    Place,
-    Plan,
+    JobDirectory,
+    RebalancePlan,
 )
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
 from zconsole.rebalance.planning.zdb import Listed
+from zconsole.system.mounts import mount_at
 
 NO_GAIN = 0.0005
 
 
-def places(directories: Sequence[str], reader: Reader, snapshots: bool = True) -> list[Place]:
+def places(
+    directories: Sequence[str], reader: FactsReader, snapshots: bool = True
+) -> list[JobDirectory]:
     """The directories with their filesystems, and the snapshots where wanted (there may be many).
 
     Raises NotFoundError, UsageError for one inside another, UnavailableError.
     """
-    found: list[Place] = []
+    found: list[JobDirectory] = []
     for directory in directories:
         try:
             root = walk.resolve(directory)
-            mount = facts.mount_of(walk.mount_at(root))
+            mount = facts.mount_of(mount_at(root))
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
         mount = mount or Mount("unknown", "", "/")
         dataset = reader.dataset(mount.source, snapshots) if mount.kind == "zfs" else None
-        found.append(Place(root, mount, dataset))
+        found.append(JobDirectory(root, mount, dataset))
     _refuse_nested([place.root for place in found])
     return found
 
@@ -72,12 +73,12 @@ def _refuse_nested(roots: Sequence[bytes]) -> None:
 
 def make(
     sys: Sys,
-    reader: Reader,
-    found: Sequence[Place],
-    wish: Wish,
+    reader: FactsReader,
+    found: Sequence[JobDirectory],
+    wish: EngineRequest,
     goal: Goal,
     sink: Sink | None = None,
-) -> Plan:
+) -> RebalancePlan:
     """Walk, measure and predict. Every portion walked also goes to ``sink``."""
     pools = sorted({place.dataset.pool for place in found if place.dataset})
     pool = reader.pool(pools[0]) if pools else None
@@ -107,13 +108,13 @@ def make(
         listed = [file for files in told for file in files.values()]
         pool = replace(pool, sector=pool.sector or zdb.sector(listed))
         for each, files in zip(plans, told, strict=True):
-            each.sizes = newsizes.foretell(sys, each, pool, files)
+            each.sizes = new_sizes.foretell(sys, each, pool, files)
     plan = _predicted(plans, pool, goal, told)
-    plan.notes += [*_notes(plan, goal), *quotas.notes(reader.run, plans)]
-    plan.notes += [*sharing.notes(pool, plans), *company.notes(look, plans)]
+    plan.notes += [*_notes(plan, goal), *plan_notes.of_quotas(reader.run, plans)]
+    plan.notes += [*plan_notes.of_shared_blocks(pool, plans), *company.notes(look, plans)]
     plan.refused = _refusal(plan, pools, wish, goal)
     if pool is not None and plan.refused is None:
-        plan.refused, notes = aims.in_vain(wish.aim, plans, pool, told)
+        plan.refused, notes = plan_notes.in_vain(wish.aim, plans, pool, told)
         plan.notes += notes
     return plan
 
@@ -134,14 +135,20 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
 
 
 def _directory_plan(
-    sys: Sys, reader: Reader, place: Place, pool: Pool | None, wish: Wish, found: Survey, look: Look
+    sys: Sys,
+    reader: FactsReader,
+    place: JobDirectory,
+    pool: PoolFacts | None,
+    wish: EngineRequest,
+    found: Survey,
+    look: FilesInUse,
 ) -> DirectoryPlan:
     able = can_rewrite(sys, place.root) if place.dataset else False
     exported = exports.why_exported(place.mount.point, reader.run)
     version, in_use = reader.version(), _overlay(sys, look, place.root)
-    chosen = choice.choose(wish, place.mount, place.dataset, version, able, exported, in_use)
+    chosen = engine_choice.choose(wish, place.mount, place.dataset, version, able, exported, in_use)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
-    plan.shared = bool(choice.why_shared(place.dataset, exported))
+    plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
@@ -151,7 +158,7 @@ def _directory_plan(
     return plan
 
 
-def _overlay(sys: Sys, look: Look, root: bytes) -> str | None:
+def _overlay(sys: Sys, look: FilesInUse, root: bytes) -> str | None:
     """Who has an overlay mounted that a directory has part in; None where nobody does."""
     try:
         fd = open_path(sys, root)
@@ -174,7 +181,9 @@ def _leave_out_too_large(plan: DirectoryPlan) -> None:
     plan.found.old_allocated -= large.old_allocated
 
 
-def _pinned(dataset: Dataset | None, pool: Pool | None, found: Survey) -> dict[str, int | None]:
+def _pinned(
+    dataset: Dataset | None, pool: PoolFacts | None, found: Survey
+) -> dict[str, int | None]:
     if dataset is None or pool is None:
         return dict.fromkeys(("snapshots", "clones", "checkpoint", "dedup", "block_clones"))
     return {
@@ -221,29 +230,32 @@ def can_rewrite(sys: Sys, root: bytes) -> bool | None:
 
 
 def _predicted(
-    plans: list[DirectoryPlan], pool: Pool | None, goal: Goal, told: Sequence[Mapping[int, Listed]]
-) -> Plan:
+    plans: list[DirectoryPlan],
+    pool: PoolFacts | None,
+    goal: Goal,
+    told: Sequence[Mapping[int, Listed]],
+) -> RebalancePlan:
     available = min(_available(plan.place.root, pool, goal) for plan in plans)
     target = goal.until_spread if goal.until_spread is not None else TARGET
     if pool is None or not pool.spaces:
-        return Plan(plans, None, [], None, target, available, "size")
+        return RebalancePlan(plans, None, [], None, target, available, "size")
     source, estimate = forecast.source(plans, pool, told)
-    plan = Plan(plans, pool, [], None, target, available, estimate)
+    plan = RebalancePlan(plans, pool, [], None, target, available, estimate)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
     size = sum(plan.bytes for plan in plans)
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, goal.max_bytes or size)
-    raw = predict.raw_to_target(pool.spaces, target, limit, source, pinned, plan.growth)
+    raw = allocator.raw_to_target(pool.spaces, target, limit, source, pinned, plan.growth)
     reaches = goal.until_spread is not None and raw is not None
     moved = raw if reaches and raw is not None else limit
-    plan.after = predict.rewritten(pool.spaces, moved, source, pinned, plan.growth)
+    plan.after = allocator.rewritten(pool.spaces, moved, source, pinned, plan.growth)
     plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
     plan.special = forecast.special(plans, pool)
     return plan
 
 
-def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
+def _available(root: bytes, pool: PoolFacts | None, goal: Goal) -> int:
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
     share = goal.min_free if goal.min_free is not None else FLOOR if pool else 0.0
@@ -253,7 +265,7 @@ def _available(root: bytes, pool: Pool | None, goal: Goal) -> int:
     return max(0, round(min(free, above)))
 
 
-def floors(plan: Plan) -> dict[str, tuple[int, float]]:
+def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
     """By root: free bytes that are not for the job, and what a share to keep free is a share of."""
     pool, found = plan.pool, {}
     for directory in plan.directories:
@@ -264,7 +276,7 @@ def floors(plan: Plan) -> dict[str, tuple[int, float]]:
     return found
 
 
-def _notes(plan: Plan, goal: Goal) -> list[str]:
+def _notes(plan: RebalancePlan, goal: Goal) -> list[str]:
     notes = []
     pool = plan.pool
     if pool is None and goal.until_spread is not None:
@@ -284,7 +296,7 @@ def _notes(plan: Plan, goal: Goal) -> list[str]:
                 f"moving everything goes too far: --until-spread {plan.target:g} would stop after"
                 f" {plan.bytes_to_target} bytes"
             )
-    if any(choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
+    if any(engine_choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
         notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
     held = sum(
         s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
@@ -296,14 +308,16 @@ def _notes(plan: Plan, goal: Goal) -> list[str]:
     return notes
 
 
-def _overshoots(plan: Plan) -> bool:
+def _overshoots(plan: RebalancePlan) -> bool:
     """Whether the emptiest vdev of today would be the fullest."""
     before = plan.pool.spaces if plan.pool else ()
     emptiest = min(range(len(before)), key=lambda index: before[index].fill)
     return plan.after[emptiest].fill - min(s.fill for s in plan.after) > plan.target
 
 
-def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | None:
+def _refusal(
+    plan: RebalancePlan, pools: Sequence[str], wish: EngineRequest, goal: Goal
+) -> str | None:
     if len(pools) > 1 or (pools and any(d.place.dataset is None for d in plan.directories)):
         return "the directories are not all on one pool: run a job for each"
     for directory in plan.directories:
@@ -321,10 +335,10 @@ def _refusal(plan: Plan, pools: Sequence[str], wish: Wish, goal: Goal) -> str | 
     return _aim_refusal(plan, wish, goal)
 
 
-def _aim_refusal(plan: Plan, wish: Wish, goal: Goal) -> str | None:
+def _aim_refusal(plan: RebalancePlan, wish: EngineRequest, goal: Goal) -> str | None:
     if plan.pool is None or wish.aim != "balance":
         return None
-    before, after = predict.spread(plan.pool.spaces), predict.spread(plan.after)
+    before, after = allocator.spread(plan.pool.spaces), allocator.spread(plan.after)
     if goal.until_spread is not None and plan.bytes_to_target is None:
         return f"a spread of {goal.until_spread:g} cannot be reached: {before:.3f} to {after:.3f}"
     pinned = any(d.pinned_most for d in plan.directories)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from zconsole.rebalance.planning.choice import Wish
-from zconsole.rebalance.planning.planned import Goal
+from zconsole.rebalance.planning.engine_choice import EngineRequest
+from zconsole.rebalance.planning.plan_model import Goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Settings:
     limits: Limits = Limits()
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> EngineRequest:
         """The part that choosing an engine needs."""
-        return Wish(self.engine, self.aim, self.accept_races, self.allow_non_zfs)
+        return EngineRequest(self.engine, self.aim, self.accept_races, self.allow_non_zfs)
 
     @property
     def goal(self) -> Goal:

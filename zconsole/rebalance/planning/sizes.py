@@ -22,9 +22,10 @@ from typing import Any
 
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.planning.facts import Reader, mount_of
-from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk, mount_at
-from zconsole.rebalance.planning.worth import Held
+from zconsole.rebalance.planning.facts import FactsReader, mount_of
+from zconsole.rebalance.planning.hot_directories import Held
+from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
+from zconsole.system.mounts import mount_at
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""
@@ -128,7 +129,7 @@ def _measured(
 class Additions:
     """When the newest vdev of a pool was added: of its history, asked once, which takes root."""
 
-    reader: Reader = field(default_factory=Reader)
+    reader: FactsReader = field(default_factory=FactsReader)
     _known: dict[str, float | None] = field(default_factory=dict)
 
     def since(self, path: bytes) -> float | None:

@@ -16,9 +16,9 @@ from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.descriptors import raise_limit
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+from zconsole.rebalance.planning.hot_directories import Ranking
 from zconsole.rebalance.planning.reservoir import Reservoir
 from zconsole.rebalance.planning.walk import Portion, Walk
-from zconsole.rebalance.planning.worth import Ranking
 
 SAMPLES = 300
 """Files a plan opens to see what lstat does not show."""

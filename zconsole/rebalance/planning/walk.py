@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,12 +18,11 @@ from sys import getfilesystemencodeerrors, getfilesystemencoding
 
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
+from zconsole.system.mounts import has_mounts_below, mount_number
 
 PORTION = 1000
 """Names handed over at a time."""
 CONTROL = b".zfs"
-MOUNTS = Path("/proc/self/mountinfo")
-_OCTAL = re.compile(rb"\\([0-7]{3})")
 _CODING = (getfilesystemencoding(), getfilesystemencodeerrors())
 """What ``os.fsencode`` takes, at a third of its time."""
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
@@ -142,29 +140,6 @@ class Walk:
                 else:
                     portion.skipped.append((name, special(status.st_mode)))
         yield portion
-
-
-def has_mounts_below(root: bytes, table: Path = MOUNTS) -> bool:
-    """Whether anything is mounted inside a directory (proc_pid_mountinfo(5))."""
-    prefix = root.rstrip(b"/") + b"/"
-    points = (line.split(b" ")[4] for line in table.read_bytes().splitlines())
-    plain = (_OCTAL.sub(lambda m: bytes([int(m[1], 8)]), point) for point in points)
-    return any(point.startswith(prefix) and point != prefix for point in plain)
-
-
-def mount_at(path: bytes) -> int:
-    """The number of the mount that a directory is reached through. Raises OSError."""
-    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return mount_number(fd)
-    finally:
-        os.close(fd)
-
-
-def mount_number(fd: int) -> int:
-    """The number of the mount a file was opened through (proc_pid_fdinfo(5))."""
-    lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))
 
 
 def special(mode: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from zconsole.rebalance.planning.facts import Run
-from zconsole.sources.blocking import DeadlineError
+from zconsole.system.process import DeadlineError
 
 _DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
 _INDIRECT_LINE = re.compile(r"^\s*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.models import EXOS_16T, NVME_2T, OPTANE_100G, SSD_1T
+from zconsole.sim.state import SCRUB
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -25,7 +25,7 @@ def every_class(seed: int) -> tuple[Story, ...]:
         spares=[make.leaf(EXOS_16T), make.leaf(EXOS_16T)],
         cache=[make.leaf(SSD_1T)],
     )
-    finished(pool, scan.SCRUB, 4 * DAY, 14.2 * HOUR)
+    finished(pool, SCRUB, 4 * DAY, 14.2 * HOUR)
     return (Story(pool),)
 
 

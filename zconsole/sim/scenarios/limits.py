@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story
-from zconsole.sim.engine import Incident
 from zconsole.sim.models import (
     EXOS_16T,
     MIB,
@@ -15,10 +14,11 @@ from zconsole.sim.models import (
     SHINGLED_8T,
     ULTRASTAR_18T,
 )
-from zconsole.sim.pool import Host, Layout, Member, PoolState
+from zconsole.sim.simulation import Incident
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Member, PoolState
 
 HOUR = 3600.0
-_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 
 def memory_limited(seed: int) -> tuple[Story, ...]:
@@ -26,10 +26,10 @@ def memory_limited(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "archive")
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
-        layout=Layout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
+        layout=DataLayout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
         host=Host(memory=16 << 30, arc=6 << 30),
     )
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -44,7 +44,7 @@ def foreground_load(seed: int) -> tuple[Story, ...]:
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=_BULK
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -59,7 +59,7 @@ def straggler(seed: int) -> tuple[Story, ...]:
         load=make.load(read=400e3, write=200e3, bursty=0.5),
         layout=_BULK,
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -69,7 +69,7 @@ def shingled(seed: int) -> tuple[Story, ...]:
     disks: list[Member] = list(make.leaves(4, RED_8T))
     old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
     pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=_BULK)
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -78,10 +78,10 @@ def random_reads(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "mail")
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
-        layout=Layout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
+        layout=DataLayout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
     )
     pool.tunables.values["zfs_scan_mem_lim_fact"] = 4
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -92,11 +92,11 @@ def few_requests(seed: int) -> tuple[Story, ...]:
     old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
     pool = make.pool(
         [make.raidz(1, [*disks, make.replacing(old, new)], fill=0.5)],
-        layout=Layout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
+        layout=DataLayout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
         host=Host(memory=256 << 30),
     )
     pool.tunables.values["zfs_vdev_scrub_max_active"] = 8
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -112,12 +112,12 @@ def shared_bus(seed: int) -> tuple[Story, ...]:
         layout=_BULK,
         host=Host(memory=256 << 30, buses={"expander": 1.6e9}),
     )
-    scan.walked(scan.begin(pool, scan.RESILVER, [new]), left=36e9)
+    scan.walked(scan.begin(pool, RESILVER, [new]), left=36e9)
     return (Story(pool, [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]),)
 
 
 def _scrub_walked(pool: PoolState) -> None:
-    scan.walked(scan.begin(pool, scan.SCRUB))
+    scan.walked(scan.begin(pool, SCRUB))
 
 
 def processor(seed: int) -> tuple[Story, ...]:
@@ -125,10 +125,10 @@ def processor(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "fast")
     pool = make.pool(
         [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],
-        layout=Layout(block=float(MIB), span=128.0 * MIB),
+        layout=DataLayout(block=float(MIB), span=128.0 * MIB),
         host=Host(memory=256 << 30, throughput=2.6e9),
     )
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 

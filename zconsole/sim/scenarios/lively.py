@@ -5,7 +5,7 @@ from __future__ import annotations
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story
 from zconsole.sim.models import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
-from zconsole.sim.pool import Host, Layout, Member
+from zconsole.sim.state import RESILVER, DataLayout, Host, Member
 
 HOUR = 3600.0
 
@@ -27,12 +27,12 @@ def resilver(seed: int) -> tuple[Story, ...]:
             make.mirror(make.leaves(2, OPTANE_100G), 0.0, vclass="log", frag=0.0),
         ],
         load=make.load(read=5e6, write=4e6, size=262144.0, bursty=0.7, sync=0.1, sequential=4.0),
-        layout=Layout(block=1048576.0, run=64 * 1048576.0, span=24 * 1048576.0),
+        layout=DataLayout(block=1048576.0, run=64 * 1048576.0, span=24 * 1048576.0),
         host=Host(memory=128 << 30, arc=56 << 30),
         spares=[spare],
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 

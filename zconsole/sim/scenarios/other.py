@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from zconsole.sim import jobs, rebuild, scan
-from zconsole.sim.activity import Expansion, Removal
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import EXOS_16T, MIB, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
-from zconsole.sim.pool import Layout, Member, PoolEvent, Top
+from zconsole.sim.state import (
+    RESILVER,
+    SCRUB,
+    DataLayout,
+    Expansion,
+    Member,
+    PoolEvent,
+    Removal,
+    Top,
+)
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 
 def sequential(seed: int) -> tuple[Story, ...]:
@@ -90,7 +98,7 @@ def paused(seed: int) -> tuple[Story, ...]:
         load=make.load(read=2e6, write=1e6, sequential=4.0),
         layout=_BULK,
     )
-    current = scan.begin(pool, scan.SCRUB)
+    current = scan.begin(pool, SCRUB)
     for queue in current.queues:
         queue.issued, queue.queued = 0.37 * queue.total, 0.63 * queue.total
         queue.unscanned = 0.0
@@ -114,7 +122,7 @@ def thousand(seed: int) -> tuple[Story, ...]:
     ]
     pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=_BULK)
     pool.host.memory, pool.host.throughput, pool.host.arc = 4 << 40, 250e9, 1 << 40
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -125,14 +133,14 @@ def two_pools(seed: int) -> tuple[Story, ...]:
     new = make.leaf(RED_8T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     tank = make.pool([make.raidz(2, members, fill=0.33)], layout=_BULK)
-    scan.begin(tank, scan.RESILVER, [new])
+    scan.begin(tank, RESILVER, [new])
     other = Build(seed, "scratch")
     other.count, other.flash = make.count, make.flash
     scratch = other.pool(
         [other.mirror(other.leaves(2, SSD_1T), fill=0.7) for _ in range(2)],
         load=other.load(read=20e6, write=5e6),
     )
-    finished(scratch, scan.SCRUB, 2 * DAY, 0.4 * HOUR)
+    finished(scratch, SCRUB, 2 * DAY, 0.4 * HOUR)
     return (Story(tank), Story(scratch))
 
 

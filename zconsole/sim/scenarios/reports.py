@@ -5,17 +5,9 @@ from __future__ import annotations
 from zconsole.sim import scan
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import DiskModel
-from zconsole.sim.models import (
-    DESKTOP_5T,
-    EXOS_16T,
-    GREEN_3T,
-    MIB,
-    NVME_1T5,
-    RED_8T,
-    TB,
-)
-from zconsole.sim.pool import Host, Layout, Member, PoolState
+from zconsole.sim.models import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB
 from zconsole.sim.rewrite import spread_over
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Member, PoolState
 from zconsole.sim.tunables import BEFORE_0_8, Tunables
 
 HOUR = 3600.0
@@ -34,12 +26,12 @@ def six_disk_swap(seed: int) -> tuple[Story, ...]:
     pairs = [make.replacing(make.leaf(GREEN_3T), make.leaf(DESKTOP_5T)) for _ in range(6)]
     pool = make.pool(
         [make.raidz(2, pairs, fill=0.79, frag=0.31)],
-        layout=Layout(run=1.55 * MIB, span=12.5 * MIB),
+        layout=DataLayout(run=1.55 * MIB, span=12.5 * MIB),
         host=Host(memory=32 << 30, arc=12 << 30),
     )
     pool.tunables.values["zfs_scan_mem_lim_fact"] = 2
     new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
-    scan.begin(pool, scan.RESILVER, new)
+    scan.begin(pool, RESILVER, new)
     return (Story(pool),)
 
 
@@ -53,11 +45,11 @@ def one_new_disk(seed: int) -> tuple[Story, ...]:
     pool = make.pool(
         [make.raidz(2, [make.replacing(gone, new), *others, *behind], fill=0.627)],
         load=make.load(read=20e3, write=60e3, bursty=0.5),
-        layout=Layout(block=131072.0, old_run=0.29 * MIB),
+        layout=DataLayout(block=131072.0, old_run=0.29 * MIB),
         host=Host(memory=8 << 30, arc=5 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
     )
     _before_0_8(pool)
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -68,11 +60,11 @@ def clamped_scrub(seed: int) -> tuple[Story, ...]:
     pool = make.pool(
         mirrors,
         load=make.load(read=500e3, write=300e3, size=32768.0, bursty=0.4),
-        layout=Layout(block=131072.0, old_run=1.5 * MIB),
+        layout=DataLayout(block=131072.0, old_run=1.5 * MIB),
         host=Host(memory=64 << 30, buses={"iscsi": 200 * MIB}),
     )
     _before_0_8(pool)
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 
@@ -84,10 +76,10 @@ def nvme_raidz1(seed: int) -> tuple[Story, ...]:
     gone = make.lost(make.leaf(NVME_1T5))
     pool = make.pool(
         [make.raidz(1, [*disks, make.replacing(gone, new)], fill=0.6)],
-        layout=Layout(block=float(MIB), span=192.0 * MIB),
+        layout=DataLayout(block=float(MIB), span=192.0 * MIB),
         host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -100,13 +92,13 @@ def added_vdev(seed: int) -> tuple[Story, ...]:
             make.raidz(1, make.leaves(5, RED_8T), fill=0.0021, frag=0.0),
         ],
         load=make.load(read=30e6, write=25e6, size=MIB, bursty=0.5, kept=0.6, sequential=16.0),
-        layout=Layout(block=float(MIB)),
+        layout=DataLayout(block=float(MIB)),
         host=Host(memory=128 << 30),
     )
     sizes = {"films": 38.2, "series": 21.6, "photos": 11.4, "backup": 15.9, "home": 4.1}
     paths = {f"/storage/{name}": size * TB for name, size in sizes.items()}
     pool.directories = spread_over(pool, paths)
-    finished(pool, scan.SCRUB, 9 * DAY, 31 * HOUR)
+    finished(pool, SCRUB, 9 * DAY, 31 * HOUR)
     return (Story(pool),)
 
 
@@ -115,9 +107,9 @@ def mirror_ceiling(seed: int) -> tuple[Story, ...]:
     make = Build(seed, "mirrors")
     pool = make.pool(
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],
-        layout=Layout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
+        layout=DataLayout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
     )
-    scan.begin(pool, scan.SCRUB)
+    scan.begin(pool, SCRUB)
     return (Story(pool),)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from zconsole.sim import commands, lifecycle, scan
-from zconsole.sim.activity import Checkpoint
 from zconsole.sim.build import Build, Scenario, Story, finished
 from zconsole.sim.disk import FAULTED, REMOVED, Leaf
-from zconsole.sim.engine import Incident
 from zconsole.sim.models import EXOS_16T, MIB, RED_4T, RED_8T, SSD_400G
-from zconsole.sim.pool import Layout, Member, PoolState
+from zconsole.sim.simulation import Incident
+from zconsole.sim.state import RESILVER, SCRUB, Checkpoint, DataLayout, Member, PoolState
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-_BULK = Layout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 
 def failed_disk(seed: int) -> tuple[Story, ...]:
@@ -33,7 +32,7 @@ def failed_disk(seed: int) -> tuple[Story, ...]:
         spares=[make.leaf(RED_4T)],
     )
     pool.host.shelf = [make.leaf(RED_4T), make.leaf(RED_8T), make.leaf(SSD_400G)]
-    finished(pool, scan.SCRUB, 6 * DAY, 9.3 * HOUR)
+    finished(pool, SCRUB, 6 * DAY, 9.3 * HOUR)
     return (Story(pool),)
 
 
@@ -46,7 +45,7 @@ def second_replace(seed: int) -> tuple[Story, ...]:
     members: list[Member] = [make.replacing(disks[0], new), *disks[1:]]
     pool = make.pool([make.raidz(2, members, fill=0.4)], layout=_BULK)
     pool.host.shelf = [second]
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     later = partial(_replace, old=disks[5], new=second)
     return (Story(pool, [Incident(2 * HOUR + 20.0, later)]),)
 
@@ -63,7 +62,7 @@ def flaky(seed: int) -> tuple[Story, ...]:
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     disks[2].error_rate = (3.0, 1.0, 40.0, 0.0)
     pool = make.pool([make.raidz(2, members, fill=0.45)], layout=_BULK)
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     incidents = []
     for after in (15.0, 25 * 60.0, 70 * 60.0):
         begins = 2.5 * HOUR + after + make.random.uniform(0.0, 10.0)
@@ -83,7 +82,7 @@ def suspended(seed: int) -> tuple[Story, ...]:
     pool = make.pool(
         [make.raidz(1, members, fill=0.37)], load=make.load(read=200e3, write=300e3), layout=_BULK
     )
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     lost = partial(lifecycle.lose, leaf=disks[3])
     plugged = partial(_plug, leaf=disks[3])
     return (Story(pool, [Incident(2 * HOUR + 12.0, lost), Incident(2 * HOUR + 120.0, plugged)]),)
@@ -102,7 +101,7 @@ def not_restored(seed: int) -> tuple[Story, ...]:
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     pool = make.pool([make.raidz(2, members, fill=0.12)], load=make.load(write=300e3), layout=_BULK)
     pool.checkpoint = Checkpoint(-3 * DAY, 5e9)
-    scan.begin(pool, scan.RESILVER, [new])
+    scan.begin(pool, RESILVER, [new])
     return (Story(pool),)
 
 
@@ -120,7 +119,7 @@ def damaged(seed: int) -> tuple[Story, ...]:
         "/photos/2019/summer/IMG_2042.CR2",
         "photos/scans@monthly-2026-10:/box 7/page 12.tif",
     )
-    finished(pool, scan.SCRUB, 5 * HOUR, 17.4 * HOUR, errors=3, repaired=6.2e6)
+    finished(pool, SCRUB, 5 * HOUR, 17.4 * HOUR, errors=3, repaired=6.2e6)
     return (Story(pool),)
 
 
@@ -133,7 +132,7 @@ def hot_spare(seed: int) -> tuple[Story, ...]:
     group = make.replacing(failed, spares[0], kind="spare")
     members: list[Member] = [*disks[:2], group, *disks[3:]]
     pool = make.pool([make.raidz(2, members, fill=0.3)], layout=_BULK, spares=spares)
-    scan.begin(pool, scan.RESILVER, [spares[0]])
+    scan.begin(pool, RESILVER, [spares[0]])
     return (Story(pool),)
 
 

@@ -8,9 +8,9 @@ from functools import partial
 
 from rich.cells import cell_len
 
-from zconsole.actions.devices import plan_detach, plan_offline, plan_online
 from zconsole.actions.growth import plan_autoexpand, plan_expand
-from zconsole.actions.plan import Plan, Situation
+from zconsole.actions.offline import plan_detach, plan_offline, plan_online
+from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -21,11 +21,11 @@ from zconsole.actions.scrub import (
 from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
 from zconsole.actions.target import Target, find
 from zconsole.actions.upkeep import CHANGES, plan_clear, plan_initialize, plan_locate, plan_trim
-from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.draw import Line, Span, fit
-from zconsole.ui.look import Look
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, Span, fit
 
-Planner = Callable[[Situation], Plan]
+Planner = Callable[[Situation], ActionPlan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,15 @@ def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
     return _sorted(s, [*of_row, *_of_pool()])
 
 
-def menu_lines(entries: Sequence[Entry], look: Look, width: int) -> tuple[Line, ...]:
+def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The menu; what cannot be done now is grey, with the reason."""
     longest, room = _columns(entries, width)
     return tuple(_line(entry, longest, room, look) for entry in entries)
 
 
-def reason_lines(entries: Sequence[Entry], index: int, look: Look, width: int) -> tuple[Line, ...]:
+def reason_lines(
+    entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
     """The whole reason why an entry cannot be done now, where its line had to cut it."""
     entry, (_, room) = entries[index], _columns(entries, width)
     if entry.refused is None or cell_len(look.text(entry.refused)) <= room:
@@ -88,7 +90,7 @@ def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
     return longest, max(8, width - longest - 4)
 
 
-def _line(entry: Entry, longest: int, room: int, look: Look) -> Line:
+def _line(entry: Entry, longest: int, room: int, look: DisplayFormat) -> Line:
     text = look.text(entry.text)
     if entry.refused is None:
         return (Span(f"  {text}"),)
@@ -146,7 +148,7 @@ def _of_leaf(key: str) -> list[Entry]:
     ]
 
 
-def _work(verb: str, plan: Callable[..., Plan], key: str) -> list[Entry]:
+def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
     return [
         Entry(f"{change.capitalize()} {verb}", (partial(plan, key=key, change=change),))
         for change in CHANGES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zconsole.beside import beside
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Control, Past
 
 
@@ -29,4 +29,4 @@ class TunedWatch:
 
     async def look(self) -> None:
         """Look again, after something was changed from here."""
-        self.past = await beside(self.control.past)
+        self.past = await in_daemon_thread(self.control.past)

@@ -6,43 +6,41 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zconsole.errors import ZconsoleError
-from zconsole.frame import Frame
+from zconsole.monitor.frame import Frame
+from zconsole.rebalance.backend import JobView, PlanView, by_hand
+from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.rebalance.running.desk import JobView, Proposal, by_hand
-from zconsole.rebalance.running.pace import Pace, pace_of
-from zconsole.ui.actions.ask import AskScreen
-from zconsole.ui.actions.console import ActingConsole
-from zconsole.ui.actions.lines import wrapped_lines
-from zconsole.ui.draw import Line
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped_lines
+from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
-from zconsole.ui.rebalance.folderscreen import FoldersScreen
-from zconsole.ui.rebalance.joblines import Fills
-from zconsole.ui.rebalance.joblist import job_rows
-from zconsole.ui.rebalance.jobscreen import JobScreen
+from zconsole.ui.rebalance.job_lines import Fills
+from zconsole.ui.rebalance.job_list import job_rows
+from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import LIMITS, Limit
 from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
-from zconsole.ui.rebalance.planlines import plan_lines
-from zconsole.ui.rebalance.planscreen import PlanScreen
-from zconsole.ui.rebalance.watch import JobWatch
-from zconsole.ui.screens import PickScreen
-from zconsole.ui.theming import Palette
+from zconsole.ui.rebalance.plan_lines import plan_lines
+from zconsole.ui.rebalance.plan_screen import PlanScreen
+from zconsole.ui.widgets.draw import Line
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceFlow:
     """Everything behind one key press, on the pool that is shown then."""
 
-    console: ActingConsole
+    context: FlowContext
     watch: JobWatch
     pool: str
-    palette: Palette
 
     async def run(self) -> None:
         """The list of jobs, until it is left. Raises ZconsoleError."""
         row: int | None = None
         while True:
             await self.watch.look(self.pool)
-            picked = await self.console.push_screen_wait(self._list(row))
+            picked = await self.context.app.push_screen_wait(self._list(row))
             if picked is None:
                 return
             row = picked
@@ -52,14 +50,14 @@ class RebalanceFlow:
                 await self._attach(self._jobs()[picked - 1].job)
 
     def _list(self, row: int | None) -> PickScreen:
-        look = self.console.showing.look
+        look = self.context.look
 
         def lines(width: int) -> tuple[Line, ...]:
             return job_rows(self._jobs(), look, width)
 
         start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
-        return PickScreen(title, lines, self.palette, start=start, wide=True)
+        return PickScreen(title, lines, self.context.palette, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
@@ -69,11 +67,11 @@ class RebalanceFlow:
         try:
             await self._new()
         except ZconsoleError as error:
-            self.console.notify(str(error), severity="error", markup=False)
+            self.context.complain(error)
 
     async def _new(self) -> None:
-        desk = self.watch.desk
-        roots = desk.roots(self.pool)
+        rebalance_backend = self.watch.rebalance_backend
+        roots = rebalance_backend.roots(self.pool)
         if not roots:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted")
         folders = Folders(roots)
@@ -81,12 +79,12 @@ class RebalanceFlow:
             screen = FoldersScreen(
                 self.pool,
                 folders,
-                await desk.explore(),
-                self.console.showing.look,
-                self.palette,
-                self.console.showing.options.clock,
+                await rebalance_backend.explore(),
+                self.context.look,
+                self.context.palette,
+                self.context.app.view_state.options.clock,
             )
-            dirs = await self.console.push_screen_wait(screen)
+            dirs = await self.context.app.push_screen_wait(screen)
             if dirs is None:
                 return
             job = await self._plan(Settings(dirs))
@@ -98,25 +96,25 @@ class RebalanceFlow:
         """Options, then their plan, and back; the job once one is started."""
         row = PLAN
         while True:
-            picked = await self.console.push_screen_wait(self._options(settings, row))
+            picked = await self.context.app.push_screen_wait(self._options(settings, row))
             if picked is None:
                 return None
             row = picked
             if picked == PLAN:
                 chosen = await self._confirm(settings)
                 if chosen is not None:
-                    return await self.watch.desk.start(chosen.settings)
+                    return await self.watch.rebalance_backend.start(chosen.settings)
             elif FIXED <= picked < FIXED + len(LIMITS):
                 settings = await self._limited(settings, LIMITS[picked - FIXED])
             else:
                 settings = turned(settings, picked)
 
     def _options(self, settings: Settings, row: int) -> PickScreen:
-        look = self.console.showing.look
+        look = self.context.look
         return PickScreen(
             "REBALANCE  what for, how far?  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
-            self.palette,
+            self.context.palette,
             start=row,
             wide=True,
             about=lambda index, width: option_about(settings, index, look, width),
@@ -124,50 +122,52 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        lines = partial(wrapped_lines, limit.question, self.console.showing.look)
-        asking = AskScreen(limit.label.upper(), lines, self.palette)
-        answer = await self.console.push_screen_wait(asking)
+        lines = partial(wrapped_lines, limit.question, self.context.look)
+        asking = AskScreen(limit.label.upper(), lines, self.context.palette)
+        answer = await self.context.app.push_screen_wait(asking)
         if answer is None:
             return settings
         try:
             value = limit.value(answer)
         except ZconsoleError as error:
-            self.console.notify(str(error), severity="error", markup=False)
+            self.context.complain(error)
             return settings
         return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
 
-    async def _confirm(self, settings: Settings) -> Proposal | None:
-        console, desk = self.console, self.watch.desk
-        look, denied = console.showing.look, console.denied
+    async def _confirm(self, settings: Settings) -> PlanView | None:
+        context, rebalance_backend = self.context, self.watch.rebalance_backend
+        look, denied = context.look, context.denied
 
-        def body(proposal: Proposal, width: int) -> tuple[Line, ...]:
-            command = by_hand(desk, settings)
+        def body(proposal: PlanView, width: int) -> tuple[Line, ...]:
+            command = by_hand(rebalance_backend, settings)
             return plan_lines(proposal, self._pace(proposal), command, denied, look, width)
 
-        clock = console.showing.options.clock
-        screen = PlanScreen(desk.plan(settings), body, denied, look, self.palette, clock)
-        return await console.push_screen_wait(screen)
+        clock = context.app.view_state.options.clock
+        screen = PlanScreen(
+            rebalance_backend.plan(settings), body, denied, look, context.palette, clock
+        )
+        return await context.app.push_screen_wait(screen)
 
-    def _pace(self, proposal: Proposal) -> Pace | None:
+    def _pace(self, proposal: PlanView) -> JobPace | None:
         frame = self._frame()
         return pace_of(proposal, self._jobs(), scan_pace(frame) if frame else None)
 
     async def _attach(self, job: str) -> None:
-        console = self.console
+        context = self.context
         screen = JobScreen(
             self.pool,
             job,
             self.watch,
             self._fills,
             self._now,
-            lambda: console.denied,
-            console.showing.look,
-            self.palette,
+            context.why_denied,
+            context.look,
+            context.palette,
         )
-        await console.push_screen_wait(screen)
+        await context.app.push_screen_wait(screen)
 
     def _frame(self) -> Frame | None:
-        frames = self.console.showing.frames
+        frames = self.context.app.view_state.frames
         return next((frame for frame in frames if frame.pool == self.pool), None)
 
     def _fills(self) -> Fills:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.running.desk import Listing, Measured, Root
+from zconsole.rebalance.backend import DirectoryListing, Measured, Root
 
 PATIENCE = 10.0
 """Seconds after which a directory that was asked for is said not to answer."""
@@ -32,16 +32,16 @@ class Folders:
     """The tree under the mountpoints of a pool. Times are seconds of one clock."""
 
     roots: tuple[Root, ...]
-    listed: dict[str, Listing] = field(default_factory=dict)
+    listed: dict[str, DirectoryListing] = field(default_factory=dict)
     sizes: dict[str, Measured] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
     marked: dict[str, None] = field(default_factory=dict)
     """The chosen directories, in the order they were marked."""
     asked: dict[str, float] = field(default_factory=dict)
 
-    def take(self, answer: Listing | Measured) -> None:
+    def take(self, answer: DirectoryListing | Measured) -> None:
         """Note what an explorer found."""
-        if isinstance(answer, Listing):
+        if isinstance(answer, DirectoryListing):
             self.listed[answer.path] = answer
         else:
             self.sizes[answer.path] = answer

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.planned import FLOOR
+from zconsole.rebalance.job.pacer import window_gate
+from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.running.pacing import window_gate
-from zconsole.ui.look import Look, percent
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.units import latency, parse_size
 
 NONE = ("none", "off", "-", "0")
@@ -29,10 +29,10 @@ class Limit:
     question: str
     read: Callable[[str], Any]
     """The value of an answer. Raises ZconsoleError."""
-    show: Callable[[Look, Any], str]
+    show: Callable[[DisplayFormat, Any], str]
     unset: str = "none"
 
-    def shown(self, limits: Limits, look: Look) -> str:
+    def shown(self, limits: Limits, look: DisplayFormat) -> str:
         """The present value, for people."""
         value = getattr(limits, self.name)
         return self.unset if value is None else look.text(self.show(look, value))

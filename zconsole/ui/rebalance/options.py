@@ -7,11 +7,11 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.ui.actions.lines import wrapped
-from zconsole.ui.draw import Line, Span, fit
-from zconsole.ui.look import Look
-from zconsole.ui.names import middle
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.limits import LIMITS
+from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.short_names import middle
 
 AIMS = {
     "balance": "spread evenly over the vdevs",
@@ -37,7 +37,7 @@ _LABEL = 26
 _PLAN_LABEL = 17
 
 
-def option_lines(settings: Settings, look: Look, width: int) -> tuple[Line, ...]:
+def option_lines(settings: Settings, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Every choice with its present value, and the way on."""
     ellipsis = look.glyphs.ellipsis
     rows: list[Line] = [
@@ -53,7 +53,9 @@ def option_lines(settings: Settings, look: Look, width: int) -> tuple[Line, ...]
     return tuple(rows)
 
 
-def option_about(settings: Settings, index: int, look: Look, width: int) -> tuple[Line, ...]:
+def option_about(
+    settings: Settings, index: int, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
     """A choice's whole value, where its line had to cut it."""
     if index < PLAN:
         label, value = _pairs(settings, look)[index]
@@ -64,7 +66,7 @@ def option_about(settings: Settings, index: int, look: Look, width: int) -> tupl
     return () if cell_len(value) <= room else tuple(wrapped(told, "", look, width, " "))
 
 
-def _pairs(settings: Settings, look: Look) -> list[tuple[str, str]]:
+def _pairs(settings: Settings, look: DisplayFormat) -> list[tuple[str, str]]:
     return [
         ("Aim", AIMS[settings.aim]),
         ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),
@@ -74,7 +76,7 @@ def _pairs(settings: Settings, look: Look) -> list[tuple[str, str]]:
     ]
 
 
-def _dirs(settings: Settings, look: Look) -> str:
+def _dirs(settings: Settings, look: DisplayFormat) -> str:
     return "  ".join(look.text(path) for path in settings.dirs)
 
 

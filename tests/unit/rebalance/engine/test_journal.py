@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.rebalance.test_command import Shell
+from tests.unit.cli.test_rebalance import Shell
 from zconsole.errors import NotUnderstoodError
 from zconsole.rebalance.engine.journal import Journal
 

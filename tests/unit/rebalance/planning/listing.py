@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.zdb import Listed
-from zconsole.sources.blocking import Completed
+from zconsole.system.process import Completed
 
 HEAD = """\
     Object  lvl   iblk   dblk  dsize  dnsize  lsize   %full  type

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rebalance.planning.listing import listed
-from zconsole.rebalance.planning import aims
-from zconsole.rebalance.planning.choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
-from zconsole.rebalance.planning.planned import DirectoryPlan, Place
-from zconsole.rebalance.planning.predict import Space
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.planning import plan_notes
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.survey import Ages, Survey
 
 KIB = 1 << 10
-MIRROR = Pool("tank", {}, (Space("mirror-0", 100, 50, disks=2),), (2, 3, 9))
-RAIDZ = Pool("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 3, 9))
+MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 100, 50, disks=2),), (2, 3, 9))
+RAIDZ = PoolFacts("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 3, 9))
 WIDE = "  0  L0 0:1000:28000 20000L/20000P F=1 B=9/9 cksum=1\n"
 NARROW = "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"
 
@@ -26,12 +26,14 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     found.sample.files = [
         Taken(inode, size, size, block, b"/tank", b"f") for inode, (size, block) in enumerate(files)
     ]
-    place = Place(b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"}))
+    place = JobDirectory(
+        b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"})
+    )
     return DirectoryPlan(place, found, Choice("copy", ""), len(files), 0)
 
 
 def test_without_raidz_there_is_no_width() -> None:
-    found = aims.in_vain("width", [plan((1, 1))], MIRROR, [{}])
+    found = plan_notes.in_vain("width", [plan((1, 1))], MIRROR, [{}])
     assert found == ("no raidz vdev: there is no width to gain", [])
 
 
@@ -46,11 +48,13 @@ def test_without_raidz_there_is_no_width() -> None:
 def test_width_is_told_by_the_blocks(
     text: str, known: int, said: tuple[str | None, list[str]]
 ) -> None:
-    assert aims.in_vain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})]) == said
+    assert (
+        plan_notes.in_vain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})]) == said
+    )
 
 
 def test_without_zdb_nobody_knows_the_width() -> None:
-    assert aims.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
+    assert plan_notes.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -63,10 +67,10 @@ def test_without_zdb_nobody_knows_the_width() -> None:
     ],
 )
 def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: bool) -> None:
-    found = aims.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
+    found = plan_notes.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
     assert (found != (None, [])) == vain
 
 
 @pytest.mark.parametrize("aim", ["balance", "properties"])
 def test_other_aims_are_not_judged_by_it(aim: str) -> None:
-    assert aims.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])
+    assert plan_notes.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])

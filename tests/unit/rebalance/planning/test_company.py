@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import Holders
-from zconsole.rebalance.engine.inuse import Look
-from zconsole.rebalance.engine.mounts import View
-from zconsole.rebalance.planning.choice import COPIES, Choice
 from zconsole.rebalance.planning.company import INITIAL, notes
+from zconsole.rebalance.planning.engine_choice import COPIES, Choice
+from zconsole.system.mounts import View
 
-LOOK = Look(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, (), 0)
+LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, (), 0)
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(proc: Path, look: Look = LOOK, engine: str = "copy", shared: bool = False) -> list[str]:
+def told(
+    proc: Path, look: FilesInUse = LOOK, engine: str = "copy", shared: bool = False
+) -> list[str]:
     plan: Any = SimpleNamespace(choice=Choice(engine, ""), shared=shared)
     return list(notes(look, [plan], proc))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.rebalance.planning import exports, foreigntree
+from zconsole.rebalance.planning import exports, foreign_tree
 from zconsole.rebalance.planning.exports import why_exported
 from zconsole.rebalance.planning.facts import Run
-from zconsole.sources.blocking import Completed, DeadlineError
+from zconsole.system.process import Completed, DeadlineError
 
 SMB = """\
 # path = /tank/comment
@@ -230,7 +230,7 @@ def test_samba_that_gives_no_answer_hides_no_registry(machine: Machine) -> None:
 def test_a_file_that_is_too_large_is_not_taken_for_a_short_one(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreigntree, "LARGEST", 100)
+    monkeypatch.setattr(foreign_tree, "LARGEST", 100)
     machine.write("/etc/samba/smb.conf", "#" * 101)
     assert "larger than 100 bytes" in machine.why("/tank")
 

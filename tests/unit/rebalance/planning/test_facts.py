@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.planning.facts import Dataset, Reader, last_addition, mount_of, parse_spaces
-from zconsole.rebalance.planning.walk import mount_at
-from zconsole.sources.blocking import Completed
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    FactsReader,
+    last_addition,
+    mount_of,
+    spaces_of,
+)
+from zconsole.system.mounts import mount_at
+from zconsole.system.process import Completed
+from zconsole.zfs.decode.capacity import capacities
 
 LIST = (
     "tank\t2013265920\t795516416\t1217749504\t-\t-\t9\t39\t1.00\tONLINE\t-\n"
@@ -28,24 +35,26 @@ def dataset(**properties: str) -> Dataset:
 
 
 def test_normal_vdevs_with_what_their_free_bytes_count_for() -> None:
-    spaces = parse_spaces(LIST, (2, 3, 9))
+    (listed,) = capacities(LIST)
+    spaces = spaces_of(listed, (2, 3, 9))
     assert [(s.name, s.weight) for s in spaces] == [("raidz1-0", 2.0), ("mirror-1", 1.0)]
     assert spaces[0].size == 795516416 + 2224029696
-    assert [s.weight for s in parse_spaces(LIST, (2, 4, 4))] == [1.0, 1.0]
+    assert [s.weight for s in spaces_of(listed, (2, 4, 4))] == [1.0, 1.0]
 
 
 def test_special_vdevs_are_a_class_of_their_own() -> None:
-    assert [(s.name, s.alloc) for s in parse_spaces(LIST, (2, 3, 9), "special")] == [
+    (listed,) = capacities(LIST)
+    assert [(s.name, s.alloc) for s in spaces_of(listed, (2, 3, 9), "special")] == [
         ("mirror-2", 10)
     ]
-    assert parse_spaces(LIST, (2, 3, 9), "dedup") == ()
+    assert spaces_of(listed, (2, 3, 9), "dedup") == ()
 
 
 def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
     def run(argv: Sequence[str], deadline: float) -> Completed:
         return Completed(tuple(argv), 0, LIST, "")
 
-    found = Reader(run, kstat=tmp_path, module=tmp_path / "none").listing("tank")
+    found = FactsReader(run, root=tmp_path).listing("tank")
     assert found.fragmentation == pytest.approx(0.09)
     assert [space.name for space in found.spaces] == ["raidz1-0", "mirror-1"]
 
@@ -82,9 +91,10 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
     def run(argv: Sequence[str], deadline: float) -> Completed:
         raise AssertionError(argv)
 
-    (tmp_path / "tank").mkdir()
-    (tmp_path / "tank" / "state").write_text("SUSPENDED\n")
-    reader = Reader(run, kstat=tmp_path)
+    state = tmp_path / "proc/spl/kstat/zfs/tank/state"
+    state.parent.mkdir(parents=True)
+    state.write_text("SUSPENDED\n")
+    reader = FactsReader(run, root=tmp_path)
     assert reader.condition("tank") == ("SUSPENDED", None)
     with pytest.raises(UnavailableError, match="suspended"):
         reader.listing("tank")
@@ -103,16 +113,54 @@ def test_the_sector_of_a_pool(
         said = {"get": f"ashift\t{ashift}\n", "list": LIST, "status": ""}
         return Completed(tuple(argv), 0, said[argv[1]], "")
 
-    assert Reader(run, kstat=tmp_path, module=tmp_path / "none").pool("tank").sector == sector
+    assert FactsReader(run, root=tmp_path).pool("tank").sector == sector
 
 
-def test_the_condition_of_a_pool(tmp_path: Path) -> None:
-    text = "  pool: tank\n state: DEGRADED\n  scan: scrub in progress since Sat Aug  5 12:00\n"
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        (
+            "  pool: tank\n state: DEGRADED\n  scan: scrub in progress since Sat Aug  5 12:00\n",
+            ("DEGRADED", "scrub"),
+        ),
+        (
+            "  pool: tank\n state: ONLINE\n  scan: resilver (draid1-0) in progress since"
+            " Sat Aug  5 12:00:00 2023\n",
+            ("ONLINE", "resilver"),
+        ),
+        (
+            "  pool: tank\n state: ONLINE\n  scan: scrub paused since Sat Aug  5 12:00:00 2023\n",
+            ("ONLINE", None),
+        ),
+        ("", ("UNKNOWN", None)),
+    ],
+)
+def test_the_condition_of_a_pool(
+    tmp_path: Path, text: str, condition: tuple[str, str | None]
+) -> None:
+    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
+    assert FactsReader(run, root=tmp_path).condition("tank") == condition
 
-    def run(argv: Sequence[str], deadline: float) -> Completed:
-        return Completed(tuple(argv), 0, text, "")
 
-    assert Reader(run, kstat=tmp_path).condition("tank") == ("DEGRADED", "scrub")
+def test_a_listing_that_is_none_is_an_answer_that_is_missing(tmp_path: Path) -> None:
+    run = lambda argv, deadline: Completed(tuple(argv), 0, "what?\n", "")  # noqa: E731
+    with pytest.raises(UnavailableError, match="not `zpool list` output"):
+        FactsReader(run, root=tmp_path).listing("tank")
+
+
+def test_a_device_and_the_one_that_replaces_it_are_one_disk() -> None:
+    row = "\t{}\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
+    group = row.format("replacing-1") + row.format("sdb") + row.format("sde")
+    (listed,) = capacities(LIST.replace("\t" + row.format("sdb"), group))
+    assert [(s.disks, s.weight) for s in spaces_of(listed, (2, 3, 9))] == [(3, 2.0), (0, 1.0)]
+
+
+def test_every_group_of_a_draid_counts_for_the_allocator() -> None:
+    row = "\t\t{}\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
+    top = "\tdraid2:4d:11c:1s-0\t3189768192\t795516416\t2224029696\t-\t-\t18\t26\t-\tONLINE\n"
+    rows = "".join(row.format(f"sd{letter}") for letter in "abcdefghijk")
+    (listed,) = capacities(LIST.splitlines(keepends=True)[0] + top + rows)
+    assert [s.weight for s in spaces_of(listed, (2, 3, 9))] == [8.0]
 
 
 @pytest.mark.parametrize(
@@ -128,25 +176,26 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
     tmp_path: Path, row: str, state: str
 ) -> None:
     text = (
-        f" state: ONLINE\nconfig:\n\n\t  raidz1-0  ONLINE       0     0     0\n{row}\nerrors: no\n"
+        "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE     READ WRITE CKSUM\n"
+        "\ttank  ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n"
+        f"{row}\nerrors: No known data errors\n"
     )
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert Reader(run, kstat=tmp_path).condition("tank") == (state, None)
+    assert FactsReader(run, root=tmp_path).condition("tank") == (state, None)
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:
     """Not by its device: a bind has the same, and files on btrfs have none of those listed."""
-    table = tmp_path / "mountinfo"
-    table.write_text(
+    (tmp_path / "mountinfo").write_text(
         "36 35 0:44 / /tank/a\\040b rw,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
         "37 35 0:44 / /bound ro,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
     )
-    mount, bound = mount_of(36, table), mount_of(37, table)
+    mount, bound = mount_of(36, tmp_path), mount_of(37, tmp_path)
     assert mount is not None
     assert bound is not None
     assert (mount.kind, mount.source, mount.point) == ("zfs", "tank/a b", "/tank/a b")
     assert (bound.point, mount.read_only, bound.read_only) == ("/bound", False, True)
-    assert mount_of(44, table) is None
+    assert mount_of(44, tmp_path) is None
 
 
 def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Path) -> None:

@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.job.counting import WalkSink
 from zconsole.rebalance.planning import forecast
-from zconsole.rebalance.planning.choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, Pool
-from zconsole.rebalance.planning.planned import DirectoryPlan, Place
-from zconsole.rebalance.planning.predict import Space
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
-from zconsole.rebalance.running.counting import WalkSink
 
 SPACES = (Space("mirror-0", 1000, 900), Space("mirror-1", 1000, 100))
 
 
 def measured(**figures: Any) -> DirectoryPlan:
     found = Survey(b"/tank", Ages(), allocated=100, **figures)
-    place = Place(b"/tank", Mount("zfs", "tank", "/tank"), None)
+    place = JobDirectory(b"/tank", Mount("zfs", "tank", "/tank"), None)
     return DirectoryPlan(place, found, Choice("copy", ""), 1, 100)
 
 
@@ -31,14 +31,14 @@ def status_of(size: int, ctime: int) -> os.stat_result:
 
 
 def test_without_zdb_the_age_of_files_tells_where_they_lie() -> None:
-    pool = Pool("tank", {}, SPACES, (2, 3, 9), added=50)
+    pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), added=50)
     shares, estimate = forecast.source([measured(old_allocated=100)], pool, [{}])
     assert shares == pytest.approx([1, 0])
     assert estimate == "age: 100% older than the newest vdev"
 
 
 def test_without_a_history_all_data_is_alike() -> None:
-    pool = Pool("tank", {}, SPACES, (2, 3, 9))
+    pool = PoolFacts("tank", {}, SPACES, (2, 3, 9))
     assert forecast.source([measured()], pool, [{}]) == (None, "all data alike")
 
 
@@ -53,7 +53,7 @@ def test_what_belongs_on_special_vdevs(small: str, record: str, limit: float) ->
 
 def test_small_blocks_fill_the_special_vdevs_at_most_so_far() -> None:
     special = (Space("mirror-2", 200, 20), Space("mirror-3", 200, 180))
-    pool = Pool("tank", {}, SPACES, (2, 3, 9), special=special)
+    pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), special=special)
     after = forecast.special([measured(special_allocated=100)], pool)
     assert [round(space.alloc) for space in after] == [110, 190]
     notes = forecast.special_notes(pool, after)
@@ -81,6 +81,6 @@ def test_old_files_go_first_then_large_ones(tmp_path: Path) -> None:
 
 def test_a_new_dataset_of_the_same_name_is_another_filesystem() -> None:
     mount = Mount("zfs", "tank", "/tank")
-    one, two = (Place(b"/tank", mount, Dataset("tank", {"guid": guid})) for guid in "12")
+    one, two = (JobDirectory(b"/tank", mount, Dataset("tank", {"guid": guid})) for guid in "12")
     assert one.key != two.key
-    assert one.key == Place(b"/tank", mount, Dataset("tank", {"guid": "1"})).key
+    assert one.key == JobDirectory(b"/tank", mount, Dataset("tank", {"guid": "1"})).key

@@ -11,19 +11,23 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.choice import COPIES, Wish
-from zconsole.rebalance.planning.facts import Reader
-from zconsole.rebalance.planning.lines import plan_lines
-from zconsole.rebalance.planning.planned import Goal, Plan
+from zconsole.rebalance.planning.engine_choice import COPIES, EngineRequest
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import Goal, RebalancePlan
+from zconsole.rebalance.planning.plan_text import plan_lines
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
 
 
-def made(root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None) -> Plan:
+def made(
+    root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None
+) -> RebalancePlan:
     monkeypatch.setattr(plan, "_available", lambda *_: room)
-    found = plan.places([str(root)], Reader())
-    return plan.make(Sys(), Reader(), found, Wish("copy", allow_non_zfs=True), goal or Goal())
+    found = plan.places([str(root)], FactsReader())
+    return plan.make(
+        Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), goal or Goal()
+    )
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -84,8 +88,8 @@ def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree(tmp_path / "tree", "small")
-    monkeypatch.setattr(plan.quotas, "notes", lambda run, plans: ["near a quota"])
-    monkeypatch.setattr(plan.sharing, "notes", lambda pool, plans: ["shared"])
+    monkeypatch.setattr(plan.plan_notes, "of_quotas", lambda run, plans: ["near a quota"])
+    monkeypatch.setattr(plan.plan_notes, "of_shared_blocks", lambda pool, plans: ["shared"])
     assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).notes)
     monkeypatch.setattr(plan.exports, "why_exported", lambda point, run: "exported over NFS or SMB")
     assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).refused or "")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zconsole.rebalance.planning.choice import Choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.planned import DirectoryPlan, Place
-from zconsole.rebalance.planning.quotas import Quota, held, notes
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.plan_notes import Quota, held, of_quotas
 from zconsole.rebalance.planning.survey import Ages, Survey
-from zconsole.sources.blocking import Completed
+from zconsole.system.process import Completed
 
 MIB = 1 << 20
 USERS = (
@@ -31,7 +31,7 @@ def zfs(argv: Sequence[str], deadline: float) -> Completed:
 
 
 def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> DirectoryPlan:
-    place = Place(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
+    place = JobDirectory(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
     found = DirectoryPlan(place, Survey(b"/", Ages()), Choice(engine, ""), 1, 1)
     found.pinned, found.in_flight = {"snapshots": 5000 * MIB}, 64 * MIB
     return found
@@ -48,7 +48,7 @@ def test_the_quotas_of_everybody_are_read() -> None:
 
 
 def test_who_is_near_a_quota_is_named() -> None:
-    (said,) = notes(zfs, [planned(), planned()])
+    (said,) = of_quotas(zfs, [planned(), planned()])
     assert said.startswith(
         r"tank/a: near their quotas are user c\x1bd@dom (0 of 90M left), project 7 (1M of 2M left),"
         " user bob (5M of 100M left): copies count twice"
@@ -56,12 +56,12 @@ def test_who_is_near_a_quota_is_named() -> None:
 
 
 def test_in_place_nobody_meets_a_quota() -> None:
-    assert list(notes(zfs, [planned(engine="rewrite")])) == []
+    assert list(of_quotas(zfs, [planned(engine="rewrite")])) == []
 
 
 def test_the_quota_of_a_dataset_is_told_where_it_is_near() -> None:
     near = {"quota": str(900 * MIB), "refquota": "0", "available": str(30 * MIB)}
-    said = next(notes(zfs, [planned(**near)]))
+    said = next(of_quotas(zfs, [planned(**near)]))
     assert said == "tank/a: quota of 900M: 30M left, and copies count twice until they are in place"
     far = near | {"available": str(300 * MIB)}
-    assert not any("of 900M: " in note for note in notes(zfs, [planned(**far)]))
+    assert not any("of 900M: " in note for note in of_quotas(zfs, [planned(**far)]))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.rebalance.planning.listing import HEAD, listed
 from zconsole.rebalance.planning import zdb
-from zconsole.sources.blocking import Completed
+from zconsole.system.process import Completed
 
 LINES = """\
                0 L1  0:cbe2200:400 20000L/400P F=2 B=23/23 cksum=1

@@ -1,0 +1,397 @@
+"""Every flow by keys, on the simulated pool."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.ui.actions.acting import acting
+from zconsole.system.process import Completed
+from zconsole.system.state_dir import StateError
+from zconsole.ui.actions.keys import ACTIONS
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.zfs.sources.base import Capabilities
+
+RUN = ("tab", "enter")
+
+
+def commands(a) -> list[list[str]]:
+    return [step["argv"][1:] for r in a.log if r["event"] == "action" for step in r["steps"]]
+
+
+async def test_a_scrub_is_paused_resumed_and_stopped():
+    async with acting("mirror-scrub") as a:
+        assert "Pause the scrub" in await a.press("S")
+        said = await a.press("enter")
+        assert "zpool scrub -p mirrors" in said
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        await a.press(*RUN)
+        assert commands(a) == [["scrub", "-p", "mirrors"]]
+        assert "Done." in a.screen
+        await a.press("escape")
+        await a.pass_time(4, 2)
+        await a.press("S", "enter")
+        assert "Resume the scrub" in a.screen
+        await a.press(*RUN, "escape")
+        await a.pass_time(4, 2)
+        assert commands(a)[-1] == ["scrub", "mirrors"]
+        await a.press("S", "j", "enter")
+        assert "What cannot be undone" in a.screen
+        await a.press(*RUN)
+        assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
+
+
+async def test_the_palette_offers_the_actions_too():
+    async with acting("mirror-scrub") as a:
+        offered = {command.title: command for command in a.app.get_system_commands(a.app.screen)}
+        scrub = offered["Start, pause, resume or stop a scrub"]
+        assert scrub.help == "S; restart a resilver"
+        assert offered["Replace the device at the cursor"].help == "R"
+        scrub.callback()
+        assert "Pause the scrub" in await a.settle()
+
+
+async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "enter", "enter")
+        assert not isinstance(a.app.screen, ConfirmScreen)
+        assert a.log == []
+
+
+async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
+    async with acting("mirror-scrub", (60, 15)) as a:
+        assert "read on" not in await a.press("S", "enter")
+    async with acting("hot-spare", (60, 15)) as a:
+        await a.to("ZWZJRW70")
+        said = await a.press("R", "enter")
+        assert "is overwritten" not in said
+        assert said.splitlines()[-1].strip().startswith("Up and Down read on")
+        assert said.splitlines()[-1].rstrip().endswith("Esc cancels")
+        await a.pilot.resize_terminal(100, 40)
+        assert "read on" not in await a.settle()
+        await a.pilot.resize_terminal(60, 15)
+        assert "read on" in await a.settle()
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
+    async with acting("mirror-scrub", size) as a:
+        keys = (await a.press("T")).splitlines()[0].rstrip()
+        assert keys.endswith(("u back  e at end", "u put back  e at scan's end"))
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_escape_and_q_leave_a_plan_without_running_it(key):
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "enter", key)
+        assert not isinstance(a.app.screen, ConfirmScreen)
+        assert a.log == []
+
+
+async def test_the_whole_story_of_a_failed_disk():
+    """A disk has failed, is replaced, watched, sped up; the tunables go back by themselves."""
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        said = await a.press("R")
+        assert said.index("bay15") < said.index("too small")
+        await pick(a, "bay15")
+        said = a.screen
+        assert "1 more device may fail in raidz2-0" in said
+        await a.press(*RUN, "escape")
+        assert commands(a)[0][0] == "replace"
+        said = await a.pass_time(1800)
+        assert "replacing" in said
+        before = a.backend.control.setting("zfs_resilver_min_time_ms").value
+        await a.press("T", "f", *RUN, "escape", "e", "escape")
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 2 * before
+        for _ in range(30):
+            await a.pass_time(3600, 600)
+            if any(r.get("kind") == "action" for r in a.log):
+                break
+        await a.pass_time(60)
+        (end,) = [r for r in a.log if r.get("kind") == "action"]
+        assert end["ok"]
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == before
+        assert "replacing" not in a.screen
+
+
+async def test_a_faster_preset_makes_the_simulated_resilver_faster():
+    async with acting("few-requests") as a:
+        await a.pass_time(300, 10)
+        slow = a.app.view_state.frame.scan.issue_rate
+        await a.press("T", "f", *RUN, "escape", "escape")
+        await a.pass_time(300, 10)
+        assert a.app.view_state.frame.scan.issue_rate > slow
+        changes = a.backend.control.past().changes
+        effect = a.controller.context.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
+        assert effect.gain is not None
+        assert effect.gain > 0
+        assert any(e.origin == "console" for e in a.app.view_state.frame.events)
+
+
+async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
+    async with acting("resilver") as a:
+        await a.press("T", "enter", *"5000", "enter")
+        assert "3000 to 5000" in a.screen
+        await a.press(*RUN, "escape")
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
+        assert "was 3000" in a.screen
+        await a.press("enter", *"99999999", "enter")
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
+        await a.press("u", *RUN, "escape")
+        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
+
+
+async def test_a_one_way_plan_needs_the_name_typed():
+    async with acting("second-replace") as a:
+        assert "Restart the resilver" in await a.press("S")
+        await pick(a, "Restart the resilver")
+        assert "type tank" in a.screen or "tank" in a.app.screen.confirmation.title
+        if a.app.screen.confirmation.typed:
+            await a.press("tab", "enter")
+            assert commands(a) == []
+
+
+async def pick(a, text: str) -> None:
+    """Choose a line of the menu that is open."""
+    lines = [line.strip() for line in a.screen.splitlines()[1:]]
+    row = next(i for i, line in enumerate(lines) if line.startswith(text))
+    await a.press(*["j"] * row, "enter")
+
+
+async def test_detach_backs_a_replace_out_once_its_name_is_typed():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        await a.press("R")
+        await pick(a, "bay15")
+        await a.press(*RUN, "escape")
+        await a.pass_time(120)
+        await a.to("bay15")
+        await a.press("A")
+        await pick(a, "Detach it")
+        assert "the replace is over" in a.screen
+        await a.press("tab", "enter")
+        assert commands(a)[-1][0] == "replace"
+        await a.press(*"bay15", "enter")
+        assert commands(a)[-1][0] == "detach"
+        await a.press("escape")
+        await a.pass_time(120)
+        assert "backed out" in next(r for r in a.log if r.get("kind") == "action")["text"]
+
+
+async def test_a_batch_is_put_together_and_run_as_one():
+    async with acting("failed-disk", size=(110, 40)) as a:
+        await a.to("bay09")
+        await a.press("A")
+        await pick(a, "Replace several devices")
+        assert "REPLACE DEVICES OF mirror-1" in a.screen
+        await a.press("enter")
+        await pick(a, "bay16")
+        assert "the plan for these 1" in a.screen
+        await a.press("G", "enter")
+        assert "order: bay09" in a.screen
+        assert "must stay plugged in" in a.screen
+        await a.press(*RUN)
+        assert commands(a)[0][0] == "replace"
+
+
+async def test_a_device_can_be_taken_offline_in_two_ways():
+    async with acting("healthy") as a:
+        await a.to("")
+        await a.press("A")
+        await pick(a, "Take it offline")
+        assert "reboot too" in a.screen
+        assert "until the next reboot" in await a.press("v")
+        await a.press("v", *RUN)
+        assert commands(a)[0][0] == "offline"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"read_only": True}, "read-only"),
+        ({"capabilities": Capabilities("json", denied="not root")}, "not root"),
+        ({"capabilities": Capabilities("replay", live=False)}, "recording"),
+    ],
+)
+async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
+    async with acting("mirror-scrub", **options) as a:
+        assert all(not offer.enabled for offer in a.app.view_state.offers)
+        said = await a.press("S", "enter")
+        assert "To run by hand" in said
+        assert "zpool scrub -p mirrors" in said
+        assert reason in said
+        await a.press("tab", "enter", "tab", "enter")
+        assert a.log == []
+
+
+async def test_help_lists_the_action_keys():
+    async with acting("mirror-scrub", size=(100, 70)) as a:
+        said = await a.press("question_mark")
+        for key in ACTIONS:
+            assert key.text in said
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
+async def test_every_screen_can_be_drawn_at_every_size(size):
+    async with acting("failed-disk", size=size) as a:
+        await a.to("bay05")
+        for keys in (("A",), ("escape", "R"), ("enter",), ("escape", "T"), ("enter",)):
+            said = await a.press(*keys)
+            assert said.strip()
+            assert max(map(len, said.splitlines())) <= size[0]
+
+
+async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
+    async with acting("mirror-scrub") as a:
+        a.backend.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
+        monkeypatch.setattr(
+            type(a.backend.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
+        )
+        await a.controller.offer_to_put_back()
+        await a.settle()
+        assert any("T, then u" in n.message for n in a.app._notifications)
+
+
+async def test_a_long_plan_is_read_without_leaving_cancel():
+    async with acting("failed-disk", size=(60, 15)) as a:
+        await a.to("bay05")
+        await a.press("R", "enter")
+        assert "no checkpoint exists" not in a.screen
+        await a.press("pagedown", "down", "pagedown")
+        assert "no checkpoint exists" in a.screen
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+
+
+async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
+    async with acting("six-disk-swap", size=(110, 40)) as a:
+        await a.to("WD30EZRX")
+        assert "not whole yet" in await a.press("A")
+        await a.press("escape")
+        while any(view.scan.active for view in a.app.view_state.frame.scans):
+            await a.pass_time(7200, 1800)
+        await a.pass_time(120)
+        await a.to("ST5000DM000")
+        await a.press("A")
+        await pick(a, "Expand raidz2-0")
+        assert "gains about 10.9T" in a.screen
+        assert "never shrinks" in a.screen
+        await a.press("tab", *"raidz2-0", "enter")
+        assert [command[:2] for command in commands(a)] == [["online", "-e"]] * 6
+        await a.press("escape")
+        await a.pass_time(60, 10)
+        assert [r["ok"] for r in a.log if r.get("kind") == "action"] == [True]
+
+
+@pytest.mark.parametrize("row", ["the pool", "its vdev"])
+async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk(row):
+    async with acting("failed-disk") as a:
+        a.app.devices.focus()
+        await a.press("g", *(("j",) if row == "its vdev" else ()))
+        assert "REPLACE" in await a.press("R")
+        assert "bay05" in a.screen.splitlines()[0]
+
+
+async def test_replace_on_a_healthy_pool_asks_for_a_device():
+    async with acting("healthy") as a:
+        a.app.devices.focus()
+        await a.press("g", "R")
+        assert any("has failed" in n.message for n in a.app._notifications)
+
+
+async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
+    async with acting("resilver") as a:
+        await a.press("R")
+        (told,) = (n.message for n in a.app._notifications)
+        assert told.startswith("no device of tank has failed without a replacement: put")
+
+
+class Stuck:
+    """Commands that do not come back until they are let."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.ran: list[tuple[str, ...]] = []
+
+    async def run(self, argv, deadline):
+        self.ran.append(tuple(argv))
+        await self.go.wait()
+        return Completed(tuple(argv), 0, "", "")
+
+
+async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
+    async with acting("mirror-scrub") as a:
+        stuck = Stuck()
+        a.use(replace(a.backend, command_runner=stuck))
+        await a.press("S", "enter", "tab")
+        await a.pilot.press("enter")
+        while not stuck.ran:
+            a.feed.step()
+            await a.pilot.pause()
+        await a.pilot.press("escape", "q")
+        await a.pilot.pause()
+        assert "zpool scrub -p mirrors" in a.screen
+        assert "goes on without the console" in a.screen
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        await a.pilot.press("enter")
+        await a.pilot.pause()
+        assert a.app.is_running
+        await a.pilot.press("q")
+        await a.pilot.pause()
+        await a.pilot.press("tab", "enter")
+        await a.pilot.pause()
+        assert a.app.return_code == 0
+    assert a.log[-1]["result"] == "left running: the console was quit"
+
+
+async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
+    async with acting("resilver") as a:
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e", "escape", "q")
+        assert "zfs_resilver_min_time_ms" in a.screen
+        await a.press("escape", "T", "u", *RUN, "escape", "escape", "q")
+        assert a.app.return_code == 0
+
+
+async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeypatch):
+    def full(*args):
+        raise StateError("tunables.json: No space left on device")
+
+    async with acting("resilver", notifications=True) as a:
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e")
+        monkeypatch.setattr(a.backend.control, "restore", full)
+        said = await a.press("u", *RUN)
+        assert "No space left on device" in said
+        assert "Esc goes back" in said
+        await a.press("escape", "escape")
+        for _ in range(60):
+            await a.pass_time(3600, 3600)
+            if "not put back" in a.screen:
+                break
+        said = "".join(a.screen.split())
+        assert "zfs_resilver_min_time_msnotputback" in said.replace("|", "")
+        assert a.app.is_running
+
+
+async def test_a_raidz_is_widened_once_its_name_is_typed():
+    async with acting("failed-disk", size=(110, 40)) as a:
+        await a.to("raidz2-0")
+        await a.press("A")
+        await pick(a, "Attach a device")
+        await pick(a, "bay15")
+        assert "raidz expansion: every block is moved once" in a.screen
+        assert "never becomes narrower" in a.screen
+        await a.press("tab", *"raidz2-0", "enter")
+        assert commands(a)[0][0] == "attach"
+        await a.press("escape")
+        assert "expansion of raidz2-0" in await a.pass_time(600)
+        for _ in range(60):
+            await a.pass_time(3600, 900)
+            if ends := [r for r in a.log if r.get("kind") == "action"]:
+                break
+        assert [r["ok"] for r in ends] == [True]
+        assert "scrub" in a.screen

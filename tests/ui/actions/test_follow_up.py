@@ -1,0 +1,110 @@
+"""What was done from a console, on the timeline of the rate and in the tunables pane."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import SteppedFeed, acting
+from tests.ui.actions.test_controller import RUN, pick
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
+from zconsole.sim.source import World
+from zconsole.ui.actions.follow_up import FollowUp
+from zconsole.ui.widgets.glyphs import ASCII, UNICODE
+from zconsole.ui.widgets.spark import markline
+
+
+@pytest.mark.parametrize(
+    ("marks", "line"),
+    [
+        ([(0, "new")], "            new ▴"),
+        ([(16, "new")], "▴ new"),
+        ([(16, "old"), (0, "new")], "▴           new ▴"),
+        ([(8, "longer than half of it")], "        ▴ longer "),
+        ([(17, "too long ago")], ""),
+        ([], ""),
+    ],
+)
+def test_marks_stand_below_their_samples_and_the_newest_has_words(marks, line):
+    assert markline(marks, 17, UNICODE) == line.rstrip()
+    assert markline(marks, 17, ASCII) == line.rstrip().replace("▴", "^")
+
+
+async def test_a_change_moves_along_the_timeline_with_its_sample():
+    async with acting("few-requests", size=(120, 40)) as a:
+        await a.pass_time(60, 10)
+        await a.press("T", "f", *RUN, "escape", "escape")
+        assert samples_ago(await a.pass_time(10, 10)) == 1
+        assert samples_ago(await a.pass_time(50, 10)) == 6
+        assert "zfs_vdev_async_write_min_active 2 to 8" in a.screen
+
+
+async def test_an_action_is_on_the_timeline_and_among_the_events():
+    async with acting("resilver", size=(160, 50)) as a:
+        await a.pass_time(60, 10)
+        await a.to("")
+        await a.press("A")
+        await pick(a, "Start initialize")
+        await a.press(*RUN, "escape")
+        await a.pass_time(20, 10)
+        title = next(r["title"] for r in a.log if r["event"] == "action")
+        assert any(event.text == title for event in a.app.view_state.frame.events)
+        assert "▴" in a.screen
+
+
+async def test_the_pane_tells_what_a_change_did_before_and_after():
+    async with acting("few-requests", size=(80, 24)) as a:
+        await a.pass_time(300, 10)
+        await a.press("T", "f", *RUN, "escape")
+        await a.press(*"jjjjjjjj")
+        assert "2 to 8: what it did shows" in a.screen
+        said = await a.pass_time(300, 10)
+        assert "2 to 8: issued " in said
+        assert " before, " in said
+        assert "other I/O waited" in said
+        assert "was 2, +" in said
+
+
+async def test_the_pane_says_until_when_a_value_stays():
+    async with acting("resilver", size=(80, 24)) as a:
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
+        assert "was 3000: stays until put back" in a.screen
+        assert "was 3000: goes back at the end of the scan" in await a.press("e")
+
+
+def samples_ago(screen: str) -> int:
+    """Cells between the mark and the newest sample of the line above it."""
+    lines = screen.splitlines()
+    row = next(n for n, line in enumerate(lines) if "▴" in line)
+    return lines[row - 1].index(" █=") - 1 - lines[row].index("▴")
+
+
+async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
+    async with acting("six-disk-swap", size=(160, 50)) as a:
+        while any(view.scan.active for view in a.app.view_state.frame.scans):
+            await a.pass_time(7200, 1800)
+        await a.to("ST5000DM000")
+        await a.press("A")
+        await pick(a, "Expand raidz2-0")
+        await a.press("tab", *"raidz2-0", "enter", "escape")
+        await a.pass_time(60, 10)
+        frame = a.app.view_state.frame
+        assert "Expand raidz2-0: raidz2-0 has grown" in [event.text for event in frame.events]
+        assert [mark.text for mark in frame.marks] == ["Expand raidz2-0"]
+
+
+async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
+    """Right after a replace the newest sample still has the old device alone: not backed out."""
+    world = World("failed-disk", 1)
+    feed = SteppedFeed(world)
+    watch = FollowUp(feed)
+    feed.step(1.0)
+    before = await feed.next()
+    watch.take(before)
+    plan = ActionPlan(
+        "replace", "", before.frames[0].pool, (), follow=lambda s: ActionOutcome(False, "out")
+    )
+    watch.follow(plan, Facts(), before.frames[0].t)
+    assert list(watch.ended()) == []
+    feed.step(1.0)
+    watch.take(await feed.next())
+    assert [outcome.text for _, outcome in watch.ended()] == ["out"]

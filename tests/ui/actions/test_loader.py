@@ -1,0 +1,64 @@
+"""What acts is loaded once something is shown; without it, its keys say why they do nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC
+
+import pytest
+
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, screen_text
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.start import make_console
+
+UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
+
+
+@pytest.mark.parametrize(
+    ("live", "reason"),
+    [(False, "a recording cannot be acted on"), (True, "only watched from here")],
+)
+async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reason):
+    feed = FakeFeed()
+    feed.put(frames.resilver(), live=live)
+    app = make_console(feed, ConsoleOptions(zone=UTC), UTF8)
+    async with app.run_test(size=(80, 60)) as pilot:
+        await pilot.pause()
+        assert app.view_state.offers
+        assert all(offer.reason == reason for offer in app.view_state.offers)
+        offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
+        assert offered["Replace the device at the cursor"] == f"R; not now: {reason}"
+        await pilot.press("R", "question_mark")
+        assert f"Actions  not now: {reason}" in screen_text(app)
+        assert [n.message for n in app._notifications] == [reason]
+
+
+async def test_what_acts_is_made_after_the_first_frame_and_once():
+    made = []
+
+    def make_backend():
+        made.append(feed.queue.empty())
+        from zconsole.sim.backends.actions import simulated_backend
+        from zconsole.sim.source import World
+
+        return simulated_backend(World("mirror-scrub", 1))
+
+    feed = FakeFeed((frames.resilver(),))
+    app = make_console(feed, ConsoleOptions(zone=UTC), UTF8, make_backend)
+    async with app.run_test(size=(80, 24)) as pilot:
+        while app.actions.controller is None:
+            await pilot.pause()
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert made == [True]
+
+
+def test_the_first_paint_needs_nothing_that_acts():
+    code = (
+        "import sys, zconsole.cli.demo, zconsole.ui.app;"
+        "heavy = ('zconsole.actions.', 'zconsole.tunables.control', 'zconsole.ui.actions.wizards');"
+        "sys.exit(any(m.startswith(heavy) for m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,96 @@
+"""Lists to pick from: the cursor is in sight, what a line had to cut is told below the list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import acting
+from zconsole.ui.actions.menu import Entry, menu_lines, reason_lines
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Span, at_most, plain, width_of
+from zconsole.ui.widgets.glyphs import ASCII, UNICODE
+
+LOOK = DisplayFormat(UNICODE)
+LAST = "zfs_scrub_after_expand"
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_the_last_tunable_is_in_sight_also_when_one_comes_back_to_it(size):
+    async with acting("mirror-scrub", size) as a:
+        assert LAST not in await a.press("T")
+        assert LAST in await a.press("G")
+        assert LAST in await a.press("enter", "escape")
+
+
+async def test_the_cursor_of_a_list_stays_in_sight_in_a_smaller_window():
+    async with acting("mirror-scrub", (80, 40)) as a:
+        await a.press("T", "G")
+        await a.pilot.resize_terminal(60, 15)
+        assert LAST in await a.settle()
+
+
+async def test_a_question_is_wrapped_anew_in_another_window():
+    async with acting("mirror-scrub", (60, 15)) as a:
+        narrow = await a.press("T", "enter", "4", "2")
+        await a.pilot.resize_terminal(120, 24)
+        wide = await a.settle()
+        assert wide.split() == narrow.split()
+        assert len(wide.rstrip().splitlines()) < len(narrow.rstrip().splitlines())
+        assert wide.rstrip().splitlines()[-1].strip() == "42"
+        await a.pilot.resize_terminal(60, 15)
+        assert await a.settle() == narrow
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
+    async with acting("resilver", size) as a:
+        lines = (await a.press("S", "j")).splitlines()
+        assert lines[2].rstrip().endswith("…")
+        told = " ".join(line.strip() for line in lines[-3:])
+        assert told.strip().startswith("Start or resume a scrub: it is not possible beside the")
+        assert told.strip().endswith("%")
+
+
+async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
+    async with acting("six-disk-swap", (60, 15)) as a:
+        await a.to("NT51PRJG")
+        await a.press("A")
+        while "Replace several" not in a.app.screen.view.line_at(a.app.screen.view.cursor)[0].text:
+            await a.press("j")
+        rows = [line.split("→")[0] for line in (await a.press("enter")).splitlines() if "→" in line]
+        assert len(rows) == len(set(rows)) == 12
+        said = await a.press("enter")
+        assert "9ZD1MSKA  4.55T" in said
+        assert "/dev/disk/by-id/ata-ST5000DM000-1FK178_9ZD1MSKA" in said
+        assert "→ " in await a.press("enter")
+        assert "9ZD1MSKA" in a.screen
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_a_plan_names_the_devices_whole(size):
+    async with acting("six-disk-swap", size) as a:
+        await a.to("NT51PRJG")
+        said = "".join(line.strip() for line in (await a.press("R", "enter")).splitlines()[:2])
+        assert "ata-WDC_WD30EZRX-00MMMB0_NT51PRJG by" in said
+        assert said.startswith("Replace ")
+        assert "ata-ST5000DM000-1FK178_9ZD1MSKA" in said
+
+
+def test_a_name_in_an_entry_cannot_act_on_the_terminal() -> None:
+    entry = Entry("Expand /tmp/\x1b[31mx", refused="no")
+    assert "\x1b" not in plain(menu_lines([entry], LOOK, 80)[0])
+    assert "\x1b" not in plain(menu_lines([Entry("Expand \x1b[31mx")], LOOK, 80)[0])
+
+
+def test_a_reason_that_fits_is_not_told_twice() -> None:
+    entries = [Entry("Put it online", refused="it is"), Entry("Detach it", refused="no " * 40)]
+    assert reason_lines(entries, 0, LOOK, 60) == ()
+    assert all(width_of(line) <= 60 for line in reason_lines(entries, 1, LOOK, 60))
+    assert reason_lines([Entry("Detach it")], 0, LOOK, 60) == ()
+
+
+@pytest.mark.parametrize(("glyphs", "sign"), [(UNICODE, "…"), (ASCII, "*")])
+def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
+    lines = [(Span(text),) for text in ("one", "two", "three")]
+    assert [plain(line) for line in at_most(2, lines, glyphs.ellipsis)] == ["one", f"two{sign}"]
+    assert at_most(3, lines, glyphs.ellipsis) == lines

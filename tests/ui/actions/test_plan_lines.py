@@ -1,0 +1,78 @@
+"""Lists of devices and questions about tunables, where it is narrow too."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.actions.candidates import Candidate
+from zconsole.actions.device import Device
+from zconsole.tunables.control import Setting
+from zconsole.tunables.tunable import Tunable
+from zconsole.ui.actions.menu import Entry, menu_lines
+from zconsole.ui.actions.plan_lines import candidate_lines
+from zconsole.ui.actions.tunables_pane import Shown, about_lines, question_lines
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import plain, width_of
+
+LOOK = DisplayFormat()
+USED = "in this pool already"
+
+
+def candidate(name: str, *problems: str, **fields: object) -> Candidate:
+    device = Device(f"/dev/disk/by-id/{name}", size=4 << 40, **fields)  # type: ignore[arg-type]
+    return Candidate(device, problems)
+
+
+def test_short_names_leave_room_for_what_stands_against_a_device() -> None:
+    (line,) = candidate_lines([candidate("bay01", USED)], LOOK, 80)
+    assert plain(line).endswith(USED)
+
+
+def test_long_names_are_cut_and_lines_fit() -> None:
+    made = [candidate("ata-" + "x" * 60, USED), candidate("bay01", USED)]
+    lines = candidate_lines(made, LOOK, 80)
+    assert {width_of(line) <= 80 for line in lines} == {True}
+    assert len({plain(line).index("4T") for line in lines}) == 1
+
+
+def test_sectors_that_nobody_knows_are_no_question_marks() -> None:
+    known, half, unknown = candidate_lines(
+        [
+            candidate("a", logical=512, physical=4096),
+            candidate("b", logical=512),
+            candidate("c"),
+        ],
+        LOOK,
+        80,
+    )
+    assert "512/4096" in plain(known)
+    assert "512/?" in plain(half)
+    assert "?" not in plain(unknown)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
+    note = "stretches every transaction group: synchronous writes of every pool wait longer"
+    tunable = Tunable("zfs_x_ms", "least time", "ms", 1, 60_000, (), "scrub", note=note)
+    lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), LOOK, width)]
+    assert max(map(len, lines)) <= width
+    assert note in " ".join(line.strip() for line in lines)
+    assert "1 to 60000 ms; now 5, default 3" in lines[1]
+
+
+def test_a_switch_is_one_of_two() -> None:
+    tunable = Tunable("zfs_x", "whether it does", "0/1", 0, 1, (), "scrub")
+    setting = Setting(tunable, 1, 0, "")
+    said = [*about_lines(Shown(setting), LOOK, 80), *question_lines(setting, LOOK, 80)]
+    assert ["0 or 1," in plain(line) or "0 or 1;" in plain(line) for line in said].count(True) == 2
+    assert "0/1" not in "".join(map(plain, said))
+
+
+def test_reasons_are_as_readable_as_other_text() -> None:
+    """A bar's track is hardly to be seen, on purpose."""
+    refused = Entry("Put it online", refused="bay02 is online")
+    lines = [*candidate_lines([candidate("bay01", USED)], LOOK, 80)]
+    lines += menu_lines([Entry("Take it offline"), refused], LOOK, 80)
+    roles = {span.role for line in lines for span in line}
+    assert roles == {"", "dim"}
+    assert {span.role for span in lines[1]} == {""}

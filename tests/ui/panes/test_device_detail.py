@@ -1,0 +1,70 @@
+"""What the detail of a row tells."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, text
+from zconsole.monitor.device_details import LABELS, described
+from zconsole.ui.panes.device_detail import detail_lines
+
+
+class TestDetail:
+    def test_everything_known_about_a_device(self):
+        frame = frames.resilver()
+        row = next(r for r in frame.rows if r.slow_sibling)
+        said = text(detail_lines(row, frame, (("serial", "WD-1"),), LOOK, 100))
+        for wanted in (
+            row.vdev.name,
+            "/dev/disk/by-id/",
+            "12399887766554433221",
+            "ashift 9",
+            "prefers 4096",
+            "read 3",
+            "scrub 31+3",
+            "serial     WD-1",
+            "read wait",
+            "half within",
+        ):
+            assert wanted in said
+
+    def test_what_is_known_of_a_disk_has_room_for_its_label(self):
+        frame = frames.resilver()
+        facts = dict.fromkeys(LABELS, "4096")
+        said = text(detail_lines(frame.rows[-1], frame, described(facts), LOOK, 80))
+        for label in LABELS.values():
+            assert f" {label} " in said
+        assert "…" not in said
+
+    def test_a_device_in_trouble_says_since_when_and_why(self):
+        frame = frames.flaky()
+        row = next(r for r in frame.rows if r.vdev.name.endswith("F34DA"))
+        said = " ".join(text(detail_lines(row, frame, (), LOOK, 80)).split())
+        assert "it seems; 3 read, 40 checksum errors in 25m00s; left and came back 2 times" in said
+        assert "the kernel resets its link" in said
+        assert "last 12:05" in said
+        assert "SMART now passed, 0 reallocated, 0 pending, 0 uncorrectable, 112 CRC" in said
+        other = next(r for r in frame.rows if r.vdev.name.endswith("F9785"))
+        assert "trouble" not in text(detail_lines(other, frame, (), LOOK, 80))
+
+    def test_what_lost_a_device_is_degraded_and_not_gone(self):
+        frame = frames.resilver()
+        for state, word in (("DEGRADED", "degraded"), ("REMOVED", "gone")):
+            row = frame.rows[1]
+            row = replace(row, vdev=replace(row.vdev, state=state), missing_since=frame.t - 60)
+            assert f"note       {word} since " in text(detail_lines(row, frame, (), LOOK, 80))
+
+    def test_a_path_too_long_for_the_width_goes_on_below(self):
+        frame = frames.resilver()
+        row = next(r for r in frame.rows if r.vdev.path)
+        row = replace(row, vdev=replace(row.vdev, path="/dev/disk/by-id/" + "x" * 80 + "SERIAL"))
+        said = text(detail_lines(row, frame, (("devid", "磁" * 60),), LOOK, 60))
+        assert "…" not in said
+        assert row.vdev.path in "".join(said.split())
+        assert "磁" * 60 in "".join(said.split())
+
+    def test_empty_queues_are_said_to_be_empty(self):
+        frame = frames.resilver()
+        row = frame.rows[-1]
+        row = replace(row, vdev=replace(row.vdev, queues={"sync_r": (0, 0)}))
+        assert "all empty" in text(detail_lines(row, frame, (), LOOK, 100))

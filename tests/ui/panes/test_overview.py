@@ -1,0 +1,77 @@
+"""Several pools on the console: going between them, pools that come and go, the overview."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, until, view_state
+from zconsole.pool.health import Health
+from zconsole.ui.dialogs.screens import PickScreen
+
+
+async def test_pools_by_bracket_and_from_the_overview():
+    made = (frames.resilver(), frames.healthy(), frames.imbalance())
+    async with view_state(*made) as (app, pilot, screen):
+        await pilot.press("right_square_bracket")
+        assert " OK  backup" in screen()
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        assert " OK  media" in screen()
+        await pilot.press("o")
+        assert isinstance(app.screen, PickScreen)
+        await pilot.press("g", "enter")
+        await pilot.pause()
+        assert " DEGRADED  tank" in screen()
+
+
+async def test_a_pool_that_is_imported_later_does_not_take_the_screen():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed) as (_, pilot, screen):
+        assert " DEGRADED  tank" in screen()
+        feed.put(frames.healthy(), frames.resilver())
+        await pilot.pause()
+        assert "backup OK" in screen()
+        assert " DEGRADED  tank" in screen()
+
+
+def exported(frame, seconds):
+    health = Health("NOT IMPORTED", "warning", ("not imported any more", "last seen 2m00s ago"))
+    return replace(frame, absent=True, stale_seconds=seconds, health=health, problem="gone")
+
+
+async def test_a_pool_that_was_exported_leaves_the_list_after_a_while_unless_it_is_on_show():
+    tank, backup, media = frames.resilver(), frames.healthy(), frames.imbalance()
+    feed = FakeFeed((backup, media, tank))
+    async with view_state(feed=feed) as (_, pilot, screen):
+        feed.put(exported(backup, 90.0), exported(media, 30.0), tank)
+        await pilot.pause()
+        assert " NOT IMPORTED  backup" in screen()
+        assert "media NOT IMPORTED" in screen()
+        await pilot.press("left_square_bracket")
+        silent = replace(tank, stale_seconds=900.0, problem="no answer")
+        feed.put(exported(backup, 90.0), exported(media, 90.0), silent)
+        await until(pilot, lambda: "backup" not in screen())
+        assert "media" not in screen()
+        assert " DEGRADED  tank" in screen()
+        feed.put(backup, tank)
+        await until(pilot, lambda: "backup OK" in screen())
+        assert " DEGRADED  tank" in screen()
+
+
+async def test_an_exported_pool_that_was_asked_for_stays():
+    tank, backup = frames.resilver(), frames.healthy()
+    async with view_state(tank, exported(backup, 900.0), pools=("tank", "backup")) as (
+        _,
+        _,
+        screen,
+    ):
+        assert "backup NOT IMPORTED" in screen()
+
+
+async def test_the_overview_goes_on_living():
+    feed = FakeFeed((frames.resilver(), frames.healthy()))
+    async with view_state(feed=feed) as (_, pilot, screen):
+        await pilot.press("o")
+        assert "OK" in screen()
+        feed.put(frames.resilver(), replace(frames.suspended(), pool="backup"))
+        await pilot.pause()
+        assert "SUSPENDED" in screen()

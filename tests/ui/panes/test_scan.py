@@ -1,0 +1,426 @@
+"""What the panes say about a frame."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, text
+from zconsole.eta import Estimate
+from zconsole.history.views import ActivityView
+from zconsole.pool.model import Activity, Event, Scan
+from zconsole.ui.panes.balance import balance_lines, balance_title
+from zconsole.ui.panes.events import event_lines
+from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.overview import overview_lines, tab_line
+from zconsole.ui.panes.scan import scan_lines
+from zconsole.ui.widgets.draw import plain, width_of
+
+SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
+                processed_bytes=6_196_000, errors=3)  # fmt: skip
+SSD = "nvme-Samsung_SSD_980_PRO_2TB_DL11UBLR"
+DISCARDING = Activity("checkpoint", "running", start=1.0, total_bytes=11 << 20)
+STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
+
+
+def with_activities(*activities):
+    """A frame without scans in which the activities have been seen for some time."""
+    estimate = Estimate(600.0, 500.0, 700.0, "moving at 1M/s")
+    views = tuple(ActivityView(a, 1 << 20, estimate) for a in activities)
+    return replace(frames.healthy(), scans=(), activities=views)
+
+
+def header(frame, status=STATUS, width=80):
+    return [plain(line) for line in header_lines(frame, status, LOOK, width)]
+
+
+def roles(lines, needle):
+    return {span.role for line in lines for span in line if needle in span.text}
+
+
+class TestHeader:
+    def test_the_first_word_says_how_it_is(self):
+        assert header(frames.healthy())[0].startswith(" OK  backup on nas1")
+        assert header(frames.resilver())[0].startswith(" DEGRADED  tank on nas1")
+
+    def test_a_healthy_pool_is_not_colored(self):
+        lines = header_lines(frames.healthy(), STATUS, LOOK, 80)
+        assert {span.role for line in lines for span in line} <= {"", "bold", "dim"}
+
+    def test_finished_is_not_safe(self):
+        lines = header(frames.unrestored())
+        assert lines[0].startswith(" NOT RESTORED  tank")
+        assert "replacing-0 still there" in "\n".join(lines)
+
+    def test_which_device_left_and_when_is_told_before_what_is_told_elsewhere(self):
+        _, first, second, *_ = header(frames.deserted())
+        assert first.endswith(" · ata-WDC…0_WD-WCC7K0F9785 gone since 12:40")
+        assert second.startswith(" kernel says SUSPENDED")
+        rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)
+        many = replace(frames.suspended(), rows=rows)
+        assert "more gone" in "\n".join(header(many, width=200))
+
+    def test_age_interval_flags_and_clock(self):
+        status = HeaderStatus("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
+        first = header(frames.resilver(), status)[0]
+        assert "PAUSED" in first
+        assert "age 2m11s  every 5s  12:41" in first
+
+    def test_a_late_sample_stands_out(self):
+        late = header_lines(frames.resilver(), STATUS._replace(age=9.0), LOOK, 80)
+        assert roles(late, "age") == {"warning"}
+        never = header_lines(frames.resilver(), STATUS._replace(age=None), LOOK, 80)
+        assert roles(never, "never seen") == {"warning"}
+        assert roles(header_lines(frames.resilver(), STATUS, LOOK, 80), "age") == {"dim"}
+
+    def test_the_age_is_the_last_to_go_when_narrow(self):
+        first = header(frames.resilver(), STATUS, 30)[0]
+        assert "age" in first
+        assert "every" not in first
+
+    def test_redundancy_left(self):
+        assert "Redundancy left: raidz2-0 can lose 1 more" in header(frames.resilver())[-1]
+        assert "every vdev can lose 1 more" in header(frames.healthy())[-1]
+
+    def test_at_none_left_it_says_what_not_to_touch(self):
+        lines = header(frames.swap())
+        said = " ".join(lines[2:])
+        assert "raidz2-0 NONE, do not touch" in said
+        for index in range(6):
+            assert f"c0t{index}d0" in said
+
+    def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
+        said = "\n".join(header(frames.suspended()))
+        assert "no answer from ZFS within 5s" in said
+        assert "kernel says SUSPENDED" in said
+
+
+class TestScan:
+    def test_running_resilver(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 80))
+        for wanted in (
+            "resilver  issuing    38.2 %",
+            "4.93T of 12.9T",
+            "metadata  100.0 %",
+            "ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)",
+            "zpool says 12h41m",
+            "rate 124M/s (5 min)",
+            "resilvered 1.12T",
+            "errors 0",
+            "restarts 1",
+            "restarted 12:03",
+        ):
+            assert wanted in said
+
+    def test_compact_leaves_out_the_finished_stage(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 60, compact=True))
+        assert "metadata" not in said
+        assert "ETA 17h52m" in said
+
+    def test_scanning_has_two_bars_and_a_reason_for_no_eta(self):
+        said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
+        assert "scanning    3.1 %" in said
+        assert "metadata   25.0 %" in said
+        assert "ETA none: still scanning metadata" in said
+        assert "full redundancy 1d01h" in said
+
+    def test_what_the_eta_rests_on_is_said_where_there_is_room(self):
+        assert "issuing at 124M/s over" in text(scan_lines(frames.resilver(), LOOK, 120))
+
+    def test_several_rebuilds_and_activities(self):
+        said = text(scan_lines(frames.rebuilds(), LOOK, 100))
+        assert "rebuild of draid2:4d:11c:1s-0" in said
+        assert "rebuild of mirror-1" in said
+        assert "removal of mirror-2 running" in said
+        assert "ETA 43m20s" in said
+        assert "checkpoint exists since yesterday" in said
+
+    def test_a_rebuild_shows_the_bytes_its_percent_rests_on(self):
+        lines = [plain(line) for line in scan_lines(frames.rebuilds(), LOOK, 100)]
+        first = next(line for line in lines if "draid2" in line)
+        assert "25.0 %" in first
+        assert first.rstrip().endswith("1T of 4T")
+        assert "rebuilt 512G" in "\n".join(lines)
+        assert not [line for line in lines if "metadata" in line]
+
+    def test_a_checkpoint_being_discarded_says_what_remains(self):
+        said = text(scan_lines(with_activities(DISCARDING), LOOK, 80))
+        assert said == " checkpoint discarding, 11M remaining"
+
+    @pytest.mark.parametrize("width", [54, 60, 80])
+    @pytest.mark.parametrize("name", [SSD, "初期化された記憶装置の長い名前"])
+    def test_the_name_gives_way_and_never_the_amount(self, width, name):
+        trim = Activity("trim", "running", name, done_bytes=(561 << 30) // 10,
+                        total_bytes=(1117 << 30))  # fmt: skip
+        for activity in (trim, trim._replace(kind="initialize")):
+            first = scan_lines(with_activities(activity), LOOK, width)[0]
+            assert width_of(first) <= width
+            assert plain(first).rstrip().endswith("56.1G of 1.09T") or width == 54
+            assert "56.1G" in plain(first)
+
+    def test_every_byte_of_an_amount_is_shown_or_the_total_goes(self):
+        trim = Activity("trim", "running", SSD, done_bytes=10**12, total_bytes=2 * 10**12)
+        look = replace(LOOK, unit="exact")
+        wide, narrow = (plain(scan_lines(with_activities(trim), look, w)[0]) for w in (80, 54))
+        assert wide.rstrip().endswith("1000000000000 of 2000000000000")
+        assert narrow.rstrip().endswith("  1000000000000")
+
+    def test_activities_without_room_are_counted(self):
+        trims = [Activity("trim", "running", f"sd{n}", done_bytes=1, total_bytes=2) for n in "abcd"]
+        lines = scan_lines(with_activities(*trims), LOOK, 80, roomy=True, room=6)
+        assert [plain(line).split()[0] for line in lines] == ["trim", "ETA", "trim", "ETA", "+2"]
+        assert plain(lines[-1]) == " +2 more"
+        assert len(scan_lines(with_activities(*trims), LOOK, 80, roomy=True, room=8)) == 8
+
+    def test_devices_at_the_same_work_are_told_together_unless_there_is_room(self):
+        def at(n, eta, **more):
+            trim = Activity("trim", "running", f"sd{n}", done_bytes=n << 30, total_bytes=8 << 30)
+            estimate = Estimate(eta, None, None, "warming up")
+            return ActivityView(trim._replace(**more), (n << 20) * 1.0, estimate)
+
+        views = [at(1, 60.0), at(2, 3600.0), at(3, 20.0), at(4, 30.0, state="paused")]
+        frame = replace(frames.healthy(), scans=(), activities=tuple(views))
+        said = [plain(line) for line in scan_lines(frame, LOOK, 80)]
+        assert said[0].startswith(" trim of 3 devices running   25.0 %")
+        assert said[0].rstrip().endswith("6G of 24G")
+        assert said[1].startswith(" last ETA 1h00m")
+        assert said[1].endswith("at 6M/s   last sd2")
+        assert said[2].startswith(" trim of sd4 paused")
+        each = [plain(line) for line in scan_lines(frame, LOOK, 80, roomy=True)]
+        assert [line.split()[2] for line in each if "trim" in line] == ["sd1", "sd2", "sd3", "sd4"]
+        two = replace(frame, activities=tuple(views[:2]))
+        assert "devices" not in text(scan_lines(two, LOOK, 80))
+
+    def test_where_one_of_them_has_no_estimate_the_last_has_none(self):
+        names = [(60.0, "sda"), (None, "sdb"), (20.0, "sdc")]
+        views = [
+            ActivityView(
+                Activity("initialize", "running", name, done_bytes=1, total_bytes=2),
+                None,
+                Estimate(eta, None, None, "warming up"),
+            )
+            for eta, name in names
+        ]
+        frame = replace(frames.healthy(), scans=(), activities=tuple(views))
+        assert "last ETA none: warming up" in text(scan_lines(frame, LOOK, 80))
+
+    def test_what_does_not_fit_at_all_is_shown_as_far_as_it_goes(self):
+        base = frames.rebuilds()
+        lines = scan_lines(base, LOOK, 80, room=2)
+        assert "rebuild of draid2" in plain(lines[0])
+        assert plain(lines[1]) == f" +{len(base.scans) + len(base.activities) - 1} more"
+
+    def test_an_error_scrub_has_no_amounts_and_no_rate(self):
+        scan = Scan("errorscrub", "running", percent=40.0, two_stage=False)
+        view = replace(frames.resilver().scans[0], scan=scan, key="scan:errorscrub:", percent=40.0,
+                       issue_rate=None, scan_rate=None)  # fmt: skip
+        lines = scan_lines(replace(frames.resilver(), scans=(view,)), LOOK, 120)
+        assert "errorscrub" in plain(lines[0])
+        assert "40.0 %" in plain(lines[0])
+        assert " of " not in plain(lines[0])
+        assert not [line for line in lines if plain(line).startswith(" rate")]
+
+    def test_what_zpool_says_of_a_copy_is_told_as_of_a_scan(self):
+        removal = Activity("removal", "running", "mirror-1", done_bytes=1 << 30,
+                           total_bytes=1 << 40, zpool_eta=3720.0)  # fmt: skip
+        assert "zpool says 1h02m" in text(scan_lines(with_activities(removal), LOOK, 80))
+
+    def test_a_rebuild_walks_no_metadata(self):
+        base = frames.rebuilds()
+        base = replace(base, scans=tuple(replace(v, stage="scanning") for v in base.scans))
+        said = text(scan_lines(base, LOOK, 100))
+        assert said.count("scanned at 2G/s") == 2
+        assert "metadata" not in said
+
+    def test_long_names_give_way_to_the_figures_where_it_is_narrow(self):
+        base = frames.rebuilds()
+        trim = replace(
+            base.activities[0],
+            activity=Activity("trim", "running", "ata-Samsung_SSD_870_EVO_1TB_UYFMMYT8",
+                              done_bytes=1 << 30, total_bytes=1 << 34),
+        )  # fmt: skip
+        base = replace(base, activities=(trim,))
+        for line in map(plain, scan_lines(base, LOOK, 60, compact=True)):
+            assert len(line) <= 60
+            assert "…" not in line[-8:]
+        said = text(scan_lines(base, LOOK, 60, compact=True))
+        assert "rebuild of dra…" in said
+        assert "UYFMMYT8 running" in said
+        assert "1G of 16G" in said
+
+    def test_a_past_scan_leaves_out_what_was_repaired_where_it_is_narrow(self):
+        scan = replace(frames.healthy().scans[0], scan=SCRUBBED)
+        said = text(scan_lines(replace(frames.healthy(), scans=(scan,)), LOOK, 60))
+        assert said == " scrub finished yesterday 12:41, after 14h12m, errors 3"
+
+    def test_a_past_scrub_is_one_line(self):
+        lines = scan_lines(frames.healthy(), LOOK, 80)
+        assert text(lines) == " scrub finished Mon 12:41, after 4h12m, repaired 0, errors 0"
+
+    def test_what_it_waits_for_and_what_could_be_done(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 140))
+        assert "limit     WCC7K0F34DA: 61 ms a read" in said
+        assert "at most 410M/s here, now 30% of it" in said
+        assert "could try look at its SMART errors" in said
+
+    def test_how_fast_it_could_go_has_a_line_where_there_is_no_advice(self):
+        base = frames.resilver()
+        long = replace(base.limit, text="the disks themselves: " + "x" * 45, advice="")
+        said = text(scan_lines(replace(base, limit=long), LOOK, 80))
+        assert "\n           at most 410M/s here, now 30% of it" in said
+        told = replace(long, advice="look at it")
+        assert "at most" not in text(scan_lines(replace(base, limit=told), LOOK, 80))
+
+    def test_advice_is_never_cut_short(self):
+        base = frames.resilver()
+        long = replace(base, limit=replace(base.limit, advice="look at it; " + "do this " * 20))
+        assert "could try" not in text(scan_lines(long, LOOK, 80))
+        said = text(scan_lines(long, LOOK, 80, roomy=True))
+        assert "could try" in said
+        assert " ".join(said.split()).count("do this") == 20
+
+    def test_a_limit_that_is_not_sure_is_called_so(self):
+        base = frames.resilver()
+        doubtful = replace(base, limit=replace(base.limit, sure=0.2))
+        assert "limit     perhaps WCC7K0F34DA" in text(scan_lines(doubtful, LOOK, 140))
+
+    def test_a_pool_that_was_never_reached_is_not_said_to_have_had_no_scan(self):
+        unseen = replace(frames.healthy(), rows=(), scans=(), problem="refused", stale_seconds=None)
+        assert "nothing is known of it yet" in text(scan_lines(unseen, LOOK, 80))
+
+    def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
+        narrow = text(scan_lines(frames.flaky(), LOOK, 80))
+        assert "trouble" in narrow
+        assert "its cable, port or power, it seems; 3 read" in " ".join(narrow.split())
+        assert "112 CRC" not in narrow
+        wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
+        assert "112 CRC errors on its link, 22 of them new" in wide
+        assert "trouble" not in text(scan_lines(frames.flaky(), LOOK, 60, compact=True))
+
+    def test_only_the_worst_trouble_is_told_where_room_is_scarce(self):
+        found = frames.flaky().troubles[0]
+        many = replace(frames.flaky(), troubles=(found,) * 5)
+        assert text(scan_lines(many, LOOK, 80)).count("trouble") == 1
+        assert text(scan_lines(many, LOOK, 200, roomy=True)).count("trouble") == 3
+
+    def test_tunables_away_from_their_defaults_are_told_where_there_is_room(self):
+        said = text(scan_lines(frames.flaky(), LOOK, 200, roomy=True))
+        assert "tunables  zfs_vdev_scrub_max_active=1 (default 3)" in said
+        assert "zfs_resilver_min_time_ms" not in said
+        assert "tunables" not in text(scan_lines(frames.flaky(), LOOK, 80))
+
+    def test_figures_of_a_pool_that_does_not_answer_are_called_old(self):
+        said = text(scan_lines(frames.suspended(), LOOK, 80))
+        assert "this is how it was 2m08s ago" in said
+
+    def test_what_an_estimate_rests_on_is_told_where_there_is_room(self):
+        base = frames.resilver()
+        first = Estimate(600.0, 500.0, 700.0, "issuing at 124M/s over 5m00s, zpool averages 98M/s")
+        full = Estimate(9000.0, 8000.0, 9900.0, "1 device waits for another full pass, 2h20m")
+        seen = replace(base, scans=(replace(base.scans[0], estimate=first, full=full),))
+        narrow = " ".join(text(scan_lines(seen, LOOK, 60, roomy=True)).split())
+        assert f"rests on {first.reason}" in narrow
+        assert f"rests on {full.reason}" in narrow
+        assert "=128M/s" in narrow
+        for reason in (first.reason, full.reason):
+            assert reason in text(scan_lines(seen, LOOK, 100))
+            assert reason not in text(scan_lines(seen, LOOK, 80))
+        assert "rests on" not in text(scan_lines(seen, LOOK, 80))
+
+    def test_the_load_of_the_machine_is_told_where_there_is_room(self):
+        said = text(scan_lines(frames.resilver(), LOOK, 80, roomy=True))
+        assert "machine   processor 10 %, memory 8G of 16G used" in said
+        assert "machine" not in text(scan_lines(frames.resilver(), LOOK, 80))
+        assert "machine" not in text(scan_lines(frames.suspended(), LOOK, 80, roomy=True))
+
+    def test_paused_and_stalled_are_said(self):
+        base = frames.resilver()
+        view = base.scans[0]
+        paused = replace(view, scan=replace(view.scan, state="paused", paused_since=frames.NOW))
+        assert "PAUSED" in text(scan_lines(replace(base, scans=(paused,)), LOOK, 80))
+        stalled = replace(base, scans=(replace(view, stalled=600.0),))
+        assert "STALLED: no progress for 10m00s" in text(scan_lines(stalled, LOOK, 80))
+
+    def test_beyond_a_hundred_percent_is_shown_as_printed(self):
+        base = frames.resilver()
+        view = replace(
+            base.scans[0], percent=134.0, estimate=Estimate(None, None, None, "beyond 100 %")
+        )
+        said = text(scan_lines(replace(base, scans=(view,)), LOOK, 80))
+        assert "134.0 %" in said
+        assert "none: beyond 100 %" in said
+
+
+class TestBalance:
+    def test_spread_and_shares(self):
+        frame = frames.imbalance()
+        for width, amount in ((80, "  to even out 24.8T "), (60, "  even out 24.8T "), (50, "   ")):
+            title = plain(balance_title(frame.balance, LOOK, width))
+            assert f"spread 93.1 %{amount}" in title
+        lines = balance_lines(frame.balance, LOOK, 80)
+        assert "93.3 %" in plain(lines[0])
+        assert "84 %" in plain(lines[1])
+
+    def test_wide_has_room_for_the_whole_name(self):
+        base = frames.imbalance().balance
+        vdev = replace(base.vdevs[0], name="draid2:8d:24c:2s-0")
+        balance = replace(base, vdevs=(vdev, *base.vdevs[1:]))
+        assert "draid2:8d:24c:2s-0  " in text(balance_lines(balance, LOOK, 120))
+        assert "draid2:8d:24c:2s-0" not in text(balance_lines(balance, LOOK, 80))
+        assert len({len(plain(line)) for line in balance_lines(balance, LOOK, 120)}) == 1
+
+    def test_wide_has_fragmentation(self):
+        assert "41 %" in text(balance_lines(frames.imbalance().balance, LOOK, 120))
+
+    def test_only_a_full_vdev_is_colored(self):
+        lines = balance_lines(frames.imbalance().balance, LOOK, 80)
+        assert {s.role for s in lines[0]} >= {"warning"}
+        assert {s.role for s in lines[1]} <= {"", "bar", "track"}
+
+
+class TestEvents:
+    def test_newest_first_with_who_saw_it(self):
+        frame = frames.resilver()
+        lines = [plain(line) for line in event_lines(frame.events, frame.t, LOOK, 90)]
+        assert "ONLINE again" in lines[0]
+        assert lines[1].endswith("seen by the console")
+        assert "x WCC7K0F34DA went REMOVED" in lines[1]
+
+    def test_a_long_event_is_cut_among_others_and_whole_where_it_may_be(self):
+        frame = frames.resilver()
+        text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"
+        made = [Event(frame.t, "x", text, "notice", origin="console"), *frame.events]
+        (line, *_), lines = (
+            event_lines(made[:1], frame.t, LOOK, 60),
+            event_lines(made[:1], frame.t, LOOK, 60, whole=True),
+        )
+        assert plain(line).endswith("…")
+        said = "".join(plain(line)[19:] for line in lines)
+        assert said.replace(" ", "") == f"{text}seen by the console".replace(" ", "")
+        assert max(map(width_of, lines)) <= 60
+        whole = event_lines(frame.events, frame.t, LOOK, 200, whole=True)
+        assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, frame.t, LOOK, 200))]
+
+
+class TestSeveralPools:
+    def test_the_current_tab_stays_in_sight(self):
+        many = [replace(frames.healthy(), pool=f"pool-{i:02}") for i in range(30)]
+        assert "pool-29" in plain(tab_line(many, 29, LOOK, 80))
+        assert "pool-00" in plain(tab_line(many, 0, LOOK, 80))
+
+    def test_overview_says_what_runs(self):
+        lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
+        assert "resilver 38.2 %  ETA 17h52m" in plain(lines[0])
+        assert "OK" in plain(lines[1])
+
+
+class TestNarrowBars:
+    def test_a_bar_too_short_to_tell_anything_is_left_out(self):
+        trim = Activity("trim", "running", vdev="ata-Samsung_SSD_870_EVO_1TB_UYFMMYT8",
+                        start=1.0, done_bytes=94 << 30, total_bytes=559 << 30)  # fmt: skip
+        (line, *_) = scan_lines(with_activities(trim), LOOK, 80)
+        assert "16.8 %" in plain(line)
+        assert not {"▏", "·"} & set(plain(line))
+        (line, *_) = scan_lines(with_activities(trim), LOOK, 120)
+        assert "·" in plain(line)

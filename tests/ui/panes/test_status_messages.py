@@ -1,0 +1,102 @@
+"""What holds now: damaged files, zpool's own words, why the pool is not read in a better way."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, text
+from tests.ui.fakes import FakeFeed, view_state
+from zconsole.monitor.feed import Update
+from zconsole.pool.model import HostLoad
+from zconsole.ui.panes.events import pane_count, pane_lines
+from zconsole.ui.panes.status_messages import machine
+from zconsole.ui.widgets.draw import width_of
+from zconsole.zfs.sources.base import NO_READER, Capabilities
+
+SAYS = "One or more devices has experienced an error resulting in data corruption."
+ACTION = "Restore the file in question if possible. Otherwise restore the pool from backup."
+SEE = "https://openzfs.github.io/openzfs-docs/msg/ZFS-8000-8A"
+FILES = tuple(f"/media/films/{'long name ' * 9}{number}.mkv" for number in range(9))
+BY_TEXT = Capabilities("text", reason="libzfs: symbol zpool_get_config missing; no JSON")
+
+
+def damaged():
+    return replace(
+        frames.healthy(),
+        message=SAYS,
+        action=ACTION,
+        see=SEE,
+        error_count=len(FILES),
+        errors=FILES,
+    )
+
+
+class TestPane:
+    def test_damaged_files_come_first_then_events_then_what_zpool_says(self):
+        frame = replace(damaged(), events=frames.resilver().events)
+        lines = pane_lines(frame, BY_TEXT, LOOK, 200)
+        said = text(lines)
+        order = ("damaged", "ONLINE again", f"zpool says         {SAYS}", ACTION, SEE)
+        places = [said.index(each) for each in order]
+        assert places == sorted(places)
+        assert "read as text       libzfs: symbol zpool_get_config missing; no JSON" in said
+        assert pane_count(frame, BY_TEXT) == len(lines)
+
+    def test_a_few_files_among_the_rest_and_all_where_there_is_room(self):
+        few = pane_lines(damaged(), None, LOOK, 60)
+        assert max(map(width_of, few)) <= 60
+        assert text(few).count("damaged") == 4
+        for number in range(3):
+            assert f"{number}.mkv" in text(few)
+        assert "and 6 more" in text(few)
+        whole = pane_lines(damaged(), None, LOOK, 60, whole=True)
+        assert max(map(width_of, whole)) <= 60
+        assert " 6 more" not in text(whole)
+        told = "".join(line[19:].strip() for line in text(whole).splitlines())
+        for said in (*FILES, SAYS, ACTION, SEE):
+            assert said.replace(" ", "") in told.replace(" ", "")
+
+    def test_names_nobody_may_see_are_not_no_names(self):
+        frame = replace(damaged(), errors=None)
+        assert "only root is told which files" in text(pane_lines(frame, None, LOOK, 80))
+        more = replace(damaged(), error_count=500, errors=FILES[:2])
+        assert "and 498 more" in text(pane_lines(more, None, LOOK, 80))
+
+    def test_nothing_to_tell_takes_no_room(self):
+        best = Capabilities("libzfs")
+        assert pane_count(frames.healthy(), best) == 0
+        assert "nothing has happened" in text(pane_lines(frames.healthy(), best, LOOK, 80))
+        none = Capabilities(NO_READER, reason="no zpool")
+        assert pane_count(frames.healthy(), none) == 0
+
+    def test_what_is_written_outside_cannot_reach_the_terminal(self):
+        frame = replace(damaged(), errors=("/a\x1b[31m\nb",), message="\x1b[2J", see="\x07")
+        for whole in (False, True):
+            odd = Capabilities("json", "\x1b]0;x\x07")
+            said = text(pane_lines(frame, odd, LOOK, 80, whole=whole))
+            assert not set(said) & {"\x1b", "\x07"}, whole
+
+
+async def test_the_console_says_which_files_and_why_it_reads_text():
+    feed = FakeFeed()
+    feed.queue.put_nowait(Update((damaged(),), BY_TEXT))
+    async with view_state(feed=feed, size=(80, 50)) as (_, _, screen):
+        assert "0.mkv" in screen()
+        assert SAYS[:40] in screen()
+        assert "read as text       libzfs: symbol zpool_get_config missing" in screen()
+
+
+async def test_enter_on_the_pool_tells_of_its_machine():
+    async with view_state(frames.healthy(), size=(80, 50)) as (_, pilot, screen):
+        assert "processor" not in screen()
+        await pilot.press("enter")
+        assert "machine    processor 10 %, memory 8G of 16G used" in screen()
+        assert "read as    libzfs" in screen()
+
+
+def test_load_is_told_as_far_as_it_is_known():
+    assert machine(None, LOOK) == ""
+    assert machine(HostLoad(), LOOK) == ""
+    assert machine(HostLoad(0.5), LOOK) == "processor 50 %"
+    whole = HostLoad(0.341, 2**34, 2**33, 3 * 2**30)
+    assert machine(whole, LOOK) == "processor 34 %, memory 8G of 16G used, ARC 3G"

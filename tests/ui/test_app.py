@@ -1,0 +1,352 @@
+"""Every key, on the console over a feed that gives what the test puts in."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, view_state
+from zconsole.errors import ExitCode
+from zconsole.history.series import RateSeries
+from zconsole.pool.model import IoRates
+from zconsole.ui.dialogs.screens import TextScreen
+from zconsole.ui.keys import TABLE
+
+
+def cursor_name(app):
+    item = app.devices.current
+    return item.row.vdev.name if item.row else item.title
+
+
+async def test_before_the_first_frame_it_says_what_it_waits_for():
+    async with view_state(feed=FakeFeed()) as (_, _, screen):
+        assert "waiting for the first sample" in screen()
+
+
+async def test_where_no_pool_is_imported_it_says_so():
+    feed = FakeFeed(())
+    async with view_state(feed=feed) as (_, pilot, screen):
+        assert "no pools are imported" in screen()
+        feed.put(frames.healthy())
+        await pilot.pause()
+        assert " OK  backup" in screen()
+        assert "no pools" not in screen()
+
+
+async def test_a_frame_is_shown_when_it_comes():
+    feed = FakeFeed()
+    async with view_state(feed=feed) as (_, pilot, screen):
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert " DEGRADED  tank" in screen()
+
+
+async def test_q_quits_with_0():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.press("q")
+    assert app.return_code == ExitCode.OK
+
+
+async def test_a_timer_may_outlive_the_screens():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.press("q")
+    assert app.screen_stack == []
+    app._tick()
+    app.paint()
+
+
+async def test_a_timer_may_outlive_the_main_screen():
+    async with view_state(frames.healthy()) as (app, _, _):
+        await app.main_screen.remove()
+        app._tick()
+        app.paint()
+
+
+async def test_control_c_quits_with_130():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.press("ctrl+c")
+    assert app.return_code == ExitCode.INTERRUPTED
+
+
+async def test_escape_never_quits():
+    async with view_state(frames.healthy()) as (app, pilot, screen):
+        await pilot.press("escape", "escape", "escape")
+        assert app.is_running
+        assert "OK  backup" in screen()
+
+
+async def test_help_lists_every_key_and_q_closes_it():
+    async with view_state(frames.healthy(), size=(100, 70)) as (app, pilot, screen):
+        await pilot.press("question_mark")
+        said = screen()
+        for key in TABLE:
+            assert key.text in said
+        await pilot.press("q")
+        assert app.is_running
+        assert not isinstance(app.screen, TextScreen)
+        await pilot.press("f1", "escape")
+        assert "OK  backup" in screen()
+
+
+async def test_help_scrolls():
+    async with view_state(frames.healthy()) as (_, pilot, screen):
+        await pilot.press("question_mark", "G")
+        assert "Columns" in screen()
+        await pilot.press("g")
+        assert "Move" in screen()
+
+
+@pytest.mark.parametrize(("down", "up"), [("down", "up"), ("j", "k")])
+async def test_arrows_and_vi_keys_move_the_cursor(down, up):
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.press(down, down)
+        assert cursor_name(app) == "sda"
+        await pilot.press(up)
+        assert cursor_name(app) == "mirror-0"
+
+
+@pytest.mark.parametrize(("end", "home"), [("G", "g"), ("end", "home")])
+async def test_to_the_end_and_back(end, home):
+    async with view_state(frames.many(200)) as (app, pilot, screen):
+        await pilot.press(end)
+        assert cursor_name(app) == "slot0199"
+        assert "slot0199" in screen()
+        await pilot.press(home)
+        assert cursor_name(app) == "huge"
+
+
+@pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+f", "ctrl+b")])
+async def test_pages(down, up):
+    async with view_state(frames.many(200)) as (app, pilot, _):
+        await pilot.press(down)
+        assert cursor_name(app) != "huge"
+        await pilot.press(up)
+        assert cursor_name(app) == "huge"
+
+
+async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
+    feed = FakeFeed((frames.healthy(),))
+    async with view_state(feed=feed) as (app, pilot, _):
+        await pilot.press("down", "down", "down", "down")
+        assert cursor_name(app) == "mirror-1"
+        feed.put(
+            replace(frames.healthy(), rows=frames.healthy().rows[:1] + frames.healthy().rows[4:])
+        )
+        await pilot.pause()
+        assert cursor_name(app) == "mirror-1"
+
+
+async def test_enter_opens_the_detail_and_asks_the_feed():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed, size=(100, 40)) as (app, pilot, screen):
+        await pilot.press(*"jjj", "enter")
+        await pilot.pause()
+        said = screen()
+        assert "path       /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF" in said
+        assert "serial     WD-\\x1b[1m123" in said
+        assert feed.asked == [("tank", app.devices.current.key)]
+        await pilot.press("enter")
+        assert "serial" not in screen()
+
+
+async def test_escape_closes_details():
+    async with view_state(frames.resilver(), size=(100, 40)) as (_, pilot, screen):
+        await pilot.press(*"jjj", "enter", "escape")
+        assert "path  " not in screen()
+
+
+async def test_space_folds_and_counts():
+    async with view_state(frames.imbalance()) as (_, pilot, screen):
+        await pilot.press("j", "space")
+        assert "raidz1-0 ▸4" in screen()
+        assert " sda " not in screen()
+        await pilot.press("space")
+        assert " sda " in screen()
+
+
+@pytest.mark.parametrize(("close", "open_"), [("left", "right"), ("h", "l")])
+async def test_left_folds_then_goes_up_and_right_unfolds(close, open_):
+    async with view_state(frames.imbalance()) as (app, pilot, screen):
+        await pilot.press("j", "j", close)
+        assert cursor_name(app) == "raidz1-0"
+        await pilot.press(close)
+        assert " sda " not in screen()
+        await pilot.press(open_)
+        assert " sda " in screen()
+
+
+async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
+    async with view_state(frames.healthy(), size=(100, 40)) as (app, pilot, screen):
+        await pilot.press("slash", *"sdc")
+        assert "mirror-1" in screen()
+        assert "mirror-0" not in screen().split("BALANCE")[0]
+        await pilot.press("enter")
+        assert "/sdc" in screen()
+        assert "? help" in screen()
+        await pilot.press("escape")
+        assert "nvme2n1" in screen()
+        assert app.devices.arrangement.filter == ""
+
+
+async def test_a_filter_that_comes_in_one_packet_is_no_row_of_commands():
+    """A slow link delivers what was typed at once."""
+    async with view_state(frames.healthy(), size=(100, 40)) as (app, pilot, _):
+        for name in ("slash", *"sdc"):
+            app.post_message(events.Key(name, "/" if name == "slash" else name))
+        await pilot.pause()
+        assert app.devices.arrangement.filter == "sdc"
+        assert app.devices.arrangement.sort == "tree"
+        await pilot.press("slash", "enter")
+        assert app.devices.arrangement.filter == "sdc/"
+
+
+async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drops_it():
+    async with view_state(frames.healthy()) as (_, pilot, screen):
+        await pilot.press("slash", *"zzz")
+        assert "nothing matches" in screen()
+        await pilot.press("escape")
+        assert "mirror-0" in screen()
+        assert "? help" in screen()
+
+
+async def test_sort_goes_through_its_orders():
+    async with view_state(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
+        await pilot.press("s")
+        assert "LAT▾" in screen()
+        assert "resilvering" in screen().split("LAT▾")[1].splitlines()[1]
+        for _ in range(5):
+            await pilot.press("s")
+        assert app.devices.arrangement.sort == "tree"
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
+async def test_the_order_is_marked_on_every_title(size):
+    """A title that fills its column gives its last letter for the mark, and is not cut."""
+    async with view_state(frames.resilver(), size=size) as (_, pilot, screen):
+        for title in ("LAT▾", "BUS▾", "READ▾", "WRI", "▾"):
+            await pilot.press("s")
+            (heading,) = [line for line in screen().splitlines() if line.startswith(" NAME")]
+            assert "…" not in heading
+            if title == "BUS▾" and size[0] == 60:
+                assert " by busy " in heading  # the column has no room
+                continue
+            assert title in heading
+            assert heading.count("▾") == 1
+
+
+async def test_help_is_wrapped_where_it_is_narrow():
+    async with view_state(frames.healthy(), size=(60, 90)) as (_, pilot, screen):
+        await pilot.press("question_mark")
+        assert "…" not in screen()
+        assert "path, note" in screen()
+
+
+async def test_pause_freezes_the_body_and_not_the_header():
+    feed = FakeFeed((frames.healthy(),))
+    async with view_state(feed=feed) as (_, pilot, screen):
+        await pilot.press("p")
+        assert "PAUSED" in screen()
+        feed.put(replace(frames.imbalance(), pool="backup"))
+        await pilot.pause()
+        assert "mirror-0" in screen()
+        feed.put(replace(frames.resilver(), pool="backup"))
+        await pilot.pause()
+        assert screen().startswith(" DEGRADED  backup")
+        assert "raidz2-0   " not in screen()
+        await pilot.press("p")
+        assert "PAUSED" not in screen()
+        assert "replacing-0" in screen()
+
+
+async def test_pause_freezes_the_past_of_the_rates_too():
+    """A key that paints again shows no samples newer than the pause."""
+    made = frames.resilver()
+    series, view = RateSeries(), made.scan
+    feed = FakeFeed((made._replace(series=series),))
+
+    def sampled() -> None:
+        series.advance()
+        series.put_scan(view.key, 0.0, 1e8)
+        for row in made.rows:
+            series.put_device(row.key, IoRates(1e7, 1e7, 1e7, 1e7))
+
+    sampled()
+    async with view_state(feed=feed, size=(120, 40)) as (_, pilot, screen):
+        await pilot.press("p")
+        before = screen()
+        for _ in range(5):
+            sampled()
+        await pilot.press("u", "u", "u")
+        assert screen() == before
+        await pilot.press("p")
+        assert screen() != before
+
+
+async def test_units():
+    async with view_state(frames.resilver()) as (_, pilot, screen):
+        assert "4.93T of 12.9T" in screen()
+        await pilot.press("u")
+        assert "5.42T of 14.2T" in screen()
+        await pilot.press("u")
+        assert str(frames.resilver().scans[0].scan.issued_bytes) in screen()
+        await pilot.press("u")
+        assert "4.93T of 12.9T" in screen()
+
+
+@pytest.mark.parametrize(("more", "less"), [("plus", "minus"), ("equals_sign", "minus")])
+async def test_interval(more, less):
+    feed = FakeFeed((frames.healthy(),), interval=1.0)
+    async with view_state(feed=feed) as (_, pilot, screen):
+        await pilot.press(more)
+        assert feed.interval == 2.0
+        assert "every 2s" in screen()
+        await pilot.press(less, less)
+        assert feed.interval == 0.5
+
+
+async def test_a_recording_keeps_its_own_pace():
+    feed = FakeFeed((frames.healthy(),), interval=0.0)
+    async with view_state(feed=feed) as (_, pilot, _):
+        await pilot.press("plus")
+        assert feed.interval == 0.0
+
+
+async def test_themes_are_put_on_as_the_cursor_passes_and_escape_puts_back():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.press("t")
+        await pilot.press("down")
+        assert app.theme == "high-contrast"
+        await pilot.press("escape")
+        assert app.theme == "dark"
+        await pilot.press("t", "down", "down", "enter")
+        assert app.theme == "light"
+
+
+_LEAVING = {"ctrl+z", "ctrl+c", "q"}
+_STAYING = [name for key in TABLE for name in key.keys if name not in _LEAVING]
+
+
+@pytest.mark.parametrize("before", [(), ("question_mark",), ("t",), ("o",), ("slash",), ("2",)])
+async def test_no_key_fails_anywhere(before):
+    """Every key of the table, on every screen, over names nobody should give a disk."""
+    feed = FakeFeed((frames.odd_names(), frames.healthy()))
+    async with view_state(feed=feed) as (app, pilot, screen):
+        for key in _STAYING:
+            await pilot.press(*before, key)
+            assert app.is_running
+        screen()
+
+
+async def test_no_key_fails_before_the_first_frame():
+    async with view_state(feed=FakeFeed()) as (app, pilot, _):
+        for key in _STAYING:
+            await pilot.press(key)
+            assert app.is_running
+
+
+async def test_a_click_puts_the_cursor_there():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.click("#devices", offset=(5, 3))
+        assert cursor_name(app) == "sda"

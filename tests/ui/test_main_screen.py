@@ -1,0 +1,141 @@
+"""What the console draws, when and with what, over a feed that gives what the test puts in."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.fakes import Clock, FakeFeed, console, screen_text, view_state
+from zconsole.errors import ExitCode, NotFoundError
+
+
+async def test_the_age_ticks_while_no_sample_comes():
+    clock = Clock()
+    async with view_state(frames.healthy(), clock=clock) as (app, pilot, screen):
+        assert "age <2s" in screen()
+        clock.now += 12
+        app._tick()
+        await pilot.pause()
+        assert "age 12s" in screen()
+
+
+async def test_an_ended_recording_says_so_and_stays():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed) as (_, pilot, screen):
+        feed.end()
+        await pilot.pause()
+        assert "ENDED" in screen()
+        assert "raidz2-0" in screen()
+
+
+async def test_a_feed_that_cannot_begin_ends_the_console_with_its_reason():
+    class Broken(FakeFeed):
+        async def next(self):
+            raise NotFoundError("no pool nope")
+
+    async with view_state(feed=Broken()) as (app, _, _):
+        pass
+    assert app.return_code == ExitCode.NOT_FOUND
+    assert str(app.failure) == "no pool nope"
+
+
+async def test_nothing_is_marked_dirty_when_nothing_changed():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed) as (app, pilot, _):
+        await pilot.pause()
+        marked = []
+        for view in app.query("LinesView"):
+            view.refresh = lambda *regions, view=view, **_: marked.append(view.id)
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert marked == []
+
+
+async def test_only_the_lines_that_changed_are_marked():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed) as (app, pilot, _):
+        await pilot.pause()
+        marked = {}
+        for view in app.query("LinesView"):
+            view.refresh = lambda *regions, view=view, **_: marked.update({view.id: len(regions)})
+        base = frames.resilver()
+        row = replace(base.rows[-1], rates=base.rows[-1].rates._replace(busy=0.99))
+        feed.put(replace(base, rows=(*base.rows[:-1], row)))
+        await pilot.pause()
+        assert marked == {"devices": 1}
+
+
+async def test_nothing_is_painted_while_the_terminal_is_behind_and_keys_still_work():
+    feed = FakeFeed((frames.resilver(),))
+    ready = []
+    app = console(feed)
+    app._writable = lambda: bool(ready)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "waiting for the first sample" in screen_text(app)
+        ready.append(True)
+        app._tick()
+        await pilot.pause()
+        assert "tank" in screen_text(app)
+        ready.clear()
+        await pilot.press("q")
+    assert app.return_code == ExitCode.OK
+
+
+async def test_frames_are_painted_once_a_second_at_most():
+    clock = Clock()
+    feed = FakeFeed((frames.resilver(),), interval=1.0)
+    async with view_state(feed=feed, clock=clock) as (app, pilot, screen):
+        assert "tank" in screen()
+        painted = []
+        app.main_screen.paint = painted.append
+        for _ in range(5):
+            clock.now += 0.01
+            feed.put(frames.resilver())
+            await pilot.pause()
+        assert painted == []
+        clock.now += 1.0
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert len(painted) == 1
+
+
+async def test_resizing_lays_out_anew():
+    async with view_state(frames.resilver()) as (app, pilot, screen):
+        for size in ((200, 50), (60, 15), (30, 5), (80, 24)):
+            await pilot.resize_terminal(*size)
+            while app.screen._compositor.size != size:
+                await pilot.pause()
+            assert "DEGRADED" in screen()
+
+
+async def test_a_terminal_too_small_has_the_essential_numbers():
+    async with view_state(frames.resilver(), size=(40, 5)) as (_, _, screen):
+        assert screen().startswith(" DEGRADED  tank 38.2 % 17h52m")
+
+
+async def test_without_color_no_cell_has_one(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = console(FakeFeed((frames.suspended(),)), ansi_color=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("j")
+        for strip in app.screen._compositor.render_strips():
+            for segment in strip:
+                if segment.style is not None:
+                    for color in (segment.style.color, segment.style.bgcolor):
+                        assert color is None or color.is_default
+        assert "x REMOVED" in screen_text(app)
+
+
+async def test_outside_text_never_reaches_the_terminal_raw():
+    async with view_state(frames.odd_names(), size=(120, 40)) as (_, pilot, screen):
+        await pilot.press("j", "j", "enter")
+        await pilot.pause()
+        said = screen()
+        assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in said)
+        assert "[bold]no[/bold]" in said
+
+
+async def test_read_only_is_shown():
+    async with view_state(frames.healthy(), read_only=True) as (_, _, screen):
+        assert "READ-ONLY" in screen()

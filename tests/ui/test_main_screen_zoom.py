@@ -1,0 +1,98 @@
+"""Panes shown, hidden, and given the whole screen."""
+
+from __future__ import annotations
+
+from textual import events
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.fakes import view_state
+from zconsole.eta import Estimate
+from zconsole.history.views import ActivityView
+from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Activity
+
+
+async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
+    async with view_state(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
+        assert "metadata" not in screen()
+        await pilot.press("shift+tab", "z")
+        assert "metadata" in screen()
+        await pilot.press("z")
+        assert "metadata" not in screen()
+
+
+async def test_panes_are_shown_and_hidden_by_number():
+    async with view_state(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
+        for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
+            assert sign in screen()
+            await pilot.press(key)
+            assert sign not in screen()
+            await pilot.press(key)
+            assert sign in screen()
+
+
+async def test_zoom_and_back():
+    async with view_state(frames.resilver()) as (_, pilot, screen):
+        await pilot.press("z")
+        assert "BALANCE" not in screen()
+        assert "metadata" not in screen()
+        assert "STATE" in screen()
+        await pilot.press("escape")
+        assert "BALANCE" in screen()
+
+
+async def test_tab_goes_round_the_panes():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        seen = [app.focused.id]
+        for _ in range(4):
+            await pilot.press("tab")
+            seen.append(app.focused.id)
+        assert seen == ["devices", "balance", "events", "scan", "devices"]
+        await pilot.press("shift+tab")
+        assert app.focused.id == "scan"
+
+
+async def test_tabs_that_come_in_one_packet_go_as_far():
+    """A slow link delivers what was typed at once."""
+    async with view_state(frames.resilver()) as (app, pilot, screen):
+        for key in ("tab", "tab", "z"):
+            app.post_message(events.Key(key, None if key == "tab" else key))
+        await pilot.pause()
+        assert app.focused.id == "events"
+        assert "EVENTS" in screen()
+        assert "BALANCE" not in screen()
+
+
+async def test_zoom_of_another_pane():
+    async with view_state(frames.resilver()) as (_, pilot, screen):
+        await pilot.press("tab", "z")
+        assert "STATE" not in screen()
+        assert "BALANCE" in screen()
+
+
+def with_trims(state: str) -> Frame:
+    """Eight devices that are being trimmed, or were until that was paused."""
+    trims = [Activity("trim", state, f"sd{n}", total_bytes=2, done_bytes=1) for n in "abcdefgh"]
+    views = tuple(ActivityView(a, None, Estimate(60.0, 50.0, 70.0, "")) for a in trims)
+    return replace(frames.healthy(), scans=(), activities=views)
+
+
+async def test_what_is_beyond_the_room_is_counted_and_zoom_shows_it_all():
+    async with view_state(with_trims("paused"), size=(60, 15)) as (app, pilot, screen):
+        assert "+5 more" in screen()
+        assert screen().count("ETA") == 3
+        app.query_one("#scan").focus()
+        await pilot.press("z")
+        assert "+" not in screen()
+        assert screen().count("ETA") > 5
+
+
+async def test_many_devices_at_one_work_are_told_together_and_zoom_shows_each():
+    async with view_state(with_trims("running"), size=(60, 15)) as (app, pilot, screen):
+        assert "trim of 8 devices running" in screen()
+        assert screen().count("ETA") == 1
+        app.query_one("#scan").focus()
+        await pilot.press("z")
+        assert "8 devices" not in screen()
+        assert screen().count("ETA") > 5

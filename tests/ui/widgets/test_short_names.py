@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from zconsole.ui.widgets.short_names import middle, short_names
+
+MODEL = "ata-WDC_WD40EFRX-68N32N0_WD-"
+
+
+def test_names_that_fit_stay_whole():
+    assert short_names(["sda", "sdb"], 5) == {"sda": "sda", "sdb": "sdb"}
+
+
+def test_serials_survive():
+    names = [MODEL + "WCC7K0ECACF", MODEL + "WCC7K00B76A"]
+    short = short_names(names, 12)
+    assert short[names[0]] == "…WCC7K0ECACF"
+    assert short[names[1]] == "…WCC7K00B76A"
+
+
+def test_a_common_ending_goes_before_what_differs():
+    names = ["scsi-35000c500a1b2c3d4-part1", "scsi-35000c500a1b2c3d5-part1"]
+    short = short_names(names, 6)
+    assert short[names[0]].endswith("3d4…")
+    assert short[names[1]].endswith("3d5…")
+
+
+def test_what_differs_in_the_middle_is_found():
+    names = [f"{'a' * 30}{n}{'b' * 30}" for n in "12"]
+    short = short_names(names, 10)
+    assert "1" in short[names[0]]
+    assert "2" in short[names[1]]
+
+
+def test_middle_keeps_both_ends():
+    assert middle("draid2:11d:22c:2s-0", 12) == "dra…22c:2s-0"
+
+
+@given(
+    st.sets(
+        st.text(st.characters(codec="utf-8", exclude_categories=["C", "M"]), max_size=40),
+        max_size=12,
+    ),
+    st.integers(6, 30),
+)
+def test_different_names_stay_different_and_fit(names, width):
+    short = short_names(sorted(names), width)
+    assert set(short) == names
+    assert len(set(short.values())) == len(names)
+    assert all(cell_len(shown) <= width for shown in short.values())

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import (
+    CHECKPOINT,
+    MODERN,
+    NASTY,
+    at,
+    disk,
+    group,
+    new_disk,
+    pool,
+    running,
+    top,
+)
+from zconsole.actions.batch import plan_batch
+from zconsole.actions.executor import Executor
+from zconsole.actions.follow import replaced
+from zconsole.actions.offline import plan_detach, plan_offline, plan_online
+from zconsole.actions.plan import Situation, Step
+from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.scrub import plan_pause, plan_scrub
+from zconsole.actions.upkeep import plan_clear, plan_locate
+from zconsole.errors import UnavailableError
+from zconsole.pool.model import ErrorCounters
+from zconsole.pool.scan_outcome import GRACE
+from zconsole.system.audit.log import NAME, Audit, Who
+from zconsole.system.audit.places import Threaded, append_line
+from zconsole.system.host import steady_clock
+from zconsole.system.process import Completed, DeadlineError
+
+NO_DISKS = replace(MODERN, devices=())
+
+
+class Canned:
+    """Answers every command alike and remembers them."""
+
+    def __init__(self, status: int = 0, stderr: str = "", stdout: str = "", raises=None) -> None:
+        self.ran: list[tuple[str, ...]] = []
+        self.answer = (status, stdout, stderr)
+        self.raises = raises
+
+    async def run(self, argv, deadline):
+        self.ran.append(tuple(argv))
+        if self.raises is not None:
+            raise self.raises
+        return Completed(tuple(argv), *self.answer)
+
+
+class Looks:
+    """Gives situations one after another, the last one for good; each as seen just now."""
+
+    def __init__(self, *situations: Situation) -> None:
+        self.left = list(situations)
+
+    async def __call__(self, name: str, since: float) -> Situation:
+        now = self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        return replace(now, looked=steady_clock())
+
+    async def guid(self, name: str) -> str | None:
+        return self.left[0].pool.guid
+
+
+def audit_in(directory: Path, **places) -> Audit:
+    """A log of alice's that writes to a file only, unless other places are given."""
+    file = Threaded(lambda line: append_line(directory / NAME, line))
+    return Audit(Who(0, "root", "alice"), {"file": file, **places}, patience=2.0)
+
+
+@pytest.fixture
+def audit(tmp_path):
+    return audit_in(tmp_path)
+
+
+@pytest.fixture
+def records(tmp_path, audit):
+    """What the log has, once its notes are written."""
+
+    def read() -> list[dict]:
+        assert audit.settle()
+        return [json.loads(line) for line in (tmp_path / NAME).read_text().splitlines()]
+
+    return read
+
+
+def mirror(*scans, **fields) -> Situation:
+    return at(pool(top("mirror", 0, 2), scans=scans, **fields), NO_DISKS)
+
+
+async def go(plan, runner, looks, audit, typed=None, denied=""):
+    executor = Executor(runner, looks, audit, denied, clock=lambda: 5.0)
+    return [event async for event in executor.run(plan, typed)]
+
+
+async def test_a_plan_runs_its_commands_and_leaves_its_lines(audit, records, tmp_path):
+    s, runner = mirror(), Canned()
+    events = await go(plan_scrub(s), runner, Looks(s), audit)
+    assert [e.kind for e in events] == ["begun", "done"]
+    assert runner.ran == [("zpool", "scrub", "tank")]
+    begun, ended, whole = records()
+    assert [line["event"] for line in (begun, ended, whole)] == ["begun", "ended", "action"]
+    assert begun["argv"] == ended["argv"] == ["zpool", "scrub", "tank"]
+    assert (ended["status"], ended["result"], ended["guid"]) == (0, "done", "1")
+    assert (whole["who"]["sudo_user"], whole["t"], whole["result"]) == ("alice", 5.0, "done")
+    assert whole["steps"][0]["argv"] == ["zpool", "scrub", "tank"]
+    assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
+
+
+async def test_a_command_left_running_is_in_the_log(audit, records):
+    class Endless(Canned):
+        async def run(self, argv, deadline):
+            self.ran.append(tuple(argv))
+            await asyncio.Event().wait()
+
+    s, runner = mirror(), Endless()
+    running = asyncio.create_task(go(plan_scrub(s), runner, Looks(s), audit))
+    while not runner.ran:
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    begun, ended, whole = records()
+    assert begun["event"] == "begun"
+    assert ended["result"] == whole["result"] == "left running: the console was quit"
+    assert whole["steps"] == [{"argv": ["zpool", "scrub", "tank"]}]
+
+
+@pytest.mark.parametrize(
+    ("fresh", "text"),
+    [
+        (mirror(activities=(CHECKPOINT,)), "checkpoint"),
+        (mirror(running("resilver")), "has changed"),
+        (at(pool(top("mirror", 0, 2, disk("other", 7777))), NO_DISKS), "no longer"),
+        (
+            at(pool(top("mirror", 0, 2, group("spare", disk("d00", 1000), disk("sp", 9))))),
+            "in spare-0 now",
+        ),
+        (replace(mirror(), suspended=True), "suspended"),
+    ],
+)
+async def test_what_changed_meanwhile_stops_it_before_the_first_command(fresh, text, audit):
+    runner = Canned()
+    plan = plan_replace(mirror(), Swap("1000", "/dev/new"))
+    events = await go(plan, runner, Looks(fresh), audit)
+    assert [e.kind for e in events] == ["refused"]
+    assert text in events[0].text
+    assert runner.ran == []
+
+
+async def test_a_refusal_is_explained_and_not_tried_again(audit, records):
+    raw = "cannot replace 1000 with /dev/new: device is too small\n"
+    runner = Canned(255, raw)
+    s = mirror()
+    events = await go(plan_replace(s, Swap("1000", "/dev/new")), runner, Looks(s), audit)
+    assert [e.kind for e in events] == ["begun", "output", "failed"]
+    assert events[-1].text == raw.strip()
+    assert "smaller" in (events[-1].meaning or "")
+    assert len(runner.ran) == 1
+    assert records()[-1]["steps"][0]["stderr"] == raw
+
+
+async def test_success_with_a_warning_on_stdout_is_told(audit):
+    offline = at(pool(top("mirror", 0, 2, disk("d00", 1000, "OFFLINE"))), NO_DISKS)
+    text = "warning: device '1000' onlined, but remains in faulted state\n"
+    events = await go(plan_online(offline, "1000"), Canned(0, "", text), Looks(offline), audit)
+    assert [e.kind for e in events] == ["begun", "output", "warning", "done"]
+
+
+@pytest.mark.parametrize("error", [DeadlineError("no answer"), FileNotFoundError(2, "zpool")])
+async def test_no_answer_ends_it(error, audit, records):
+    s = mirror()
+    events = await go(plan_scrub(s), Canned(raises=error), Looks(s), audit)
+    assert events[-1].kind == "failed"
+    assert [line.get("result") for line in records()] == [None, "failed", "failed"]
+
+
+async def test_typing_is_checked_here_too(audit):
+    s, runner = mirror(), Canned()
+    plan = plan_detach(s, "1000")
+    assert (await go(plan, runner, Looks(s), audit))[0].kind == "refused"
+    assert (await go(plan, runner, Looks(s), audit, typed="d01"))[0].kind == "refused"
+    assert (await go(plan, runner, Looks(s), audit, typed="d00"))[-1].kind == "done"
+
+
+async def test_read_only_or_no_privilege_runs_nothing(audit):
+    s, runner = mirror(), Canned()
+    events = await go(plan_scrub(s), runner, Looks(s), audit, denied="not root")
+    assert [(e.kind, e.text) for e in events] == [("refused", "not root")]
+    assert runner.ran == []
+
+
+async def test_a_refused_plan_never_runs(audit):
+    runner = Canned()
+    idle = mirror()
+    events = await go(plan_pause(idle), runner, Looks(idle), audit)
+    assert events[0].kind == "refused"
+    assert runner.ran == []
+
+
+async def test_clear_writes_the_evidence_of_the_fresh_sample_first(audit, records):
+    hurt = at(
+        pool(
+            top("mirror", 0, 2, disk("d00", 1000, errors=ErrorCounters(1, 2, 3, 4))),
+            errors=("/tank/a\nb",),
+            error_count=1,
+        ),
+        NO_DISKS,
+    )
+    await go(plan_clear(mirror()), Canned(), Looks(hurt), audit)
+    evidence, begun, _, action = records()
+    assert begun["event"] == "begun"
+    assert evidence["event"] == "evidence"
+    assert evidence["errors"] == ["/tank/a\nb"]
+    assert {"read": 1, "write": 2, "cksum": 3, "slow": 4}.items() <= next(
+        v for v in evidence["vdevs"] if v["guid"] == "1000"
+    ).items()
+    assert action["event"] == "action"
+
+
+async def test_clear_does_not_run_when_the_evidence_cannot_be_saved(tmp_path):
+    s, runner = mirror(), Canned()
+    gone = audit_in(tmp_path / "nowhere")
+    events = await go(plan_clear(s), runner, Looks(s), gone)
+    assert [e.kind for e in events] == ["refused"]
+    assert runner.ran == []
+
+
+async def test_a_batch_stops_at_the_first_failure(audit):
+    s = mirror()
+    runner = Canned(255, "cannot replace 1000 with /dev/a: /dev/a is busy\n")
+    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
+    events = await go(plan, runner, Looks(s), audit)
+    assert len(runner.ran) == 1
+    assert events[-1].kind == "failed"
+
+
+async def test_a_batch_looks_again_before_each_step_and_skips_what_is_not_needed(audit):
+    s, runner = mirror(), Canned()
+    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
+    started = mirror(running("resilver", 0.1))
+    events = await go(plan, runner, Looks(s, started, started), audit)
+    assert [argv[1] for argv in runner.ran] == ["replace", "replace"]
+    assert [e.kind for e in events] == ["begun", "begun", "skipped", "done"]
+
+
+@pytest.mark.parametrize("name", NASTY)
+async def test_names_go_through_as_they_are_and_never_as_options(name, audit):
+    runner = Canned()
+    bare = replace(disk(name, 0), guid=None, path=None)
+    s = at(replace(pool(top("mirror", 0, 2, bare)), name=name), NO_DISKS)
+    key = "tank/mirror-0/" + name
+    plan = plan_offline(s, key)
+    await go(plan, runner, Looks(s), audit)
+    (argv,) = runner.ran
+    assert argv[-2:] == (name, name)
+    options = tuple(word for word in argv[2:-2] if word != "--")
+    assert options == ()
+    if name.startswith("-"):
+        assert argv[2] == "--"
+
+
+async def test_the_led_is_a_write_to_a_file(tmp_path, audit):
+    light = tmp_path / "locate"
+    light.write_text("0")
+    led = new_disk(
+        path="/dev/disk/by-id/d00", locate=str(light), aliases=("/dev/disk/by-id/d00-part1",)
+    )
+    s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=(led,)))
+    runner = Canned()
+    events = await go(plan_locate(s, "1000", on=True), runner, Looks(s), audit)
+    assert (events[-1].kind, light.read_text(), runner.ran) == ("done", "1", [])
+
+
+async def test_following_ends_with_a_line_in_the_log(audit, records):
+    busy = mirror(running("scrub"))
+    finished = mirror(running("scrub", state="finished", end=950.0, errors=0))
+    executor = Executor(Canned(), Looks(busy, busy, finished), audit, clock=lambda: 9.0)
+    outcome = await executor.follow(plan_scrub(mirror()), every=0.0)
+    assert outcome is not None
+    assert outcome.ok
+    (line,) = records()
+    assert (line["event"], line["kind"], line["ok"]) == ("ended", "action", True)
+
+
+def test_the_command_to_run_by_hand_is_quoted():
+    step = Step(("zpool", "scrub", "a b", "$(x)"), "why")
+    assert step.command == "zpool scrub 'a b' '$(x)'"
+
+
+def replacing(*scans, awaiting=False, state="ONLINE") -> Situation:
+    pair = group(
+        "replacing",
+        disk("d00", 1000, "FAULTED"),
+        replace(
+            disk("n", 1900, state),
+            path="/dev/new",
+            resilvering=bool(scans),
+            awaiting_resilver=awaiting,
+        ),
+    )
+    return at(pool(top("mirror", 0, 2, pair), scans=scans), NO_DISKS)
+
+
+def test_a_replace_is_followed_to_each_of_its_ends():
+    follow = replaced(mirror(), (Swap("1000", "/dev/new"),))
+    assert follow(replacing(running("resilver", start=1001.0))) is None
+    assert follow(replacing(awaiting=True)) is None
+    new = replace(disk("n", 1900), path="/dev/new")
+    done = follow(at(pool(top("mirror", 0, 2, new)), NO_DISKS))
+    assert done is not None
+    assert done.ok
+    backed_out = follow(mirror())
+    assert backed_out is not None
+    assert "backed out" in backed_out.text
+    ended = running("resilver", state="finished", start=1001.0, end=1100.0, errors=3)
+    in_time = replace(replacing(ended), t=1100.0 + GRACE - 1)
+    assert follow(in_time) is None  # the old device goes by itself
+    left = follow(replace(replacing(ended), t=1100.0 + GRACE))
+    assert left is not None
+    assert not left.ok
+    assert "still there" in left.text
+    earlier = running("resilver", state="finished", start=10.0, end=20.0)
+    assert follow(replace(replacing(earlier), t=1200.0)) is None
+
+
+def test_a_spare_stands_in_once_it_was_filled():
+    """zpool marks it as being filled with its first bytes only."""
+    pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
+
+    def spared(*scans) -> Situation:
+        return at(pool(top("mirror", 0, 2, pair), scans=scans), NO_DISKS)
+
+    follow = replaced(mirror(), (Swap("1000", "s"),))
+    assert follow(spared()) is None
+    assert follow(spared(running("rebuild", start=1001.0))) is None
+    assert follow(spared(running("resilver", state="finished", start=10.0, end=20.0))) is None
+    done = follow(spared(running("rebuild", state="finished", start=1001.0, end=1100.0)))
+    assert done is not None
+    assert done.ok
+    assert "stands in" in done.text
+
+
+async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit, records):
+    class Vanishing(Looks):
+        async def __call__(self, name: str, since: float) -> Situation:
+            if not self.left:
+                raise UnavailableError("tank is no longer there")
+            return replace(self.left.pop(), looked=steady_clock())
+
+        async def guid(self, name: str) -> str | None:
+            return "1"
+
+    s, runner = mirror(), Canned()
+    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
+    events = await go(plan, runner, Vanishing(s), audit)
+    assert [e.kind for e in events] == ["begun", "failed"]
+    whole = records()[-1]
+    assert len(whole["steps"]) == 1
+    assert "no longer" in whole["result"]

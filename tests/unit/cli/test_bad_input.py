@@ -1,0 +1,419 @@
+"""Whatever a file holds, a command ends in one clear line and a documented code, within 600 MB."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.cli.commandline import STATUS
+from zconsole.cli.main import main
+from zconsole.scan_report.report import FORMAT, DeviceReport, Moment, ScanReport, TunableChange
+from zconsole.ui.theme.files import ThemeError, read_theme
+from zconsole.zfs.decode.tree import DEEPEST, MOST_VDEVS
+
+READERS = (
+    ("replay", "--json"),
+    ("replay",),
+    ("status", "--json", "--from"),
+    ("status", "--from"),
+    ("balance", "--from"),
+    ("report", "--from"),
+    ("report", "--list", "--from"),
+)
+"""Commands that read a file named by their last word."""
+GOOD = json.dumps({"t": 1, "text": STATUS})
+HEAD = """\
+  pool: tank
+ state: ONLINE
+config:
+
+\tNAME STATE READ WRITE CKSUM
+\ttank ONLINE 0 0 0
+"""
+LIST = "NAME SIZE ALLOC FREE CKPOINT EXPANDSZ FRAG CAP DEDUP HEALTH ALTROOT\n"
+ROW = "tank 1T 1G 1T - - 0% 0% 1.00x ONLINE -\n"
+
+
+def ending(words: tuple[str, ...], path: Path) -> tuple[int, str, str]:
+    """How a command ends on a file: its code, stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([*words, str(path)])
+    return code, out.getvalue(), err.getvalue()
+
+
+def check(words: tuple[str, ...], path: Path) -> int:
+    """A command ends as documented: 0, 3 where a pool or a report is not there, or 5."""
+    code, _, err = ending(words, path)
+    assert code in (0, 3, 5)
+    assert "Traceback" not in err
+    assert code == 0 or err.splitlines()[-1].startswith("zconsole: ")
+    assert len(err) < 10_000
+    return code
+
+
+def nested(depth: int) -> str:
+    """A status document whose vdevs are nested."""
+    head = '{"name":"m","vdev_type":"mirror","guid":"1","state":"ONLINE","vdevs":{"c":'
+    leaf = '{"name":"sda","vdev_type":"disk","guid":"2","state":"ONLINE"}'
+    root = '{"name":"tank","vdev_type":"root","guid":"9","state":"ONLINE","vdevs":{"c":'
+    tree = root + head * depth + leaf + "}}" * depth + "}}"
+    return '{"pools":{"tank":{"name":"tank","state":"ONLINE","vdevs":{"tank":' + tree + "}}}}"
+
+
+def indented(depth: int) -> str:
+    """The same as text."""
+    rows = (f"\t{'  ' * level}mirror-{level} ONLINE 0 0 0\n" for level in range(1, depth))
+    return HEAD + "".join(rows)
+
+
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 300, 900, 3000, 100_000])
+def test_vdevs_nested_too_deep(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "f"
+    for content in (nested(depth), f'{{"t": 1, "status": {nested(depth)}}}\n'):
+        path.write_text(content)
+        for words in READERS:
+            assert check(words, path) == 5
+
+
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 300, 1000])
+def test_text_indented_too_deep(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "f"
+    for content in (indented(depth), json.dumps({"t": 1, "text": indented(depth)})):
+        path.write_text(content)
+        for words in (READERS[0], READERS[2]):
+            assert check(words, path) == 5
+
+
+def test_vdevs_as_deep_as_zfs_nests_them_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for content in (nested(6), indented(6)):
+        path.write_text(content)
+        assert check(("status", "--from"), path) == 0
+
+
+def test_more_vdevs_than_any_pool_has(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    rows = [f"\t  sd{n} ONLINE 0 0 0\n" for n in range(MOST_VDEVS + 1)]
+    path.write_text(HEAD + "".join(rows))
+    code, _, err = ending(("status", "--from"), path)
+    assert (code, f"more than {MOST_VDEVS} vdevs" in err) == (5, True)
+    third = HEAD + "".join(rows[: MOST_VDEVS // 3 - 1])
+    pools = (json.dumps({"t": n, "text": third.replace("tank", f"p{n}")}) for n in range(4))
+    path.write_text("\n".join(pools) + "\n")
+    code, out, err = ending(("replay",), path)
+    assert (code, out.count("\n"), "line 4: " in err) == (0, 3, True)
+
+
+NUMBERS = (
+    "1" + "0" * 400,
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "-1e308",
+    "1e308",
+    "9" * 5000,
+    "-0",
+    "1e999",
+)
+KEYS = ("t", "clock", "utc_offset", "list", "host", "iostat", "wait", "text", "pool", "names")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "f"
+    for key in KEYS:
+        path.write_text(f'{GOOD[:-1]}, "{key}": {number}}}\n{GOOD}\n')
+        for words in READERS:
+            check(words, path)
+        assert check(("replay", "--json"), path) == 0
+    for key in ("t", "severity", "name"):
+        path.write_text(f'{GOOD[:-1]}, "events": [{{"t": 1, "{key}": {number}}}]}}\n')
+        assert check(("replay", "--json"), path) == (5 if number == "9" * 5000 else 0)
+    path.write_text(nested(2).replace('"guid":"2"', f'"guid":{number}, "slow_ios": {number}'))
+    check(("status", "--json", "--from"), path)
+    path.write_text(STATUS.replace("0     0     0", f"{number} 0 0"))
+    check(("status", "--json", "--from"), path)
+    path.write_text(LIST + ROW.replace("1T", number))
+    check(("balance", "--json", "--from"), path)
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, '{"t":' * 200_000, '{"pools":' * 200_000])
+def test_json_nested_without_end(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "f"
+    path.write_text(content)
+    for words in READERS:
+        assert check(words, path) == 5
+
+
+PIECES = st.sampled_from(
+    [
+        *("\n", "\0", "\x1b[2J", "{", "}", "[", '"', ":", ",", "  pool: x\n", "\t", " " * 40),
+        *(GOOD, STATUS, LIST, ROW, nested(3), *NUMBERS),
+        *('{"t": 1}', '"status": {"pools": {}}', '"libzfs": {"name": "a", "vdev_tree": {}}'),
+    ]
+)
+CONTENT = st.lists(st.one_of(PIECES, st.text(max_size=9)), max_size=12).map("".join)
+ROWS = st.lists(st.one_of(st.just(GOOD), CONTENT), max_size=6).map("\n".join)
+SLOW = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+
+
+def fuzz(test: Callable[..., None]) -> Callable[..., None]:
+    return settings(max_examples=60, deadline=None, suppress_health_check=SLOW)(test)
+
+
+@given(content=st.one_of(CONTENT, ROWS), words=st.sampled_from(READERS))
+@example(content='{"t": 5, "text": 5}', words=("status", "--from"))
+@fuzz
+def test_any_text(content: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text(content, errors="surrogatepass")
+    check(words, path)
+
+
+@given(
+    content=st.one_of(st.binary(max_size=60), ROWS.map(str.encode)),
+    words=st.sampled_from(READERS),
+    cut=st.integers(0, 80),
+    head=st.sampled_from([b"", b"\x1f\x8b", b"\xff\xfe", b"\xef\xbb\xbf"]),
+)
+@fuzz
+def test_any_bytes(
+    content: bytes, words: tuple[str, ...], cut: int, head: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(head + content)
+    check(words, path)
+    path.write_bytes(gzip.compress(content)[: -cut or None] + head)
+    check(words, path)
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just(10**400)
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, object]:
+    """A report as its file has it."""
+    made = ScanReport(
+        "tank", "1", "scrub", None, 1.0, "finished", 1.0, 9.0, 10, 10,
+        moments=(Moment(2.0, 1.0), Moment(3.0, 2.0, told_end=9.0)),
+        devices=(DeviceReport("sda", False, 1.0, 1.0, 1.0, 0.5, 0.1, 0.1),),
+        changes=(TunableChange(2.0, "zfs_x", 1, 2),),
+        limits={"disk": 1.0}, evidence={"disk": "x"}, tunables={"zfs_x": 1},
+    )  # fmt: skip
+    return json.loads(json.dumps({"format": FORMAT, **asdict(made)}))
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+def test_any_report(data: st.DataObject, report: dict[str, object], tmp_path: Path) -> None:
+    spoilt = json.loads(json.dumps(report))
+    node: object = spoilt
+    while isinstance(node, (dict, list)) and node:
+        keys = sorted(node) if isinstance(node, dict) else list(range(len(node)))
+        key = data.draw(st.sampled_from(keys))
+        if not isinstance(node[key], (dict, list)) or data.draw(st.booleans()):
+            node[key] = data.draw(VALUES)
+            break
+        node = node[key]
+    path, whole = tmp_path / "f", tmp_path / "whole"
+    path.write_text(json.dumps(spoilt))
+    whole.write_text(json.dumps(report))
+    for words in (
+        ("report", "--compare", str(whole)),
+        ("report", "--json", "--compare", str(whole)),
+    ):
+        check(words, path)
+
+
+@given(
+    content=st.lists(
+        st.one_of(
+            st.text(max_size=9),
+            st.sampled_from(
+                [
+                    "name = ",
+                    '"x"',
+                    "[colors]\n",
+                    "background = ",
+                    '"#fff"\n',
+                    "[" * 600,
+                    "9" * 5000,
+                    "=",
+                    "\n",
+                    "1e999",
+                    "{" * 600,
+                    "a." * 3000,
+                    "1979-99-99",
+                ]
+            ),
+        ),
+        max_size=8,
+    ).map("".join)
+)
+@fuzz
+@example(content="a = " + "[" * 6_000)
+@example(content="a = " + "9" * 5000)
+@example(content="a." * 3_000 + "a = 1")
+def test_any_theme(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text(content, errors="replace")
+    with contextlib.suppress(ThemeError):
+        read_theme(path)
+
+
+MEBIBYTE = 2**20
+MOST = 600
+PEAK = (
+    "import resource, subprocess, sys\n"
+    "command = [sys.executable, '-m', 'zconsole', *sys.argv[1:]]\n"
+    "done = subprocess.run(command, capture_output=True)\n"
+    "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
+    "print(done.returncode, peak // 1024, done.stderr.count(b'\\n'), b'Traceback' in done.stderr)\n"
+)
+"""Python that runs the program; a process forked from these tests would count their own memory."""
+
+
+def packed(piece: bytes, times: int) -> bytes:
+    """A gzip of many times the piece, made of as many members."""
+    return gzip.compress(piece, 1) * times
+
+
+def two_gigabytes(piece: bytes) -> bytes:
+    return packed(piece * (64 * MEBIBYTE // len(piece)), 32)
+
+
+def one_line() -> bytes:
+    return two_gigabytes(b"x")
+
+
+def one_sample() -> bytes:
+    return gzip.compress(b'{"t": 1, "text": "') + two_gigabytes(b"x")
+
+
+def empty_lines() -> bytes:
+    return two_gigabytes(b"\n")
+
+
+def objects() -> bytes:
+    return two_gigabytes(b"{}\n")
+
+
+def nothing() -> bytes:
+    return two_gigabytes(b"\0")
+
+
+def values() -> bytes:
+    """As many values as are let through, and one more line of too many."""
+    line = b'{"t": 1, "text": "x", "more": ['
+    return (line + b"[0]," * 500_000 + b"0]}\n") * 3 + line + b"[0]," * 3_000_000 + b"0]}\n"
+
+
+def wide_characters() -> bytes:
+    return b"  pool: tank\n state: ONLINE\n" + "\U0001f600".encode() + b"y" * (17 * MEBIBYTE)
+
+
+def rows() -> bytes:
+    return (indented(1) + "\t  sda ONLINE 0 0 0\n" * 800_000).encode()
+
+
+def listing() -> bytes:
+    return (LIST + ROW * 400_000).encode()
+
+
+REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (one_line, REPLAY),
+        (one_line, STATUS_OF),
+        (one_line, BALANCE),
+        (one_sample, REPLAY),
+        (empty_lines, STATUS_OF),
+        (objects, REPLAY),
+        (objects, STATUS_OF),
+        (nothing, REPLAY),
+        (values, REPLAY),
+        (wide_characters, STATUS_OF),
+        (rows, STATUS_OF),
+        (listing, BALANCE),
+    ],
+)
+def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(made())
+    command = [sys.executable, "-c", PEAK, *words, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    code, peak, lines, traceback = done.stdout.split()
+    assert (code, lines, traceback) == ("5", "1", "False")
+    assert int(peak) < MOST
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        STATUS + "\n" * 60_000,
+        STATUS.replace("tank", "a" + " " * 60_000 + "b", 1),
+        "\n" * 60_000 + STATUS,
+        "{}\n" + "\n" * 60_000,
+        "1 " * 500 + LIST + "1" * 2000 + "\n",
+        "1 " * 500 + "NAME STATE READ WRITE CKSUM\n" + "1" * 2000 + "\n",
+        "x" * 12_000_000 + LIST,
+    ],
+    ids=[
+        "lines below",
+        "blanks in a name",
+        "lines above",
+        "lines below JSON",
+        "numbers before a list",
+        "numbers before a status",
+        "a long margin",
+    ],
+)
+def test_no_text_takes_more_time_than_its_length(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "f"
+    for written in (content, json.dumps({"t": 1, "text": content}) + "\n"):
+        path.write_text(written)
+        for words in (READERS[0], *READERS[3:5]):
+            began = time.process_time()
+            check(words, path)
+            assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 20_000_000,
+        gzip.compress(b"") * 1_000_000,
+    ],
+    ids=["a name without end", "empty members"],
+)
+def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(packed)
+    for words in (READERS[0], *READERS[3:5]):
+        began = time.process_time()
+        assert check(words, path) == 5
+        assert time.process_time() - began < 2.0

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+
+import pytest
+
+from zconsole.cli import event_loop
+from zconsole.monitor.session import Session
+from zconsole.sim.source import SimulatedSource
+
+
+async def told(number: int) -> str:
+    os.kill(os.getpid(), number)
+    await asyncio.sleep(0.2)
+    return "went on"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end_it_ends_as_if_interrupted(number):
+    before = signal.signal(number, signal.SIG_DFL)  # nohup may have started this suite
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            event_loop.run(told(number))
+    finally:
+        signal.signal(number, before)
+
+
+async def test_what_cannot_be_kept_is_said_on_stderr(capsys):
+    session = Session(notes=["no history kept: \x1b why"])
+    async with contextlib.aclosing(event_loop.rounds(SimulatedSource(), session, 0.0)) as rounds:
+        await anext(rounds)
+        await anext(rounds)
+    assert capsys.readouterr() == ("", "zconsole: no history kept: \\x1b why\n")
+
+
+def test_under_nohup_it_goes_on():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert event_loop.run(told(signal.SIGHUP)) == "went on"
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.commandline import STATUS, run, saved_in
+from zconsole import __version__
+from zconsole.cli import main as cli
+from zconsole.cli.main import command_of, main
+from zconsole.cli.options import COMMANDS, parser_of
+
+CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ([], "console"),
+        (["tank"], "console"),
+        (["status"], "status"),
+        (["--ascii", "status"], "status"),
+        (["--theme", "status", "tank"], "console"),
+        (["--theme", "light", "watch"], "watch"),
+        (["console", "status"], "console"),
+        (["--", "status"], "console"),
+    ],
+)
+def test_the_first_word_chooses_the_command(words, name):
+    assert command_of(words) == name
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help(name, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([name, "--help"])
+    assert left.value.code == 0
+    assert "usage: zconsole" in capsys.readouterr().out
+
+
+def test_options_of_every_command_may_stand_behind_its_own_commands():
+    for words in (["--read-only", "status"], ["status", "--read-only"]):
+        assert parser_of("rebalance").parse_args(words).read_only is True
+    plain = parser_of("rebalance").parse_args(["plan", "--theme", "light"])
+    assert (plain.theme, plain.ascii, plain.read_only, plain.no_mouse) == (
+        *("light", None, False, False),
+    )
+    for inner in ("plan", "run", "status", "pause", "resume", "stop"):
+        with pytest.raises(SystemExit) as left:
+            main(["rebalance", inner, "--version"])
+        assert left.value.code == 0
+
+
+def test_no_rebalance_changes_anything_where_only_looking_is_allowed(tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.write_text("content")
+    before = kept.stat()
+    words = ["run", str(tmp_path), "--yes", "--allow-non-zfs", "--read-only"]
+    for asked in (words, ["pause", "1", "--read-only"], ["resume", "--all", "--read-only"]):
+        assert main(["rebalance", *asked]) == 2
+        assert "not with --read-only" in capsys.readouterr().err
+    assert kept.stat() == before
+    assert main(["rebalance", "status", "--read-only"]) == 0
+
+
+def test_help_keeps_the_capitals_of_names(capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert "needs no ZFS" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert (left.value.code, capsys.readouterr().out) == (0, f"zconsole {__version__}\n")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return saved_in(tmp_path)
+
+
+def test_status_of_saved_output_as_json(saved, capsys):
+    assert main(["status", "--from", saved, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["version"], found["pool"], found["state"]) == (1, "tank", "DEGRADED")
+    assert (found["source"], found["exact"]) == ("text", False)
+    assert found["redundancy"] == {"mirror-0": 0}
+    assert found["scan"]["function"] == "scrub"
+    assert found["scan"]["state"] == "finished"
+    assert found["error_count"] == 0
+    leaves = found["topology"]["children"][0]["children"]
+    assert [leaf["name"] for leaf in leaves] == ["sda", "sdb"]
+    assert [leaf["state"] for leaf in leaves] == ["ONLINE", "REMOVED"]
+
+
+def test_exit_status_follows_the_pool_only_when_asked(saved, capsys):
+    assert main(["status", "--from", saved]) == 0
+    assert main(["status", "--from", saved, "--exit-status"]) == 10
+
+
+def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text((CAPTURES / "2.3.9" / "two-replaces-deferred" / "status.json").read_text())
+    assert main(["status", "--from", str(path), "--json"]) == 0
+    scan = json.loads(capsys.readouterr().out)["scan"]
+    assert scan["state"] == "running"
+    figures = ("scan_rate", "issue_rate", "eta_seconds", "zpool_eta_seconds")
+    assert [scan[name] for name in figures] == [None] * 4
+    assert scan["eta_reason"] == "no estimate: the moment it was saved is not known"
+
+
+def test_a_faulted_pool_exits_11(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(STATUS.replace("DEGRADED", "FAULTED"))
+    assert main(["status", "--from", str(path), "--exit-status"]) == 11
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["status", "--from", "/nonexistent/file"], 3, "/nonexistent/file"),
+        (["status", "--from", "{empty}"], 5, ""),
+        (["status", "--from", "{saved}", "other"], 3, "other"),
+        (["replay", "/nonexistent/file", "--json"], 3, "/nonexistent/file"),
+        (["replay", "{saved}", "--json"], 5, ""),
+        (["demo", "--scenario", "no-such", "--json"], 2, "no-such"),
+        (["balance", "--from", "{saved}"], 5, ""),
+    ],
+)
+def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp_path, capsys):
+    empty = tmp_path / "empty"
+    empty.write_text("nothing that zpool ever printed\n")
+    words = [w.format(saved=saved, empty=empty) for w in words]
+    assert main(words) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("zconsole: ")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["watch", "--count", "0"], "'0' is no whole number above 0; see zconsole watch --help"),
+        (["watch", "--count", "x"], "'x' is no whole number above 0"),
+        (["demo", "--speed", "nan"], "'nan' is no number above 0"),
+        (["watch", "--interval", "0.01"], "not under 0.1 seconds"),
+        (["status", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["record"], "arguments are required: FILE; see"),
+        (["rebalance"], "see zconsole rebalance --help"),
+        (["rebalance", "run", "--min-free", "7", "x"], "--min-free"),
+        (["demo", "--scenario", ""], "no scenario ''"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("zconsole: ")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "said", ["no pools available", "all pools are healthy", "pool 'a\\x1b[31mb' is healthy"]
+)
+def test_what_zpool_said_in_place_of_a_pool_is_repeated(said, tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(said.replace("\\x1b", "\x1b") + "\n")
+    assert main(["status", "--from", str(path), "--exit-status"]) == 0
+    assert capsys.readouterr() == ("", f"zconsole: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "pools", "code", "said"),
+    [
+        ("pool 'tank' is healthy\n", "tank", 0, "pool 'tank' is healthy"),
+        ("Fri Nov 20 10:46:40 2026\npool 'tank' is healthy\n", "tank", 0, "'tank' is healthy"),
+        ("pool 'a b' is healthy\n", "tank", 3, "no pool 'tank' in that output"),
+        ("all pools are healthy\n", "tank", 3, "in that output: all pools are healthy"),
+        ("no pools available\n", "tank", 3, "in that output: no pools available"),
+        ("pool 'a' is healthy\npool 'b' is healthy\n", "a b", 0, "pool 'b' is healthy"),
+        (STATUS + "pool 'a' is healthy\n", "a", 0, "pool 'a' is healthy"),
+    ],
+)
+def test_a_pool_that_is_said_to_be_healthy_is_there(text, pools, code, said, tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(text)
+    words = ["status", *pools.split(), "--from", str(path), "--exit-status"]
+    assert main(words) == code
+    out, err = capsys.readouterr()
+    assert (out, said in err) == ("", True)
+
+
+def test_what_is_told_of_the_healthy_stands_beside_the_others(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text("pool 'a' is healthy\n" + STATUS)
+    assert main(["status", "--from", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["pool"], err) == ("tank", "zconsole: pool 'a' is healthy\n")
+    assert main(["status", "tank", "--from", str(path), "--json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_every_sample_of_saved_text_is_told_in_the_order_of_the_file(tmp_path, capsys):
+    path = tmp_path / "s"
+    other = STATUS.replace("tank", "other")
+    path.write_text(STATUS + other + STATUS.replace("DEGRADED", "FAULTED", 1))
+    assert main(["status", "--from", str(path), "--json", "--exit-status"]) == 11
+    found = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    told = [("tank", "DEGRADED"), ("other", "DEGRADED"), ("tank", "FAULTED")]
+    assert [(each["pool"], each["state"]) for each in found] == told
+
+
+def test_scan_lines_alone_are_not_taken_for_degraded(tmp_path):
+    path = tmp_path / "s"
+    path.write_text("scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")
+    assert main(["status", "--from", str(path), "--exit-status"]) == 0
+
+
+def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "s"
+    path.write_text(STATUS.replace("sdb", "s\x1b[2Jb"))
+    assert main(["status", "--from", str(path)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours"), [("UTC", 0), ("Asia/Tokyo", 9), (":Asia/Tokyo", 9), ("XXX5", -5), ("", 0)]
+)
+def test_dates_of_saved_output_are_in_the_users_zone(saved, zone, hours):
+    done = run("status", "--from", saved, "--json", env={**os.environ, "TZ": zone})
+    end = json.loads(done.stdout)["scan"]["end"]
+    assert end == datetime(2026, 11, 20, 9, 24, 46, tzinfo=UTC).timestamp() - hours * 3600
+
+
+def test_a_recording_that_was_cut_short_says_so(tmp_path, capsys):
+    path = tmp_path / "r"
+    path.write_text(json.dumps({"t": 1, "text": STATUS}) + '\n{"t": 2, "te')
+    assert main(["replay", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (out.count("\n"), err.count("\n")) == (1, 1)
+    assert "cut short" in err
+
+
+DAMAGED = [
+    {"text": "what is this"},
+    {"text": "    pool: b"},
+    {"libzfs": {"name": "b", "vdev_tree": 5}},
+    {"status": {"pools": {"b": {}}}},
+]
+"""Lines that are whole, with forms that are not."""
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
+def test_a_damaged_sample_is_a_gap_that_is_told_once(damaged, tmp_path, capsys):
+    path = tmp_path / "r"
+    good = [{"t": t, "text": STATUS} for t in (1, 2, 4)]
+    lines = [*good[:2], {"t": 3, **damaged}, good[2]]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    for words in (["--json"], []):
+        assert main(["replay", str(path), *words]) == 0
+        out, err = capsys.readouterr()
+        assert (out.count("\n"), err.count("\n")) == (3, 1)
+        assert err.startswith(f"zconsole: {path}: line 3: ")
+        assert err.endswith(" (1 gap in the recording)\n")
+    path.write_text(json.dumps(lines[2]) + "\n")
+    assert main(["replay", str(path), "--json"]) == 5
+    assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
+
+
+def test_a_pool_that_was_exported_for_a_while_is_a_gap_of_as_many_samples(tmp_path, capsys):
+    path = tmp_path / "r"
+    away = [{"t": 2, "text": "no pools available\n"}, {"t": 3, "status": {"pools": {}}}]
+    lines = [{"t": 1, "text": STATUS}, *away, {"t": 4, "text": ""}, {"t": 5, "text": STATUS}]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["replay", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(each)["t"] for each in out.splitlines()] == [1, 5]
+    gaps = "no pool in it (the first of 3 gaps in the recording)"
+    assert err == f"zconsole: {path}: line 2: {gaps}\n"
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
+def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
+    path = tmp_path / "r"
+    lines = [{"t": 1, "text": STATUS}, {"t": 2, **damaged}]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["status", "--json", "--from", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["t"] == 1
+    assert err.startswith(f"zconsole: {path}: line 2: ")
+    path.write_text(json.dumps(lines[1]) + "\n")
+    assert main(["status", "--from", str(path)]) == 5
+    assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
+
+
+@pytest.mark.parametrize("bad", ["junk", '{"t": 1}', "[" * 200_000, '{"t": 1' + "0" * 400 + "}"])
+def test_a_recording_that_begins_with_a_bad_line_is_one_all_the_same(bad, tmp_path, capsys):
+    path = tmp_path / "r"
+    path.write_text(f"{bad}\n" + json.dumps({"t": 5, "text": STATUS}) + "\n")
+    for words in (["replay", "--json"], ["status", "--json", "--from"]):
+        assert main([*words, str(path)]) == 0
+        out, err = capsys.readouterr()
+        assert json.loads(out)["t"] == 5
+        assert err.startswith(f"zconsole: {path}: line 1: ")
+        assert err.count("\n") == 1
+
+
+def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
+    path = tmp_path / "r"
+    lines = [{"t": t, "text": STATUS.replace("tank", pool)} for t in (1, 99) for pool in "ab"]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines[:3]))
+    assert main(["status", "--json", "--from", str(path)]) == 0
+    out, err = capsys.readouterr()
+    found = [json.loads(each) for each in out.splitlines()]
+    assert [(each["pool"], each["t"]) for each in found] == [("b", 1), ("a", 99)]
+    assert err == "zconsole: b: last recorded 1m38s before the end\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status", "--from", ""],
+        ["status", "--from="],
+        ["balance", "--from", ""],
+        ["report", "--from", ""],
+        ["record", ""],
+        ["replay", ""],
+        ["export", "--textfile", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_word_is_no_file(words, capsys):
+    """As of a variable that was not set: what is live is not what was asked for."""
+    assert main(words) == 2
+    assert "'' is no file" in capsys.readouterr().err
+
+
+def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsys):
+    def refuse(args):
+        raise PermissionError(13, "Permission denied", "/root/scan.jsonl")
+
+    monkeypatch.setattr("zconsole.cli.themes.run", refuse)
+    assert main(["themes"]) == 4
+    assert capsys.readouterr().err == "zconsole: /root/scan.jsonl: Permission denied\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_80_columns(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    # The help of `rebalance` shows a unit file that starts this Python.
+    monkeypatch.setattr(sys, "executable", "/opt/zconsole/bin/python")
+    with pytest.raises(SystemExit):
+        parser_of(name).parse_args(["--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("name", "said"), [("/a", "/a: Is a directory"), (3, "Is a directory")])
+def test_a_descriptor_is_no_name_of_what_failed(name: str | int, said: str) -> None:
+    assert cli._reason(OSError(errno.EISDIR, "Is a directory", name)) == said

@@ -1,0 +1,30 @@
+"""The health report of live pools."""
+
+from __future__ import annotations
+
+from zconsole.__main__ import main
+from zconsole.zfs.sources.base import NO_READER, Capabilities
+from zconsole.zfs.sources.live import LiveSource
+
+PROBLEM = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "no way to read the pool: no zpool"}
+
+
+async def _sample(self):
+    return (PROBLEM,)
+
+
+def test_pools_that_nothing_here_can_read_are_code_4(monkeypatch, capsys):
+    none = Capabilities(NO_READER, "libzfs: not here; text: no zpool")
+    monkeypatch.setattr(LiveSource, "sample", _sample)
+    monkeypatch.setattr(LiveSource, "capabilities", none)
+    assert main(["status"]) == 4
+    printed = capsys.readouterr()
+    assert "tank" in printed.out
+    assert "no way to read pools: libzfs: not here; text: no zpool" in printed.err
+
+
+def test_a_pool_that_does_not_answer_now_is_no_failure_of_the_report(monkeypatch):
+    monkeypatch.setattr(LiveSource, "sample", _sample)
+    monkeypatch.setattr(LiveSource, "capabilities", Capabilities("libzfs"))
+    assert main(["status"]) == 0
+    assert main(["status", "--exit-status"]) == 10

@@ -1,0 +1,75 @@
+"""Standard input, output and error that are closed, full, broken, or no terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.commandline import STATUS, run, saved_in
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return saved_in(tmp_path)
+
+
+def test_a_closed_pipe_is_quiet():
+    read, write = os.pipe()
+    os.close(read)
+    done = run("demo", "--json", "--count", "50", stdout=write)
+    os.close(write)
+    assert done.stderr == b""
+    assert done.returncode in (0, 141)
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+@pytest.mark.parametrize(("state", "code"), [("ONLINE", 0), ("DEGRADED", 10), ("FAULTED", 11)])
+def test_the_exit_status_of_a_pool_does_not_hang_on_who_reads(tmp_path, how, state, code):
+    path = saved_in(tmp_path, STATUS.replace("DEGRADED", state).replace("REMOVED", state))
+    read, write = os.pipe()
+    os.close(read)
+    done = run("status", "--from", path, "--exit-status", *how, stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_a_message_with_standard_error_closed_stays_out_of_the_data():
+    command = f"{sys.executable} -m zconsole status --from /nonexistent 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")
+
+
+def test_data_with_standard_output_closed_goes_nowhere(saved):
+    command = f"{sys.executable} -m zconsole status --from {saved} >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_closed_standard_input_is_empty():
+    command = f"{sys.executable} -m zconsole status --from - <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (5, b"zconsole: standard input: empty\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_gets_one_line(saved):
+    with Path("/dev/full").open("wb") as full:
+        done = run("status", "--from", saved, stdout=full)
+    assert (done.returncode, done.stderr) == (1, b"zconsole: No space left on device\n")
+
+
+def test_without_a_terminal_the_demo_prints_a_report():
+    done = run("demo", stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert b"redundancy left" in done.stdout
+
+
+def test_standard_input_is_read_for_a_dash(saved):
+    done = run("status", "--from", "-", "--json", input=STATUS.encode())
+    assert json.loads(done.stdout)["pool"] == "tank"

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from zconsole.cli import tunables
+from zconsole.cli.options import parser_of
+from zconsole.errors import UnavailableError, UsageError
+
+TIME = "zfs_resilver_min_time_ms"
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch) -> Path:
+    parameters = tmp_path / "zfs" / "parameters"
+    parameters.mkdir(parents=True)
+    (tmp_path / "zfs" / "version").write_text("2.3.9-1\n")
+    for name, value in {TIME: 3000, "zfs_scan_suspend_progress": 0}.items():
+        (parameters / name).write_text(f"{value}\n")
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    return tmp_path / "zfs"
+
+
+def run(module: Path, *words: str) -> int:
+    return tunables.run(parser_of("tunables").parse_args(words), module)
+
+
+def lines(capsys) -> dict[str, dict]:
+    return {(o := json.loads(line))["name"]: o for line in capsys.readouterr().out.splitlines()}
+
+
+def test_list_has_the_contracts_keys(module, capsys):
+    assert run(module, "list", "--json") == 0
+    listed = lines(capsys)
+    assert {
+        "name",
+        "value",
+        "default",
+        "unit",
+        "min",
+        "max",
+        "path",
+        "affects",
+        "running_scan",
+        "set_by_us",
+        "original",
+        "note",
+    } <= listed[TIME].keys()
+    assert listed[TIME]["value"] == 3000
+    assert listed["zfs_txg_timeout"]["value"] is None
+
+
+def test_set_and_restore(module, capsys):
+    assert run(module, "set", f"{TIME}=5000", "--json") == 0
+    assert (lines(capsys)[TIME]["set_by_us"], (module / "parameters" / TIME).read_text()) == (
+        5000,
+        "5000\n",
+    )
+    assert run(module, "list", "--json") == 0
+    assert lines(capsys)[TIME]["original"] == 3000
+    assert run(module, "restore") == 0
+    assert (module / "parameters" / TIME).read_text() == "3000\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("set",),
+        ("set", TIME),
+        ("set", f"{TIME}=x"),
+        ("set", f"{TIME}=0"),
+        ("set", f"{TIME}=²"),
+        ("set", "zfs_scrub_delay=0"),
+        ("set", "nope=1"),
+        ("preset",),
+        ("preset", "warp"),
+        ("restore", "nope"),
+        ("list", "x"),
+        ("set", f"{TIME}=5000", "--read-only"),
+    ],
+)
+def test_bad_words_are_usage_errors_and_write_nothing(module, words):
+    with pytest.raises(UsageError):
+        run(module, *words)
+    assert (module / "parameters" / TIME).read_text() == "3000\n"
+
+
+@pytest.mark.parametrize("words", [("preset",), ("preset", "warp"), ("restore", "nope")])
+def test_bad_words_are_usage_errors_without_zfs_too(tmp_path, words):
+    with pytest.raises(UsageError):
+        run(tmp_path / "none", *words)
+
+
+def test_preset_warns_on_stderr(module, capsys):
+    assert run(module, "preset", "faster-resilver") == 0
+    assert "every pool" in capsys.readouterr().err
+    assert (module / "parameters" / TIME).read_text() == "6000\n"
+
+
+def test_without_the_module_nothing_is_live(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    assert run(tmp_path / "none", "list", "--json") == 4
+    assert all(entry["value"] is None for entry in lines(capsys).values())
+    with pytest.raises(UnavailableError):
+        run(tmp_path / "none", "set", f"{TIME}=5000")
+
+
+def test_freezing_is_put_back_by_a_guard(module, capsys):
+    assert run(module, "set", "zfs_scan_suspend_progress=1", "--for", "0.3") == 0
+    assert "guard" in capsys.readouterr().err
+    live = module / "parameters" / "zfs_scan_suspend_progress"
+    end = time.monotonic() + 5
+    while live.read_text() != "0\n":
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):
+    assert run(module, "preset", "faster-resilver") == 0
+    assert run(module, "restore") == 0
+    end = time.monotonic() + 5
+    while len(told := (tmp_path / "state/audit.jsonl").read_text().splitlines()) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    lines = [json.loads(line) for line in told]
+    assert [(line["event"], line["action"]) for line in lines] == [
+        ("begun", "preset faster-resilver"),
+        ("ended", "preset faster-resilver"),
+        ("begun", "restore"),
+        ("ended", "restore"),
+    ]
+    assert lines[0]["values"] == [{"name": TIME, "old": 3000, "new": 6000}]

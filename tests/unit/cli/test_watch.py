@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from tests.factory import frame, mirror_pool
+from tests.records import replace
+from zconsole.cli.watch import _rounds, ending_code, over
+from zconsole.errors import ExitCode
+from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.scan_outcome import GRACE
+
+RUNNING = Scan("resilver", "running", start=1.0)
+FINISHED = Scan("resilver", "finished", start=1.0, end=900.0, errors=0)
+CANCELED = Scan("scrub", "canceled", start=1.0, end=900.0)
+
+
+def unrestored():
+    pool = mirror_pool(FINISHED, state="DEGRADED")
+    pair = Vdev("replacing-0", "replacing", children=pool.root.children[0].children)
+    top = replace(pool.root.children[0], children=(pair,))
+    root = replace(pool.root, children=(top,))
+    return replace(pool, root=root)
+
+
+SCRUBBED = Scan("scrub", "finished", start=1000.0, end=1100.0, errors=0)
+
+
+@pytest.mark.parametrize(
+    ("pool", "code"),
+    [
+        (mirror_pool(FINISHED), ExitCode.OK),
+        (mirror_pool(CANCELED), ExitCode.CANCELED),
+        (mirror_pool(replace(FINISHED, errors=2)), ExitCode.DEGRADED),
+        (unrestored(), ExitCode.DEGRADED),
+        (replace(unrestored(), state="ONLINE", scans=(SCRUBBED,)), ExitCode.DEGRADED),
+        (replace(unrestored(), state="ONLINE", scans=()), ExitCode.DEGRADED),
+        (mirror_pool(), ExitCode.OK),
+    ],
+)
+def test_how_it_ended_is_the_exit_code(pool, code):
+    assert ending_code([frame(pool, over_since=0.0)]) == code
+
+
+def test_a_running_scan_is_not_over_and_a_clean_end_is_at_once():
+    assert not over([frame(mirror_pool(RUNNING), t=1.0)])
+    assert over([frame(mirror_pool(FINISHED), t=901.0)])
+
+
+def test_what_is_not_restored_gets_time_to_settle():
+    assert not over([frame(unrestored(), t=1000.0)])
+    assert not over([frame(unrestored(), t=1000.0 + GRACE / 2, over_since=1000.0)])
+    assert over([frame(unrestored(), t=1000.0 + GRACE, over_since=1000.0)])
+
+
+def test_a_pool_that_looks_well_with_a_replacing_vdev_left_gets_it_too():
+    """Just after a resilver's end; health does not blame what may go any moment."""
+    assert not over([frame(replace(unrestored(), state="ONLINE"), t=901.0)])
+    assert over([frame(mirror_pool(FINISHED), t=902.0)])
+
+
+def test_one_pool_at_work_keeps_all_waiting_and_the_worst_counts():
+    assert not over([frame(mirror_pool(RUNNING)), frame(mirror_pool(FINISHED))])
+    frames = [frame(mirror_pool(FINISHED)), frame(mirror_pool(CANCELED), over_since=0.0)]
+    assert ending_code(frames) == ExitCode.CANCELED
+    assert ending_code([*frames, frame(unrestored(), over_since=0.0)]) == ExitCode.DEGRADED
+
+
+def test_a_pool_that_does_not_answer_is_not_over():
+    assert not over([frame(mirror_pool(FINISHED), problem="no answer")])
+
+
+async def test_where_no_pool_is_imported_it_says_so_once(capsys):
+    async def nothing():
+        for _ in range(2):
+            yield []
+
+    args = argparse.Namespace(json=False, until_done=False, count=2)
+    assert await _rounds(args, nothing(), None) == ExitCode.OK
+    assert capsys.readouterr().err == "zconsole: no pools are imported\n"

@@ -1,0 +1,36 @@
+"""The verdict on scans of real OpenZFS, as recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from zconsole.monitor.session import Session
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "limits"
+
+
+def frames(name, source):
+    session = Session()
+    lines = (FIXTURES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [session.advance([{**json.loads(line), "source": source}])[0] for line in lines]
+
+
+@pytest.mark.parametrize("source", ["libzfs", "replay"])
+def test_a_scrub_at_its_memory_limit(source):
+    """2.4.4, 80000 blocks of 512 bytes on disks of 40 requests a second, strict memory limit: it
+    walks for a second or two, issues for seven, and its disks are busy at times only."""
+    found = [frame.limit for frame in frames("memory-turns", source)]
+    judged = [limit for limit in found if limit.figures]
+    assert len(judged) > 20
+    assert {limit.cause for limit in judged} == {"memory"}
+    assert judged[-1].figures["turns"] > 8
+    assert "nothing to tune" in judged[-1].advice
+
+
+def test_the_stage_shown_is_the_one_at_work():
+    stages = [frame.scan.stage for frame in frames("memory-turns", "libzfs")]
+    assert {"scanning", "issuing"} == set(stages[1:])
+    assert {frame.scan.stage for frame in frames("memory-turns", "replay")} == {"scanning"}

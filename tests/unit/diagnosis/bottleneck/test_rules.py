@@ -1,0 +1,196 @@
+"""The verdict on every cause of the simulated pool, in seeded variations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.diagnosis.bottleneck.rules import judge
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles
+from zconsole.monitor.session import Session
+from zconsole.pool.model import IoRates, Scan
+from zconsole.sim.source import World
+
+pytestmark = pytest.mark.slow
+
+SEEDS = range(1, 11)
+NEEDED = 9
+CAUSES = {
+    "new-disk": "new-disk",
+    "nvme": "new-disk",
+    "sequential": "new-disk",
+    "straggler": "slow-disk",
+    "resilver": "slow-disk",
+    "random": "random",
+    "six-disk-swap": "random",
+    "foreground": "foreground",
+    "scrub-delay": "throttle",
+    "few-requests": "throttle",
+    "memory-limited": "memory",
+    "cpu": "cpu",
+    "shared-bus": "bus",
+    "shingled": "smr",
+    "mirror-scrub": "disks",
+}
+TIMES = {"shingled": (600.0, 10.0), "shared-bus": (110.0, 2.0)}
+"""Seconds to watch and between samples, where what is to be seen comes later."""
+
+
+@pytest.mark.parametrize(("scenario", "cause"), CAUSES.items())
+def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
+    seconds, step = TIMES.get(scenario, (24.0, 2.0))
+    found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
+    right = [verdict for verdict in found if verdict is not None and verdict.cause == cause]
+    assert len(right) >= NEEDED, [verdict and verdict.text for verdict in found]
+    assert all(verdict.figures and verdict.sure > 0.5 for verdict in right)
+    assert all("\n" not in verdict.text for verdict in right)
+
+
+def test_no_disk_of_a_draid_is_new_that_rebuilds_to_its_distributed_spare():
+    found = [watched("draid", seed) for seed in (1, 2, 3)]
+    assert all(frame.limit is not None and "new" not in frame.limit.text for frame in found)
+    assert all(frame.ceiling is None or "new" not in frame.ceiling.text for frame in found)
+
+
+@pytest.mark.parametrize("scenario", ["paused", "healthy", "removal", "damaged"])
+def test_a_pool_without_a_running_scan_has_no_limit(scenario):
+    frame = watched(scenario, 1, 10.0)
+    assert frame.limit is None
+    assert frame.ceiling is None
+
+
+def test_before_a_transaction_group_was_seen_nothing_is_clear():
+    limit = watched("new-disk", 1, 2.0).limit
+    assert limit is not None
+    assert limit.cause == "unclear"
+    assert limit.sure == 0
+
+
+def test_the_first_report_seeks_on_old_fragmented_disks():
+    limit = watched("six-disk-swap", 3).limit
+    assert limit is not None
+    assert limit.figures["request_bytes"] < 262144
+    assert "seek" in limit.text
+
+
+def test_the_second_report_waits_for_its_one_new_disk():
+    """``limited by roughly the performance of one of the five drives``: 85 % busy, others 20 %."""
+    limit = watched("new-disk", 3).limit
+    assert limit is not None
+    assert limit.figures["busy"] > 0.85
+    assert limit.figures["others_busy"] < 0.6
+    assert "HDN724020ALE640" in limit.text
+
+
+def test_the_third_report_names_the_tunable_that_held_its_scrub():
+    limit = watched("scrub-delay", 3).limit
+    assert limit is not None
+    assert "zfs_scrub_delay" in limit.text
+    assert "zfs_scrub_delay=0" in limit.advice
+
+
+@pytest.mark.parametrize(("unsteady", "sure"), [(0.02, False), (0.3, True)])
+def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, sure):
+    """What the third report's mirrors looked like once the tunable was gone: 50 MB/s a disk."""
+    rates = IoRates(50e6, 0.0, 70.0, 0.0, 0.03, 0.99)
+    disks = tuple(Disk(f"d{i}", f"m{i // 2}", False, rates, LeafStats()) for i in range(4))
+    found = crowd(disks=disks, load=PoolLoad(200e6, 202e6, unsteady))
+    assert found.cause == "random"
+    assert (found.sure > 0.5) == sure
+    assert ("link they share" in found.text) == (not sure)
+
+
+def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
+    limit = watched("nvme", 3).limit
+    assert limit is not None
+    assert limit.figures["write_rate"] == pytest.approx(1.86e9, rel=0.1)
+
+
+def test_disks_that_nobody_measured_are_not_called_idle():
+    """A recording without the disks' own counters tells no limit, least of all a throttle."""
+    world, session = World("new-disk", 1), Session()
+    for elapsed in range(0, 60, 2):
+        world.advance(float(elapsed))
+        bare = [{key: raw[key] for key in BARE} for raw in world.raws()]
+        for raw in bare:
+            strip(raw["libzfs"]["vdev_tree"])
+        frame = session.advance(bare)[0]
+    assert frame.limit.cause == "unclear"
+    assert "how busy" in frame.limit.text
+
+
+BARE = ("t", "clock", "boot", "source", "pool", "libzfs")
+
+
+def strip(vdev: dict) -> None:
+    vdev.pop("vdev_stats_ex", None)
+    vdev["vdev_stats"] = [0, *vdev["vdev_stats"][1:]]
+    for child in vdev.get("children", ()):
+        strip(child)
+
+
+def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
+    walking = Evidence(
+        Scan("scrub", "running", "scanning", total_bytes=100, scanned_bytes=40, issued_bytes=30),
+        "scanning",
+        0.0,
+        disks=crowded_disks(),
+        seconds=60.0,
+        turns=StageCycles(4),
+        walked=0.4,
+    )
+    assert judge(walking).cause == "memory"
+    assert judge(replace(walking, turns=StageCycles(1))).cause == "metadata"
+
+
+@pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
+def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause):
+    quiet = IoRates(0.0, 0.0, 0.1, 0.0, 0.01, 0.04)
+    hangs = IoRates(0.0, 0.0, 0.0, 0.0, None, 0.99)
+    disks = (
+        Disk("sda", "top", False, quiet, LeafStats()),
+        Disk("sdb", "top", target, hangs, LeafStats()),
+    )
+    scan = Scan("resilver", "running", "issuing", total_bytes=100, scanned_bytes=100)
+    found = judge(Evidence(scan, "issuing", 0.0, disks, seconds=60.0))
+    assert found.cause == cause
+    assert "sdb, answers nothing" in found.text
+    busy = replace(disks[0], rates=hangs._replace(read_ops=200.0, read=2e7))
+    both = judge(Evidence(scan, "issuing", 0.0, (busy, disks[1]), seconds=60.0))
+    assert "answers nothing" not in both.text
+
+
+def crowded_disks():
+    rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
+    return tuple(Disk(f"d{i}", "top", False, rates, LeafStats(seen_read=200e6)) for i in range(6))
+
+
+def crowd(**changes):
+    """Six busy disks that read half of what each did alone, together as much as ever."""
+    found = {
+        "disks": crowded_disks(),
+        "load": PoolLoad(600e6, 610e6, 0.01),
+        "seconds": 60.0,
+        "rate": 600e6,
+    }
+    scan = Scan("scrub", "running", "issuing", total_bytes=10**13, scanned_bytes=10**13)
+    return judge(Evidence(scan, "issuing", **(found | changes)))
+
+
+def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
+    found = crowd()
+    assert found.cause == "bus"
+    assert found.figures["alone"] == 200e6
+
+
+@pytest.mark.parametrize(
+    "load",
+    [PoolLoad(600e6, 1200e6, 0.01), PoolLoad(600e6, 610e6, 0.2)],
+    ids=["they moved more together", "what they move goes up and down"],
+)
+def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):
+    assert crowd(load=load).cause != "bus"

@@ -1,0 +1,19 @@
+"""Watching a simulated pool for a while, as any source would show it."""
+
+from __future__ import annotations
+
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
+from zconsole.sim.source import World
+
+
+def watched(scenario: str, seed: int, seconds: float = 30.0, step: float = 2.0) -> Frame:
+    """The frame after ``seconds`` of a sample every ``step`` simulated seconds."""
+    world, session = World(scenario, seed), Session(flags=("DEMO",))
+    elapsed = 0.0
+    while True:
+        world.advance(elapsed)
+        frame = session.advance(world.raws())[0]
+        if elapsed >= seconds:
+            return frame
+        elapsed += step

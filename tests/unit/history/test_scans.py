@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from tests.records import replace
+from zconsole.history import PoolHistory
+from zconsole.pool.model import Event, Pool, Sample, Scan, Vdev
+
+T = 1_800_000_000.0
+MIB = 2**20
+TOTAL = 10_000 * MIB
+
+
+def disk(name: str, **fields) -> Vdev:
+    return Vdev(name, "disk", guid=name, **fields)
+
+
+HEALTHY = (disk("a"), disk("b"))
+
+
+def sample(second: float, *scans: Scan, leaves=HEALTHY, source="libzfs", events=()) -> Sample:
+    top = Vdev("mirror-0", "mirror", guid="m", children=leaves)
+    pool = Pool("tank", "ONLINE", Vdev("tank", "root", guid="r", children=(top,)), scans=scans)
+    return Sample(T + second, second, source, True, pool, events=events)
+
+
+def resilver(issued: float, start: float = 0.0, **fields) -> Scan:
+    scan = Scan(
+        "resilver",
+        "running",
+        stage="issuing",
+        start=T + start,
+        total_bytes=TOTAL,
+        scanned_bytes=TOTAL,
+        issued_bytes=int(issued),
+        skipped_bytes=0,
+    )
+    return replace(scan, **fields)
+
+
+def watched(*samples: Sample) -> PoolHistory:
+    history = PoolHistory(UTC)
+    for one in samples:
+        history.push(one)
+    return history
+
+
+def running(seconds: range, start: float = 0.0, rate: float = 50 * MIB, **fields) -> list[Sample]:
+    return [sample(n, resilver((n - start) * rate, start), **fields) for n in seconds]
+
+
+def view(history: PoolHistory, last: Sample):
+    return history.scans.views(last)[0]
+
+
+def names(history: PoolHistory) -> list[str]:
+    return [event.name for event in history.events]
+
+
+def test_rates_and_estimate_follow_the_samples():
+    samples = running(range(60))
+    found = view(watched(*samples), samples[-1])
+    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
+    assert found.estimate.eta == pytest.approx(141, rel=0.05)
+    assert found.estimate.reason.startswith("issuing at 50M/s over ")
+    assert found.window is not None
+
+
+def test_nobody_knows_the_restarts_of_a_scan_met_halfway():
+    samples = running(range(500, 510))
+    assert view(watched(*samples), samples[-1]).restarts is None
+
+
+def test_a_scan_watched_from_its_start_has_none_yet():
+    samples = running(range(2, 20))
+    assert view(watched(*samples), samples[-1]).restarts == 0
+    later = [sample(0), sample(100), *running(range(110, 120), start=105.0)]
+    assert view(watched(*later), later[-1]).restarts == 0
+
+
+def test_a_restart_is_counted_and_explained_by_the_device_that_came_back():
+    gone = (disk("a"), disk("b", state="REMOVED"))
+    samples = [
+        *running(range(2, 60)),
+        *running(range(60, 70), leaves=gone),
+        *running(range(72, 90), start=71.0),
+    ]
+    history = watched(*samples)
+    found = view(history, samples[-1])
+    assert found.restarts == 1
+    assert found.notes == ("restarted 08:01 after b came back",)
+    assert found.estimate.eta == pytest.approx(180, rel=0.1)
+    assert "resilver_restart" in names(history)
+
+
+def test_a_restart_without_a_cause_in_sight_says_none():
+    samples = [*running(range(500, 560), rate=5 * MIB), *running(range(562, 580), start=561.0)]
+    found = view(watched(*samples), samples[-1])
+    assert found.restarts == 1
+    assert found.notes == ("restarted 08:09",)
+
+
+def test_a_second_restart_keeps_the_note_of_the_first():
+    samples = [
+        *running(range(2, 60)),
+        *running(range(62, 80), start=61.0),
+        *running(range(82, 90), start=81.0),
+    ]
+    found = view(watched(*samples), samples[-1])
+    assert (found.restarts, len(found.notes)) == (2, 2)
+
+
+WAITING = (disk("a"), disk("b", resilvering=True), disk("c", awaiting_resilver=True))
+
+
+@pytest.mark.parametrize("seen_finished", [True, False])
+def test_a_follow_on_pass_is_no_restart(seen_finished):
+    samples = running(range(2, 199), leaves=WAITING)
+    if seen_finished:
+        done = resilver(TOTAL, state="finished", end=T + 200)
+        samples.append(sample(200, done, leaves=WAITING))
+    samples += running(range(203, 210), start=202.0)
+    found = view(watched(*samples), samples[-1])
+    assert found.restarts == 0
+    assert found.notes == ("follow-on pass since 08:03: c waited",)
+
+
+def test_the_kernels_own_history_tells_a_restart_from_a_follow_on_pass():
+    told = Event(T + 198, "history_event", "scan aborted, restarting errors=0")
+    samples = running(range(2, 198), leaves=WAITING)
+    samples.append(sample(199, resilver(0, 198.0), leaves=WAITING, events=(told,)))
+    assert view(watched(*samples), samples[-1]).restarts == 1
+
+
+def test_a_resilver_that_takes_a_scrubs_place_says_so():
+    samples = [sample(n, resilver(n * MIB, function="scrub")) for n in range(2, 30)] + running(
+        range(31, 40), start=30.0
+    )
+    found = view(watched(*samples), samples[-1])
+    assert found.restarts == 0
+    assert found.notes == ("took the place of the scrub at 08:00",)
+
+
+def test_a_canceled_scrub_and_a_new_one_are_two_scans():
+    scrub = resilver(50 * MIB, function="scrub")
+    samples = [
+        sample(5, scrub),
+        sample(6, replace(scrub, state="canceled", end=T + 6)),
+        sample(20, replace(scrub, start=T + 19, issued_bytes=MIB)),
+    ]
+    history = watched(*samples)
+    assert view(history, samples[-1]).restarts == 0
+    assert names(history) == ["scrub_canceled", "scrub_start"]
+
+
+def test_a_scan_that_began_and_ended_between_two_samples_is_told_whole_and_in_its_place():
+    done = resilver(TOTAL, start=10, state="finished", stage=None, end=T + 30)
+    between = Event(T + 20, "vdev_remove", "vdev remove on c")
+    history = watched(sample(0), sample(60, done, events=(between,)))
+    assert names(history) == ["resilver_start", "vdev_remove", "resilver_finish"]
+
+
+def test_pause_and_resume_are_told_and_leave_the_estimate_out():
+    scrub = resilver(100 * MIB, function="scrub")
+    samples = [*(sample(n, replace(scrub, issued_bytes=n * 50 * MIB)) for n in range(2, 40))]
+    paused = replace(scrub, state="paused", issued_bytes=39 * 50 * MIB)
+    samples += [sample(n, paused) for n in range(40, 400)]
+    history = watched(*samples)
+    found = view(history, samples[-1])
+    assert (found.estimate.eta, found.estimate.reason) == (None, "paused")
+    assert found.stalled is None
+    after = [sample(n, replace(scrub, issued_bytes=(n - 360) * 50 * MIB)) for n in range(400, 420)]
+    for one in after:
+        history.push(one)
+    left = TOTAL - 59 * 50 * MIB
+    eta = view(history, after[-1]).estimate.eta
+    assert eta == pytest.approx(left / (50 * MIB), rel=0.1)
+    assert names(history) == ["scrub_pause", "scrub_resume"]
+
+
+def test_import_is_told_from_a_restart():
+    first = [sample(n, resilver(n * 50 * MIB, pass_start=T)) for n in range(2, 60)]
+    then = [sample(n, resilver((n - 80) * 50 * MIB, pass_start=T + 80)) for n in range(81, 100)]
+    found = view(watched(*first, *then), then[-1])
+    assert found.restarts == 0
+    assert found.notes == ("the pool was imported again by 08:01: from 2.88G to 50M issued",)
+    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.1)
+
+
+def test_no_byte_for_a_minute_is_a_stall():
+    samples = running(range(2, 60))
+    still = [sample(n, resilver(59 * 50 * MIB)) for n in range(60, 125)]
+    history = watched(*samples, *still[:50])
+    assert view(history, still[49]).stalled is None
+    for one in still[50:]:
+        history.push(one)
+    found = view(history, still[-1])
+    assert found.stalled == 65
+    assert found.estimate.reason == "stalled: no progress for 1m05s"
+
+
+def test_rounding_is_no_stall():
+    """At 100 KB/s, a scan of terabytes prints the same bytes for hours."""
+    slow = resilver(2**40, resolution=5 * 2**30, percent=9.09, total_bytes=11 * 2**40)
+    average = replace(slow, zpool_issue_rate=100_000.0)
+    samples = [sample(10 * n, average) for n in range(100)]
+    assert view(watched(*samples), samples[-1]).stalled is None
+    quick = replace(slow, zpool_issue_rate=100e6)
+    samples = [sample(10 * n, quick) for n in range(100)]
+    assert view(watched(*samples), samples[-1]).stalled == 990
+
+
+def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
+    walking = [
+        sample(n, resilver(0, stage="scanning", scanned_bytes=n * 100 * MIB)) for n in range(2, 30)
+    ]
+    found = view(watched(*walking), walking[-1])
+    assert found.estimate.eta is None
+    assert found.estimate.reason == "still scanning metadata, nothing issued yet"
+
+
+def alternating(source: str):
+    samples = []
+    for n in range(2, 60):
+        turn, rest = divmod(n, 10)
+        scanned = (turn * 5 + min(rest, 5)) * 100 * MIB
+        issued = (turn * 5 + max(0, rest - 5)) * 90 * MIB
+        scan = resilver(issued, stage="scanning", scanned_bytes=scanned)
+        samples.append(sample(n, scan, source=source))
+    return samples
+
+
+def stages(samples) -> list[str | None]:
+    history = PoolHistory()
+    found = []
+    for one in samples:
+        history.push(one)
+        found.append(view(history, one).stage)
+    return found
+
+
+def test_a_live_source_says_which_stage_is_at_work():
+    found = stages(alternating("libzfs"))
+    assert set(found[8:]) == {"scanning", "issuing"}
+    assert found[57 - 2 + 2 - 1] == "issuing"
+    assert set(stages(alternating("replay"))) == {"scanning"}
+
+
+@pytest.mark.parametrize("interval", [5, 15])
+def test_seldom_sampled_stages_are_told_apart_as_well(interval):
+    samples = [
+        sample(n * interval, resilver(n * MIB, stage="scanning", scanned_bytes=5000 * MIB))
+        for n in range(2, 8)
+    ]
+    assert set(stages(samples)[1:]) == {"issuing"}
+
+
+def test_while_nothing_is_counted_the_stage_is_the_one_that_counted_last():
+    counts = [(900, 0), (1000, 0), (1000, 500), *[(1000, 600)] * 15]
+    samples = [
+        sample(n, resilver(issued * MIB, stage="scanning", scanned_bytes=scanned * MIB))
+        for n, (scanned, issued) in enumerate(counts)
+    ]
+    assert stages(samples)[-1] == "issuing"
+
+
+def test_deferred_devices_put_full_redundancy_a_whole_pass_later():
+    samples = running(range(2, 100), leaves=WAITING)
+    found = view(watched(*samples), samples[-1])
+    assert found.full is not None
+    assert found.full.eta == pytest.approx(found.estimate.eta + 200, rel=0.05)
+    assert found.full.low <= found.full.eta <= found.full.high
+    assert "1 device waits" in found.full.reason
+    plain = running(range(2, 100))
+    assert view(watched(*plain), plain[-1]).full is None
+
+
+def test_a_finished_scan_of_text_is_the_one_that_was_followed():
+    samples = running(range(2, 199))
+    done = Scan("resilver", "finished", end=T + 200, duration=200.0, errors=0)
+    samples.append(sample(201, done))
+    history = watched(*samples)
+    assert view(history, samples[-1]).restarts == 0
+    assert names(history) == ["resilver_finish"]
+
+
+def test_several_rebuilds_are_followed_each_by_itself():
+    def rebuild(vdev: str, n: int, rate: float) -> Scan:
+        return resilver(n * rate, function="rebuild", vdev=vdev)
+
+    samples = [
+        sample(n, rebuild("mirror-0", n, 20 * MIB), rebuild("mirror-1", n, 80 * MIB))
+        for n in range(2, 60)
+    ]
+    one, two = watched(*samples).scans.views(samples[-1])
+    assert one.issue_rate == pytest.approx(20 * MIB, rel=0.01)
+    assert two.issue_rate == pytest.approx(80 * MIB, rel=0.01)
+    assert one.key != two.key
+
+
+def test_one_sample_has_zpools_averages():
+    only = sample(500, resilver(50 * MIB, zpool_scan_rate=9.0, zpool_issue_rate=7.0 * MIB))
+    found = view(watched(only), only)
+    assert (found.scan_rate, found.issue_rate, found.window) == (9.0, 7.0 * MIB, None)
+    assert found.estimate.eta is not None
+
+
+def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
+    only = sample(500, resilver(50 * MIB))
+    found = PoolHistory().scans.views(only)[0]
+    assert found.restarts is None
+    assert found.estimate.reason
+
+
+def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
+    rebuild = resilver(0, function="rebuild", vdev="mirror-0", stage="scanning", scanned_bytes=MIB)
+    only = sample(5, rebuild)
+    assert view(watched(only), only).estimate.reason == "nothing issued yet"
+
+
+def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
+    samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
+    found = view(watched(*samples), samples[-1])
+    assert found.estimate.reason == "no estimate: the bytes done are not known"
+
+
+def test_it_is_over_since_the_first_sample_without_a_running_scan():
+    going = resilver(MIB)
+    done = replace(going, state="finished", end=T + 1)
+    history = PoolHistory()
+    since = []
+    for n, scan in enumerate((going, done, done, going, done)):
+        history.push(sample(n, scan))
+        since.append(history.scans.over_since)
+    assert since == [None, T + 1, T + 1, None, T + 4]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from tests.factory import mirror_pool
+from zconsole.actions.plan import Facts
+from zconsole.actions.refresh import situation_of
+from zconsole.history import pool as history_of_pool
+from zconsole.history.scans import ScanTracker
+from zconsole.monitor.pool_monitor import PoolMonitor
+from zconsole.pool.model import HostLoad, Sample, SampleFailure, Scan
+
+RUNNING = Scan("scrub", "running", start=900.0, total_bytes=1000, issued_bytes=10)
+
+
+def sample(t: float, **fields) -> Sample:
+    pool = mirror_pool(RUNNING, action="do this", see="there", damaged=True)
+    return Sample(t, t, "libzfs", True, pool, kstat="ONLINE", **fields)
+
+
+def counted(monkeypatch, owner, name) -> list[None]:
+    """One entry for every call of ``owner.name`` from now on."""
+    calls, work = [], getattr(owner, name)
+
+    def call(*args):
+        calls.append(None)
+        return work(*args)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
+def test_a_sample_costs_one_walk_of_the_tree_and_one_look_at_its_scans(monkeypatch):
+    walks = counted(monkeypatch, history_of_pool, "placed")
+    views = counted(monkeypatch, ScanTracker, "views")
+    frame = PoolMonitor().push(sample(1000.0))
+    assert len(frame.rows) == 4
+    assert len(walks) == len(views) == 1
+
+
+def test_the_pool_of_a_frame_reaches_plans_whole():
+    now = sample(1000.0)
+    frame = PoolMonitor().push(now)
+    assert situation_of(frame, Facts()).pool == now.pool
+
+
+def test_a_failure_ages_the_frame_and_leaves_what_the_sample_told():
+    monitor = PoolMonitor()
+    last = monitor.push(sample(1000.0, host=HostLoad(0.5), began=7.0))
+    stale = monitor.push_failure(SampleFailure("tank", 1030.0, 1030.0, "it hangs", began=9.0), last)
+    assert (stale.t, stale.stale_seconds, stale.problem) == (1000.0, 30.0, "it hangs")
+    assert (stale.action, stale.see, stale.root) == (last.action, last.see, last.root)
+    assert (stale.host, stale.kstat, stale.looked) == (HostLoad(0.5), None, 9.0)
+    assert (last.stale_seconds, last.problem, last.looked) == (0.0, None, 7.0)
+
+
+def test_a_pool_never_sampled_has_the_kernels_word_for_its_state():
+    failure = SampleFailure("tank", 1030.0, 1030.0, "it hangs", kstat="SUSPENDED", absent=True)
+    blank = PoolMonitor().push_failure(failure, None)
+    assert (blank.t, blank.state, blank.stale_seconds) == (1030.0, "SUSPENDED", None)
+    assert (blank.root, blank.source, blank.absent) == (None, None, True)

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+
+import pytest
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.history.storage import HistoryStore
+from zconsole.monitor.device_details import described
+from zconsole.monitor.session import Session
+from zconsole.monitor.session_feed import SessionFeed
+from zconsole.sim.source import SimulatedSource
+from zconsole.system.state_dir import StateError
+from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.replay import ReplaySource
+
+
+class Counted:
+    """A source that notes when it is sampled and ends after some samples."""
+
+    def __init__(self, samples: int) -> None:
+        self.left = samples
+        self.times: list[float] = []
+        self.closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities("demo")
+
+    async def sample(self):
+        self.times.append(asyncio.get_running_loop().time())
+        self.left -= 1
+        return () if self.left >= 0 else None
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+POOL = "  pool: tank\n state: ONLINE\n"
+
+
+def feed_of(path, *lines):
+    path.write_text("".join(f"{line}\n" for line in lines))
+    gaps = Gaps()
+    return SessionFeed(ReplaySource(str(path), None, gaps), Session(gaps=gaps), 0.0), gaps
+
+
+async def test_the_console_shows_a_gap_and_goes_on_after_it(tmp_path):
+    good = [json.dumps({"t": t, "text": POOL}) for t in (1, 9)]
+    empty = json.dumps({"t": 4, "text": "no pools available\n"})
+    feed, gaps = feed_of(tmp_path / "r", good[0], "junk", empty, good[1])
+    rounds = []
+    while (update := await feed.next()) is not None:
+        rounds.append(update.frames)
+    assert [len(frames) for frames in rounds] == [1, 1, 1, 1]
+    shown = [(f.t, f.stale_seconds, f.problem and f.problem.split(": ")[-1]) for (f,) in rounds]
+    assert shown == [
+        (1, 0, None),
+        (1, 0, "not JSON"),
+        (1, 3, "no pool in it"),
+        (9, 0, None),
+    ]
+    assert [event.name for event in rounds[-1][0].events] == ["gap"]
+    assert gaps.words == f"{tmp_path}/r: line 2: not JSON (the first of 2 gaps in the recording)"
+    await feed.aclose()
+
+
+async def test_the_console_ends_where_nothing_can_be_read(tmp_path):
+    feed, _ = feed_of(tmp_path / "r", '{"t": 1, "text": "what is this"}')
+    assert (await feed.next()).frames == ()
+    with pytest.raises(NotUnderstoodError, match="line 1"):
+        await feed.next()
+    await feed.aclose()
+
+
+async def test_the_first_sample_comes_at_once_and_the_next_an_interval_later():
+    source = Counted(2)
+    feed = SessionFeed(source, Session(), 0.05)
+    began = asyncio.get_running_loop().time()
+    await feed.next()
+    await feed.next()
+    assert source.times[0] - began < 0.04
+    assert source.times[1] - source.times[0] >= 0.049
+
+
+async def test_a_shorter_interval_takes_effect_at_once():
+    source = Counted(2)
+    feed = SessionFeed(source, Session(), 3600.0)
+    await feed.next()
+    waiting = asyncio.create_task(feed.next())
+    await asyncio.sleep(0)
+    feed.set_interval(0.001)
+    await asyncio.wait_for(waiting, 5)
+    assert len(source.times) == 2
+
+
+async def test_the_end_of_a_recording_is_none_and_closing_closes_the_source():
+    source = Counted(0)
+    feed = SessionFeed(source, Session(), 0.0)
+    assert await feed.next() is None
+    await feed.aclose()
+    assert source.closed
+
+
+async def test_a_state_directory_that_is_full_is_told_once(tmp_path):
+    def full(path, data):
+        raise StateError(f"{path.name}: No space left on device")
+
+    tmp_path.chmod(0o700)
+    session = Session(store=HistoryStore(tmp_path, write=full), notes=["no history kept: why"])
+    times = itertools.count(0.0, 60.0)
+    feed = SessionFeed(SimulatedSource("healthy", clock=lambda: next(times)), session, 0.0)
+    first, second = await feed.next(), await feed.next()
+    assert first.notes[0] == "no history kept: why"
+    assert first.notes[1].endswith("json: No space left on device")
+    assert (len(first.notes), second.notes) == (2, ())
+
+
+async def test_details_are_asked_by_the_path_of_the_row():
+    asked: list[str] = []
+
+    async def details(path: str):
+        asked.append(path)
+        return (("serial", "X1"),)
+
+    feed = SessionFeed(SimulatedSource("healthy"), Session(), 0.0, details)
+    update = await feed.next()
+    frame = update.frames[0]
+    leaf = next(row for row in frame.rows if row.vdev.path)
+    assert await feed.details(frame.pool, leaf.key) == (("serial", "X1"),)
+    assert await feed.details(frame.pool, frame.rows[0].key) == ()
+    assert asked == [leaf.vdev.path]
+
+
+@pytest.mark.parametrize(
+    ("facts", "pairs"),
+    [
+        ({}, ()),
+        (
+            {"serial": "S", "size": "1073741824", "rotational": "1", "physical_sector": "4096"},
+            (
+                ("serial", "S"),
+                ("capacity", "1G"),
+                ("kind", "rotating disk"),
+                ("physical", "sectors of 4096 bytes"),
+            ),
+        ),
+    ],
+)
+def test_device_facts_are_put_into_words(facts, pairs):
+    assert described(facts) == pairs

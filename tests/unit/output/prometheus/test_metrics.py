@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import os
+import re
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.factory import frame, mirror_pool
+from tests.records import replace
+from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole.cli.export import feed
+from zconsole.cli.main import main
+from zconsole.errors import UnavailableError, UsageError, ZconsoleError
+from zconsole.output.prometheus.metrics import FAMILIES, families
+from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
+from zconsole.pool.model import Vdev
+
+JOB = {"job": "k3", "state": "running", "bytes_done": 5, "bytes_total": 10, "rate": None}
+
+
+def values(found, name):
+    return {
+        labels: value for f in found if f.name == f"zconsole_{name}" for labels, value in f.samples
+    }
+
+
+@pytest.fixture(scope="module")
+def resilver():
+    return watched("resilver", 1)
+
+
+def test_a_resilver_has_stage_rates_eta_redundancy_and_limit(resilver):
+    found = families([resilver], [JOB])
+    scan = ("tank", "resilver", "")
+    assert values(found, "scan_stage") == {(*scan, "issuing"): 1.0}
+    low, eta, high = (values(found, f"scan_eta_{n}seconds")[scan] for n in ("low_", "", "high_"))
+    assert low < eta < high
+    assert values(found, "scan_issue_bytes_per_second")[scan] > 1e8
+    assert values(found, "redundancy_left")[("tank", "raidz2-0")] == 1
+    assert values(found, "scan_limit") == {("tank", "slow-disk"): 1.0}
+    assert values(found, "rebalance_job") == {("k3", "running"): 1.0}
+    assert values(found, "rebalance_bytes_per_second") == {}
+
+
+def test_a_pool_that_does_not_answer_is_down_and_tells_nothing_else(resilver):
+    stale = replace(resilver, problem="no answer", stale_seconds=40.0)
+    found = families([stale])
+    assert values(found, "pool_up") == {("tank",): 0.0}
+    assert values(found, "pool_stale_seconds") == {("tank",): 40.0}
+    assert values(found, "scan_eta_seconds") == {}
+
+
+def test_a_pool_never_seen_has_no_age(resilver):
+    found = families([replace(resilver, problem="no answer", stale_seconds=None)])
+    assert values(found, "pool_up") == {("tank",): 0.0}
+    assert values(found, "pool_stale_seconds") == {}
+
+
+def test_names_follow_the_custom_and_labels_are_declared():
+    for name, text, labels in FAMILIES:
+        assert re.fullmatch(r"zconsole_[a-z_]+", name)
+        assert text
+        assert len(set(labels)) == len(labels)
+
+
+def test_two_devices_of_one_name_give_one_sample():
+    pool = mirror_pool()
+    spare = Vdev("sda", "disk", "spare", guid="11")
+    root = replace(pool.root, children=(*pool.root.children, spare))
+    found = families([frame(replace(pool, root=root))])
+    assert len({labels for f in found for labels, _ in f.samples}) > 0
+
+
+def test_a_textfile_is_replaced_whole(resilver, tmp_path):
+    page = Page()
+    registry = registry_of(page)
+    page.families = families([resilver])
+    path = tmp_path / "zconsole.prom"
+    write(registry, path)
+    write(registry, path)
+    text = path.read_text()
+    assert "# TYPE zconsole_scan_eta_seconds gauge" in text
+    assert 'zconsole_redundancy_left{pool="tank",vdev="raidz2-0"} 1.0' in text
+    assert [entry.name for entry in tmp_path.iterdir()] == ["zconsole.prom"]
+    with pytest.raises(ZconsoleError):
+        write(registry, tmp_path / "absent" / "x.prom")
+
+
+def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
+    """Where the library's own function would write, and where it wrote a moment ago."""
+    page, victim = Page(), tmp_path / "victim"
+    page.families = families([resilver], [])
+    victim.write_text("keep")
+    path = tmp_path / "zfs.prom"
+    for name in (f"{path}.{os.getpid()}.{threading.get_ident()}", path):
+        Path(name).symlink_to(victim)
+    write(registry_of(page), path)
+    assert victim.read_text() == "keep"
+    assert "zconsole_scan" in path.read_text()
+    assert not path.is_symlink()
+
+
+def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
+    (tmp_path / "x.prom" / "sub").mkdir(parents=True)
+    with pytest.raises(ZconsoleError):
+        write(registry_of(Page()), tmp_path / "x.prom")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.prom"]
+
+
+def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monkeypatch):
+    def refuse(path, registry):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UnavailableError, match="permission denied"):
+        write(registry_of(Page()), tmp_path / "x.prom")
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
+def test_a_host_that_is_none_is_one_clear_line(host):
+    with pytest.raises(ZconsoleError, match=f"--listen {host}:9617: "):
+        serve(registry_of(Page()), (host, 9617))
+
+
+def test_the_page_is_served_on_loopback_and_stops(resilver):
+    page = Page()
+    page.families = families([resilver])
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    stop = serve(registry_of(page), ("127.0.0.1", port))
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            assert b"zconsole_scan_eta_seconds{" in answer.read()
+        with pytest.raises(ZconsoleError):
+            serve(registry_of(Page()), ("127.0.0.1", port))
+    finally:
+        stop()
+
+
+def test_loopback_unless_told_otherwise():
+    assert address_of("9617") == ("127.0.0.1", 9617)
+    assert address_of("0.0.0.0:9617") == ("0.0.0.0", 9617)
+    assert address_of("[::1]:80") == ("::1", 80)
+    for bad in ("", "x", "0", "70000", ":9617", "a:b"):
+        with pytest.raises(UsageError):
+            address_of(bad)
+
+
+async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+
+    async def rounds():
+        yield [resilver]
+        yield [replace(resilver, problem="no answer")]
+
+    page = Page()
+    await feed(rounds(), page, registry_of(page), str(tmp_path / "x.prom"), 2)
+    assert 'zconsole_pool_up{pool="tank"} 0.0' in (tmp_path / "x.prom").read_text()
+
+
+@pytest.mark.parametrize("words", [[], ["--listen", "1", "--textfile", "x"], ["--listen", "no"]])
+def test_bad_usage_is_one_line(words, capsys):
+    assert main(["export", *words]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,123 @@
+"""Clients that hold on to a connection to the metrics, over loopback."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from zconsole.output.prometheus.metrics import Family
+from zconsole.output.prometheus.prometheus import Page, registry_of, serve
+
+LOOPBACK = "127.0.0.1"
+DEADLINE = 0.8
+MOST = 4
+SOON = 5.0
+"""Seconds for a test's own waits, none of which takes so long when all is well."""
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """Where a page of a few megabytes is served: more than the kernel takes off a sender."""
+    page = Page()
+    page.families = (Family("zconsole_big", "much", ("pool",), [(("x" * 12_000_000,), 1.0)]),)
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        found: int = probe.getsockname()[1]
+    stop = serve(registry_of(page), (LOOPBACK, found), DEADLINE, MOST)
+    yield found
+    stop()
+
+
+def connected(port: int) -> socket.socket:
+    client = socket.create_connection((LOOPBACK, port), SOON)
+    client.settimeout(SOON)
+    return client
+
+
+def seconds_to_end(client: socket.socket) -> float:
+    """How long the server keeps the connection; an answer that comes is thrown away."""
+    began = time.monotonic()
+    try:
+        while client.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return time.monotonic() - began
+
+
+def served(port: int) -> int:
+    """Bytes of the page, as a scrape gets it."""
+    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=SOON) as answer:
+        return len(answer.read())
+
+
+def test_a_client_that_says_nothing_is_cut_off(port: int) -> None:
+    with connected(port) as client:
+        assert DEADLINE / 2 < seconds_to_end(client) < SOON
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(port: int) -> None:
+    with connected(port) as client:
+        began = time.monotonic()
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            dribble(client)
+        assert time.monotonic() - began < SOON
+
+
+def test_a_client_that_never_reads_is_cut_off(port: int) -> None:
+    with connected(port) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        wait_until(lambda: threads() > 0)
+        wait_until(lambda: threads() == 0)
+
+
+def test_slow_clients_hold_nobody_up_and_pile_nothing_up(port: int) -> None:
+    clients = [connected(port) for _ in range(5 * MOST)]
+    try:
+        assert served(port) > 10_000_000
+        assert threads() <= MOST + 1
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_the_oldest_gives_way(port: int) -> None:
+    with connected(port) as first:
+        others = [connected(port) for _ in range(MOST)]
+        assert seconds_to_end(first) < DEADLINE
+        for client in others:
+            client.close()
+
+
+def test_clients_that_leave_say_nothing_on_stderr(
+    port: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for said in (b"", b"GET /metrics HTTP/1.0\r\n\r\n", b"\x00\xff\r\n\r\n"):
+        with connected(port) as client:
+            client.sendall(said)
+    assert served(port) > 0
+    wait_until(lambda: threads() == 0)
+    assert capfd.readouterr().err == ""
+
+
+def dribble(client: socket.socket) -> None:
+    for byte in b"GET /" + b"x" * 1000:
+        client.send(bytes([byte]))
+        time.sleep(DEADLINE / 8)
+
+
+def threads() -> int:
+    """Threads that serve a connection."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

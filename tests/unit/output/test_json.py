@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+
+from tests.factory import frame, mirror_pool, view
+from zconsole.eta import Estimate
+from zconsole.monitor.session import Session
+from zconsole.output.json import line, sample_object
+from zconsole.pool.model import Scan, Vdev
+
+CONTRACT_SAMPLE = {
+    "version", "t", "source", "exact", "pool", "guid", "state", "message", "error_count",
+    "errors", "stale_seconds", "problem", "scan", "scans", "redundancy", "topology", "balance",
+}  # fmt: skip
+CONTRACT_SCAN = {
+    "function", "state", "stage", "vdev", "start", "end", "total_bytes", "scanned_bytes",
+    "issued_bytes", "skipped_bytes", "processed_bytes", "errors", "percent", "scan_rate",
+    "issue_rate", "eta_seconds", "eta_low_seconds", "eta_high_seconds", "eta_reason",
+    "zpool_eta_seconds", "restarts",
+}  # fmt: skip
+CONTRACT_NODE = {
+    "name", "guid", "kind", "class", "state", "read", "write", "cksum", "slow", "note", "path",
+    "resilvering", "awaiting_resilver", "alloc_bytes", "size_bytes", "read_rate", "write_rate",
+    "latency_seconds", "busy", "children",
+}  # fmt: skip
+
+
+def test_every_key_of_the_contract_is_there():
+    found = sample_object(frame(mirror_pool()))
+    assert found.keys() >= CONTRACT_SAMPLE
+    assert found["scan"].keys() >= CONTRACT_SCAN
+    assert found["topology"].keys() >= CONTRACT_NODE
+    assert found["scan"]["function"] == "none"
+    assert found["scans"] == []
+
+
+def test_a_pool_that_never_answered_has_no_source():
+    raw = {"t": 1.0, "pool": "tank", "problem": "no answer in 5 s", "kstat": "SUSPENDED"}
+    (found,) = map(sample_object, Session().advance([raw]))
+    assert found.keys() >= CONTRACT_SAMPLE
+    assert found["source"] is None
+    assert found["problem"] == "no answer in 5 s"
+
+
+def test_a_running_scan_comes_with_its_estimate():
+    scan = Scan("resilver", "running", "issuing", start=5.0, total_bytes=100, issued_bytes=25)
+    seen = view(scan, Estimate(60.0, 50.0, 80.0, "steady"), issue_rate=1.5, restarts=0)
+    found = sample_object(frame(mirror_pool(scan), scans=(seen,)))["scan"]
+    assert found.items() >= {
+        "function": "resilver", "state": "running", "stage": "issuing", "eta_seconds": 60.0,
+        "eta_low_seconds": 50.0, "eta_high_seconds": 80.0, "issue_rate": 1.5, "restarts": 0,
+        "skipped_bytes": None,
+    }.items()  # fmt: skip
+    assert found.keys() >= CONTRACT_SCAN
+
+
+def test_the_tree_is_nested_as_the_topology_is():
+    spare = Vdev("sdz", "disk", "spare", "AVAIL")
+    pool = mirror_pool()
+    root = Vdev("tank", "root", children=(*pool.root.children, spare))
+    tree = sample_object(frame(type(pool)("tank", "ONLINE", root)))["topology"]
+    assert [c["name"] for c in tree["children"]] == ["mirror-0", "sdz"]
+    assert [c["name"] for c in tree["children"][0]["children"]] == ["sda", "sdb"]
+    assert tree["children"][1]["class"] == "spare"
+
+
+def test_a_line_is_ascii_and_keeps_undecodable_bytes_and_drops_what_json_cannot_say():
+    text = line({"name": "a\udcff日", "x": float("nan"), "y": [float("inf"), 1]})
+    assert text.isascii()
+    assert "\n" not in text
+    assert json.loads(text) == {"name": "a\udcff日", "x": None, "y": [None, 1]}
+
+
+def test_a_scan_has_the_same_keys_whether_there_is_one_or_not():
+    seen = view(Scan("scrub", "finished", end=5.0), Estimate(None, None, None, "over"))
+    scan = sample_object(frame(mirror_pool(), scans=(seen,)))["scan"]
+    assert sample_object(frame(mirror_pool()))["scan"].keys() == scan.keys()

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from zconsole.pool.health import health, unreachable
+from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.scan_outcome import GRACE
+
+DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
+LATER = 1000.0
+
+
+def disk(name: str, **fields) -> Vdev:
+    return Vdev(name, "disk", **fields)
+
+
+def pool(*members: Vdev, state: str = "ONLINE", **fields) -> Pool:
+    top = Vdev("raidz2-0", "raidz2", state=state, children=members)
+    return Pool("tank", state, Vdev("tank", "root", state=state, children=(top,)), **fields)
+
+
+def judged(seen: Pool, now: float = LATER):
+    return health(seen, now)
+
+
+REPLACING = Vdev("replacing-0", "replacing", children=(disk("old", state="FAULTED"), disk("new")))
+
+
+def test_a_whole_idle_pool_is_ok_and_says_no_more():
+    found = judged(pool(disk("a"), disk("b")))
+    assert (found.word, found.severity, found.reasons) == ("OK", "ok", ())
+
+
+def test_error_counters_on_a_healthy_pool_are_a_notice():
+    found = judged(pool(disk("a", errors=ErrorCounters(0, 0, 3)), disk("b")))
+    assert (found.word, found.severity) == ("OK", "notice")
+    assert "a: 0 read, 0 write, 3 checksum errors" in found.reasons
+
+
+def test_a_missing_disk_is_named_with_why():
+    found = judged(pool(disk("a", state="FAULTED", note="too many errors"), state="DEGRADED"))
+    assert (found.word, found.severity) == ("DEGRADED", "warning")
+    assert found.reasons[0] == "a FAULTED (too many errors)"
+
+
+@pytest.mark.parametrize("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
+def test_a_pool_that_the_kernel_calls_online_with_a_lost_disk_is_degraded(state):
+    """What spa_async_fault_vdev faults leaves the vdevs above, and the pool, ONLINE."""
+    found = judged(pool(disk("a", state=state, note="too many errors"), disk("b")))
+    assert (found.word, found.severity) == ("DEGRADED", "warning")
+    assert found.reasons[0] == f"a {state} (too many errors)"
+
+
+def test_a_lost_cache_device_degrades_no_pool():
+    cache = disk("c", state="FAULTED", vclass="cache")
+    seen = pool(disk("a"))
+    root = replace(seen.root, children=(*seen.root.children, cache))
+    found = judged(replace(seen, root=root))
+    assert (found.word, found.reasons) == ("OK", ("c FAULTED",))
+
+
+def test_a_disk_being_filled_is_no_failed_one_and_notes_are_not_bracketed_twice():
+    filling = disk("n", state="DEGRADED", note="(resilvering)", resilvering=True)
+    gone = disk("g", state="UNAVAIL", note="(awaiting resilver)")
+    found = judged(pool(filling, gone, state="DEGRADED"))
+    assert found.reasons == ("g UNAVAIL (awaiting resilver)",)
+
+
+@pytest.mark.parametrize(
+    ("note", "detail"),
+    [
+        ("external device fault  (uninitialized)  (untrimmed)", " (external device fault)"),
+        ("was /dev/sdq  (removing)  (trim unsupported)", " (was /dev/sdq)"),
+        ("(uninitialized)  (untrimmed)", ""),
+        ("(12% initialized, started at Fri Nov  6 09:24:46 2026)  (untrimmed)", ""),
+        ("(awaiting resilver)  (8% trimmed, suspended)", " (awaiting resilver)"),
+    ],
+)
+def test_what_is_known_of_trim_and_initialize_is_no_reason(note, detail):
+    found = judged(pool(disk("a", state="FAULTED", note=note), state="DEGRADED"))
+    assert found.reasons == (f"a FAULTED{detail}",)
+
+
+def test_a_saved_scan_without_a_tree_names_no_device():
+    bare = Pool("tank", "ONLINE", Vdev("tank", "root", state="UNKNOWN"))
+    assert judged(bare).reasons == ()
+
+
+def test_rows_of_devices_without_the_pools_own_are_judged_by_their_states():
+    spare = disk("s", state="AVAIL", vclass="spare")
+    for state, word in (("ONLINE", "OK"), ("FAULTED", "DEGRADED"), ("OFFLINE", "DEGRADED")):
+        seen = pool(disk("a"), disk("b", state=state))
+        root = replace(seen.root, state="UNKNOWN", children=(*seen.root.children, spare))
+        assert judged(replace(seen, state=None, root=root)).word == word
+
+
+def test_finished_is_not_safe_while_a_replacing_vdev_is_left():
+    found = judged(pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,)))
+    assert found.word == "NOT RESTORED"
+    assert found.reasons[0] == "replacing-0 still there after the resilver"
+
+
+def test_the_old_disk_may_take_some_seconds_to_leave():
+    seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(DONE,))
+    assert judged(seen, now=DONE.end + GRACE - 1).word == "DEGRADED"
+    assert judged(seen, now=DONE.end + GRACE).word == "NOT RESTORED"
+
+
+SCRUBBED = Scan("scrub", "finished", start=300.0, end=400.0, errors=0)
+SCRUBBING = Scan("scrub", "running", start=300.0)
+KEPT = Activity("checkpoint", "exists")
+
+
+@pytest.mark.parametrize("scrub", [SCRUBBED, SCRUBBING])
+def test_a_scrub_that_hides_the_repair_makes_nothing_safe(scrub):
+    """The kernel keeps the figures of one scan: a scrub's take the place of the resilver's."""
+    found = judged(pool(REPLACING, disk("b"), scans=(scrub,)))
+    assert found.word == "NOT RESTORED"
+    assert found.reasons[0] == "replacing-0 still there and nothing fills it"
+    waiting = disk("w", awaiting_resilver=True)
+    found = judged(pool(waiting, disk("b"), scans=(scrub,)))
+    assert (found.word, found.reasons) == ("NOT RESTORED", ("w still waiting for a resilver",))
+
+
+def test_where_no_scan_is_known_nothing_is_said_about_one():
+    assert judged(pool(REPLACING, disk("b"), state="DEGRADED")).word == "DEGRADED"
+
+
+def test_a_replacement_just_made_has_some_seconds_to_begin():
+    seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(SCRUBBED,))
+    assert health(seen, LATER, regrouped=LATER - 5).word == "DEGRADED"
+    assert health(seen, LATER, regrouped=LATER - 60).word == "NOT RESTORED"
+
+
+SPARED = Vdev("spare-0", "spare", children=(disk("old", state="FAULTED"), disk("s")))
+
+
+def test_a_spare_that_stands_in_is_told_after_its_resilver_and_leaves_the_pool_degraded():
+    found = judged(pool(SPARED, disk("b"), state="DEGRADED", scans=(DONE,)))
+    assert found.word == "NOT RESTORED"
+    found = judged(pool(SPARED, disk("b"), state="DEGRADED", scans=(SCRUBBED,)))
+    assert (found.word, found.reasons) == ("DEGRADED", ("old FAULTED",))
+
+
+def test_a_spare_filled_beside_a_checkpoint_or_not_whole_has_restored_nothing():
+    found = judged(pool(SPARED, disk("b"), scans=(SCRUBBED,), activities=(KEPT,)))
+    assert found.word == "NOT RESTORED"
+    both = Vdev("spare-0", "spare", children=(disk("old"), disk("s")))
+    assert judged(pool(both, disk("b"), scans=(DONE,))).word == "NOT RESTORED"
+
+
+def test_a_running_resilver_is_not_called_unrestored():
+    running = Scan("resilver", "running", start=300.0)
+    seen = pool(REPLACING, disk("b"), state="DEGRADED", scans=(running, DONE))
+    assert judged(seen).word == "DEGRADED"
+
+
+def test_scan_errors_and_a_checkpoint_are_said():
+    bad = replace(DONE, errors=7)
+    found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(KEPT,)))
+    assert found.word == "NOT RESTORED"
+    assert "the last repair ended with 7 errors" in found.reasons
+    assert any("checkpoint" in reason for reason in found.reasons)
+
+
+def test_an_old_canceled_scrub_is_no_concern():
+    old = Scan("scrub", "canceled", end=1.0)
+    assert judged(pool(disk("a"), scans=(old,))).word == "OK"
+
+
+def test_data_errors_outrank_degraded_and_suspended_outranks_all():
+    assert judged(pool(disk("a"), state="DEGRADED", error_count=2)).word == "ERRORS"
+    found = judged(pool(disk("a"), state="SUSPENDED", error_count=2, scans=(DONE,)))
+    assert (found.word, found.severity) == ("SUSPENDED", "error")
+
+
+def test_a_pool_that_does_not_answer_says_how_old_its_picture_is():
+    found = unreachable(SampleFailure("tank", 0.0, 0.0, "no answer in 5 s", "SUSPENDED"), 65)
+    assert (found.word, found.severity) == ("SUSPENDED", "error")
+    assert found.reasons == ("no answer in 5 s", "last seen 1m05s ago")
+    assert unreachable(SampleFailure("tank", 0.0, 0.0, "no answer", "ONLINE"), 5).word == "STALE"
+
+
+def test_a_pool_that_was_exported_is_not_called_stale():
+    found = unreachable(SampleFailure("tank", 0.0, 0.0, "not imported any more", absent=True), 65)
+    assert (found.word, found.severity) == ("NOT IMPORTED", "warning")
+    assert found.reasons == ("not imported any more", "last seen 1m05s ago")

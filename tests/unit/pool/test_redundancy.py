@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.redundancy import redundancy
+
+
+def disk(name: str, state: str = "ONLINE", **fields) -> Vdev:
+    return Vdev(name, "disk", state=state, **fields)
+
+
+def pool(*tops: Vdev) -> Vdev:
+    return Vdev("tank", "root", children=tops)
+
+
+def left(*tops: Vdev) -> dict[str, int]:
+    return {entry.vdev: entry.left for entry in redundancy(pool(*tops))}
+
+
+def group(kind: str, *children: Vdev, **fields) -> Vdev:
+    return Vdev(f"{kind}-0", kind, children=children, **fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "disks", "expected"),
+    [("mirror", 2, 1), ("mirror", 3, 2), ("raidz1", 4, 1), ("raidz2", 6, 2), ("draid3", 9, 3)],
+)
+def test_a_whole_vdev_can_lose_what_its_layout_says(kind, disks, expected):
+    assert left(group(kind, *(disk(str(i)) for i in range(disks)))) == {f"{kind}-0": expected}
+
+
+def test_a_single_disk_has_none_and_is_named_untouchable():
+    (entry,) = redundancy(pool(disk("sda")))
+    assert (entry.left, entry.untouchable) == (0, ("sda",))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        disk("x", "FAULTED"),
+        disk("x", "OFFLINE"),
+        disk("x", resilvering=True),
+        disk("x", awaiting_resilver=True),
+        group("replacing", disk("old", "UNAVAIL"), disk("new", resilvering=True)),
+    ],
+)
+def test_a_missing_or_unfinished_device_counts_as_lost(broken):
+    assert left(group("raidz2", disk("a"), disk("b"), disk("c"), broken)) == {"raidz2-0": 1}
+
+
+@pytest.mark.parametrize("kind", ["replacing", "spare"])
+def test_a_group_with_one_whole_child_counts_as_present(kind):
+    pair = group(kind, disk("old"), disk("new", resilvering=True))
+    assert left(group("raidz1", disk("a"), disk("b"), pair)) == {"raidz1-0": 1}
+
+
+def test_at_zero_every_disk_that_alone_holds_its_place_is_untouchable():
+    pair = group("replacing", disk("old"), disk("new", resilvering=True))
+    both = group("spare", disk("p"), disk("q"))
+    (entry,) = redundancy(pool(group("raidz1", disk("a"), disk("b", "FAULTED"), pair, both)))
+    assert entry.left == 0
+    assert entry.untouchable == ("a", "old")
+
+
+def test_never_below_zero_and_data_classes_only():
+    gone = group("mirror", disk("a", "REMOVED"), disk("b", "UNAVAIL"))
+    log = Vdev("l", "disk", vclass="log")
+    special = Vdev("mirror-1", "mirror", vclass="special", children=(disk("s"), disk("t")))
+    assert left(gone, log, special) == {"mirror-0": 0, "mirror-1": 1}
+
+
+def test_top_levels_of_one_name_are_both_reported():
+    one = Vdev("raidz1", "raidz1", children=(disk("a"), disk("b"), disk("c")))
+    two = Vdev("raidz1", "raidz1", children=(disk("d"), disk("e", "FAULTED"), disk("f")))
+    assert left(one, two) == {"raidz1": 1, "raidz1#1": 0}
+
+
+@pytest.mark.parametrize(
+    ("scan", "expected"),
+    [
+        (Scan("resilver", "running"), 0),
+        (Scan("rebuild", "running", vdev="raidz1-0"), 0),
+        (Scan("rebuild", "running", vdev="mirror-7"), 1),
+        (Scan("scrub", "running"), 1),
+        (Scan("resilver", "finished"), 1),
+    ],
+)
+def test_a_newcomer_is_being_filled_from_the_first_second_of_a_repair(scan, expected):
+    pair = group("replacing", disk("old", "UNAVAIL"), disk("new"))
+    found = redundancy(pool(group("raidz1", disk("a"), disk("b"), pair)), (scan,))
+    assert found[0].left == expected
+
+
+def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired():
+    top = group("raidz2", disk("a"), disk("b"), disk("c"), disk("d"))
+    running, finished = Scan("resilver", "running"), Scan("resilver", "finished")
+    back = frozenset({"d"})
+    assert redundancy(pool(top), (running,), back)[0].left == 1
+    assert redundancy(pool(top), (running,))[0].left == 2
+    assert redundancy(pool(top), (finished,), back)[0].left == 2
+    assert redundancy(pool(top), (Scan("scrub", "running"),), back)[0].left == 2
+    assert redundancy(pool(top), (Scan("rebuild", "running", vdev="x"),), back)[0].left == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [disk("c", resilvering=True), group("replacing", disk("old", "UNAVAIL"), disk("new"))],
+)
+def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
+    """zpool marks it with its first bytes; one that was filled long ago is never marked."""
+    stands_in = group("spare", disk("gone", "FAULTED"), disk("spare"))
+    running, scrub = (Scan("resilver", "running"),), (Scan("scrub", "running"),)
+    top = group("raidz2", disk("a"), disk("b"), stands_in, disk("c"))
+    assert redundancy(pool(top), running)[0].left == 1
+    assert redundancy(pool(top), scrub)[0].left == 2
+    both = group("raidz2", disk("a"), disk("b"), stands_in, other)
+    assert redundancy(pool(both), running)[0].left == 1
+    assert redundancy(pool(top), running, frozenset({"c"}))[0].left == 1
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        group("mirror", disk("a"), disk("attached", unfilled=True)),
+        group("mirror", disk("a"), group("spare", disk("b", "FAULTED"), disk("s", unfilled=True))),
+    ],
+)
+def test_what_the_kernel_has_yet_to_fill_is_missing_whatever_else_is_filled(top):
+    other = group("raidz1", group("replacing", disk("x", "FAULTED"), disk("y")), disk("z"))
+    assert redundancy(pool(top, other), (Scan("resilver", "running"),))[0].left == 0
+    assert redundancy(pool(top, other), (Scan("scrub", "running"),))[0].left == 1
+
+
+def test_a_spare_that_the_kernel_says_is_filled_is_there():
+    filled = group("spare", disk("gone", "FAULTED"), disk("spare", unfilled=False))
+    top = group("mirror", filled, disk("a"))
+    assert redundancy(pool(top), (Scan("resilver", "running"),))[0].left == 1

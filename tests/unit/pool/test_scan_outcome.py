@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.scan_outcome import GRACE, ScanOutcome, scan_outcome, settling
+
+GOOD = Scan("resilver", "finished", start=1.0, end=2.0, errors=0)
+BAD = Scan("resilver", "finished", start=1.0, end=2.0, errors=3)
+CANCELED = Scan("scrub", "canceled", start=1.0, end=2.0)
+PAIR = (Vdev("sda", "disk"), Vdev("sdb", "disk"))
+WHOLE = Vdev("tank", "root", children=PAIR)
+LEFT = Vdev("tank", "root", children=(Vdev("replacing-0", "replacing", children=PAIR),))
+WAITING = Vdev("tank", "root", children=(Vdev("sda", "disk", awaiting_resilver=True),))
+
+
+def test_nothing_is_said_while_a_scan_runs():
+    found = scan_outcome(GOOD, LEFT, "OK", None)
+    assert found == ScanOutcome(False, None, left_behind=True, canceled=False)
+
+
+def test_a_good_end_is_known_at_once():
+    found = scan_outcome(GOOD, WHOLE, "OK", 0.0)
+    assert found == ScanOutcome(True, True, left_behind=False, canceled=False)
+
+
+@pytest.mark.parametrize(
+    ("scan", "root", "word"),
+    [
+        (BAD, WHOLE, "OK"),
+        (CANCELED, WHOLE, "OK"),
+        (GOOD, LEFT, "OK"),
+        (GOOD, WAITING, "OK"),
+        (None, WHOLE, "DEGRADED"),
+    ],
+)
+def test_what_is_wrong_has_time_to_pass_before_it_is_said(scan, root, word):
+    assert scan_outcome(scan, root, word, 0.0).restored is None
+    assert scan_outcome(scan, root, word, GRACE - 1).restored is None
+    assert scan_outcome(scan, root, word, GRACE).restored is False
+
+
+def test_a_scan_never_seen_leaves_a_whole_pool_whole():
+    assert scan_outcome(None, WHOLE, "OK", 0.0).restored is True
+
+
+def test_only_ends_of_a_moment_ago_are_settling():
+    assert settling(100.0, None, 100.0)
+    assert settling(100.0, 101.0 - GRACE)
+    assert not settling(100.0, 100.0 - GRACE, None)
+    assert not settling(100.0, 200.0)

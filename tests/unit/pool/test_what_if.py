@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from zconsole.cli.main import main
+from zconsole.errors import UsageError
+from zconsole.pool.model import Vdev
+from zconsole.pool.what_if import asked, grown, outlook, shape_of
+
+TIB = 1 << 40
+
+LIST = """\
+NAME           SIZE  ALLOC   FREE  EXPANDSZ   FRAG    CAP  DEDUP  HEALTH  ALTROOT
+jackscoldsweat 16.3T  12.9T  3.41T         -    31%    79%  1.00x  ONLINE  -
+  raidz2-0     16.3T  12.9T  3.41T         -    31%  79.1%      -  ONLINE
+"""
+
+
+def pool(*tops):
+    return Vdev("tank", "root", children=tops)
+
+
+def raidz(name, disks, size, alloc, parity=2):
+    leaves = tuple(Vdev(f"{name}-{i}", "disk") for i in range(disks))
+    kind = f"raidz{parity}"
+    return Vdev(
+        name, kind, size_bytes=round(size * TIB), alloc_bytes=round(alloc * TIB), children=leaves
+    )
+
+
+OLD = raidz("raidz2-0", 6, 16.3, 12.9)
+
+
+def shares(root, adds, resizes=None):
+    after = grown(
+        root, [shape_of(a) for a in adds], {k: shape_of(v) for k, v in (resizes or {}).items()}
+    )
+    return [round(v.new_write_share, 2) for v in outlook(root, after, "2.3.9").after.vdevs]
+
+
+def test_the_first_reports_choice_adding_five_terabyte_disks_or_swapping_them_in_first():
+    """12.9T on six 3 TB disks: adding six 5 TB ones leaves 11 % of new writes to the old vdev;
+    swapping them in and adding the 3 TB ones halves the writes."""
+    root = pool(OLD)
+    assert shares(root, ["raidz2:6x4.55T"]) == [0.11, 0.89]
+    assert shares(root, ["raidz2:6x2.73T"], {"raidz2-0": "6x4.55T"}) == [0.47, 0.53]
+
+
+def test_levelling_costs_less_where_free_space_is_alike():
+    root = pool(OLD)
+    added = outlook(root, grown(root, [shape_of("raidz2:6x4.55T")], {}))
+    swapped = outlook(
+        root, grown(root, [shape_of("raidz2:6x2.73T")], {"raidz2-0": shape_of("6x4.55T")})
+    )
+    assert added.after.spread > 0.7
+    assert swapped.after.spread == pytest.approx(0.47, abs=0.01)
+    assert swapped.rewrite_bytes is not None
+    assert added.rewrite_bytes is None or added.rewrite_bytes > 0
+    assert swapped.spread_after <= 0.05
+
+
+def test_up_to_2_3_wider_vdevs_get_more_of_the_writes():
+    root = pool(raidz("raidz1-0", 3, 10, 5, parity=1))
+    after = grown(root, [shape_of("raidz1:6x1T")], {})
+    old = [v.new_write_share for v in outlook(root, after, "2.3.9").after.vdevs]
+    new = [v.new_write_share for v in outlook(root, after, "2.4.0").after.vdevs]
+    assert old[1] == pytest.approx(6 * 5 / (5 * 2 + 6 * 5))
+    assert new[1] == pytest.approx(6 / 11)
+
+
+def test_a_mirror_is_as_large_as_one_side():
+    assert shape_of("mirror:2x4T").raw == 4 * TIB
+    assert shape_of("raidz2:6x3T").raw == 18 * TIB
+    assert shape_of("36.4T").raw == round(36.4 * TIB)
+
+
+@pytest.mark.parametrize(
+    "word", ["", "x", "6x", "raidz2:3x4T", "raidz9:6x4T", "0", "-4T", "4TT", "raidz1:4T"]
+)
+def test_what_is_no_size_is_refused(word):
+    with pytest.raises(UsageError):
+        shape_of(word)
+
+
+def test_unknown_vdevs_and_sizes_that_do_not_hold_the_data_are_refused():
+    with pytest.raises(UsageError, match="no vdev"):
+        grown(pool(OLD), [], {"raidz2-7": shape_of("6x5T")})
+    with pytest.raises(UsageError, match="holds more"):
+        grown(pool(OLD), [], {"raidz2-0": shape_of("6x1T")})
+
+
+@pytest.mark.parametrize(
+    "text", ["+raidz2:6x4T raidz2-0=6x8T disk=8T", " + raidz2:6x4T  disk=8T raidz2-0=6x8T "]
+)
+def test_a_question_is_asked_in_the_commands_own_words(text):
+    found = asked(text)
+    assert found.adds == (shape_of("raidz2:6x4T"),)
+    assert found.resizes == {"raidz2-0": shape_of("6x8T")}
+    assert found.disk == 8 * TIB
+
+
+def test_nothing_asked_changes_nothing():
+    assert not asked("")
+    assert not asked("disk=4T")
+    assert asked("4T")
+
+
+@pytest.mark.parametrize(
+    "text", ["big", "=4T", "raidz2-0=", "disk=", "'4T", "4T raidz1", "disk=2x4T", "disk=mirror:4T"]
+)
+def test_a_question_that_is_none_is_refused(text):
+    with pytest.raises(UsageError):
+        asked(text)
+
+
+def test_the_command_prints_the_table_and_the_json(tmp_path, capsys):
+    path = tmp_path / "list"
+    path.write_text(LIST)
+    words = ["balance", "--from", str(path), "--add-vdev", "raidz2:6x4.55T"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "raidz2-1" in out
+    assert "100.0% -> 11.1%" in out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [v["name"] for v in found["vdevs"]] == ["raidz2-0"]
+    assert found["after"]["vdevs"][1]["fill"] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--add-vdev", "big"],
+        ["--resize", "raidz2-0"],
+        ["--disk", "?"],
+        ["--disk", "2x4T"],
+        ["--disk", ""],
+        ["--resize", "nope=5T"],
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(tmp_path, capsys, words):
+    path = tmp_path / "list"
+    path.write_text(LIST)
+    assert main(["balance", "--from", str(path), *words]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+TWINS = """\
+NAME        SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT
+storage     138T  95.2T  43.1T        -         -     0%    68%  1.00x    ONLINE  -
+  raidz1    102T  95.1T  6.77T        -         -     1%  93.3%      -  ONLINE
+  raidz1   36.4T  78.0G  36.3T        -         -     0%  0.20%      -  ONLINE
+"""
+
+
+def test_vdevs_of_one_name_are_told_apart_by_their_place(tmp_path, capsys):
+    path = tmp_path / "list"
+    path.write_text(TWINS)
+    assert main(["balance", "--from", str(path), "--add-vdev", "36T"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[2:5]] == ["102T", "36.4T", "36T"]
+    assert main(["balance", "--from", str(path), "--resize", "raidz1=200T"]) == 2
+    assert "2 vdevs are called" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["9" * 400, "99999E", "99999999x4T", "raidz2:10001x4T"])
+def test_a_slip_of_the_hand_is_refused_at_once(word):
+    with pytest.raises(UsageError):
+        shape_of(word)

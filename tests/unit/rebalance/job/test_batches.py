@@ -1,0 +1,117 @@
+"""The queue in portions: bounded in bytes, files, open directories, and by what may be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
+from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.job.batches import Batches
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterable[Journal]:
+    journal = Journal.create(tmp_path / "job.db")
+    yield journal
+    journal.close()
+
+
+def walked(journal: Journal, parents: list[int | None], files: list[tuple[int, int]]) -> None:
+    """Directories by their parents, numbered from 1, and files by directory and size."""
+    for number, parent in enumerate(parents, 1):
+        name = b"d%d" % number if parent else b"/d%d" % number
+        journal.add_directory(DirectoryRow(number, parent, name, 1, number))
+    rows = enumerate(files)
+    journal.add_files((where, b"f%d" % n, 100 + n, size, 1, 0) for n, (where, size) in rows)
+    journal.finish_walk(split_links=True)
+
+
+def handled(batches: Batches, outcome: str = "moved") -> list[int]:
+    """Files of every portion, all of which end alike."""
+    found = []
+    for rows in batches:
+        found.append(len(rows))
+        batches.give_back([FileOutcome(row, outcome) for row in rows])
+    return found
+
+
+def opened(rows: list[FileRow], parents: list[int | None]) -> set[int]:
+    numbers: set[int] = set()
+    for row in rows:
+        number: int | None = row.directory
+        while number is not None:
+            numbers.add(number)
+            number = parents[number - 1]
+    return numbers
+
+
+def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
+    walked(journal, [None], [(1, MB)] * 10)
+    batches = Batches(journal, lambda: None, files=4)
+    assert handled(batches) == [4, 4, 2]
+    batches.bytes = 3 * MB
+    assert handled(batches) == [3, 3, 3, 1]
+
+
+def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
+    walked(journal, [None], [(1, MB // 8)] * 10)
+    batches = Batches(journal, lambda: None)
+    batches.adapt(0, 0, rate=MB / 8)
+    assert handled(batches) == [4, 4, 2]
+    batches.adapt(4, MB, rate=None)
+    assert handled(batches) == [10]
+    batches.adapt(4, MB, rate=1)  # one file at least
+    assert handled(batches) == [1] * 10
+
+
+def test_no_portion_opens_more_directories_than_it_may(journal: Journal) -> None:
+    parents: list[int | None] = [None]
+    for branch in range(20):
+        parents += [1, 2 + 3 * branch, 3 + 3 * branch]
+    walked(journal, parents, [(4 + 3 * branch, 1) for branch in range(20)])
+    batches = Batches(journal, lambda: None, files=100)
+    batches.directories = 10
+    portions = list(batches)
+    assert [len(rows) for rows in portions] == [3, 3, 3, 3, 3, 3, 2]
+    assert max(len(opened(rows, parents)) for rows in portions) == 10
+
+
+def test_a_file_deeper_than_that_has_a_portion_of_its_own(journal: Journal) -> None:
+    parents: list[int | None] = [None, *range(1, 30)]
+    walked(journal, parents, [(30, 1), (30, 1), (1, 1)])
+    batches = Batches(journal, lambda: None, files=100)
+    batches.directories = 10
+    assert sum(handled(batches)) == 3
+
+
+def test_other_names_of_a_file_are_opened_with_it(journal: Journal) -> None:
+    walked(journal, [None, 1, 1, 1, 1], [])
+    for inode in range(2):
+        places = (2 + 2 * inode, 3 + 2 * inode)
+        journal.add_files((where, b"n%d" % where, 100 + inode, 1, 2, 0) for where in places)
+    journal.finish_walk(split_links=True)
+    batches = Batches(journal, lambda: None, files=100)
+    batches.directories = 4
+    assert handled(batches) == [1, 1]
+
+
+@pytest.mark.parametrize(("outcome", "files"), [("moved", 3), ("skipped", 10), ("failed", 10)])
+def test_only_what_was_moved_counts_against_the_byte_limit(
+    journal: Journal, outcome: str, files: int
+) -> None:
+    walked(journal, [None], [(1, MB)] * 10)
+    batches, seen = Batches(journal, lambda: 3 * MB), 0
+    limited = False
+    try:
+        for rows in batches:
+            seen += len(rows)
+            batches.give_back([FileOutcome(row, outcome) for row in rows])
+    except StopJobError as error:
+        limited = str(error) == "byte limit reached"
+    assert (seen, limited) == (files, outcome == "moved")

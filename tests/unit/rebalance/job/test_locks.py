@@ -1,0 +1,163 @@
+"""One job on one tree, whatever path leads to it, and nobody else in the way."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from zconsole.errors import UsageError
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import locks
+from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim
+from zconsole.rebalance.planning.facts import Mount
+from zconsole.system import state_dir
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts or another user")
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    root = tmp_path / "tree"
+    (root / "below").mkdir(parents=True)
+    return root
+
+
+def taken(*roots: Path) -> TreeLocks:
+    return TreeLocks(Sys(), [os.fsencode(root) for root in roots])
+
+
+def test_a_lock_of_somebody_on_a_directory_keeps_no_job_waiting(tree: Path) -> None:
+    """Every user can flock / and any other directory he may read."""
+    held = [os.open(path, os.O_RDONLY) for path in ("/", "/tmp", tree.parent, tree)]
+    for fd in held:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        taken(tree).close()
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
+def test_the_message_names_both_and_says_what_to_do(tree: Path) -> None:
+    with closing(taken(tree)), pytest.raises(BusyTreeError) as caught:
+        taken(tree / "below")
+    assert str(caught.value) == (
+        f"another job works in {tree}, which overlaps {tree}/below."
+        " Wait for its end, or stop it (zconsole rebalance status)"
+    )
+
+
+def test_locks_leave_no_file_and_those_of_the_dead_are_cleared(tree: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "from zconsole.rebalance.engine.syscalls import Sys\n"
+        "from zconsole.rebalance.job.locks import TreeLocks\n"
+        f"held = TreeLocks(Sys(), [{os.fsencode(tree)!r}])\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    died = subprocess.run([sys.executable, "-c", code], check=False)
+    assert died.returncode == -signal.SIGKILL
+    where = tree.parent / "state/locks"
+    (left,) = where.glob("tree-*.lock")
+    taken(tree).close()
+    assert not left.exists()
+    assert [path.name for path in where.iterdir()] == [locks.TURN]
+
+
+def test_a_turn_that_does_not_come_is_an_error(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken(tree).close()
+    held = state_dir.try_lock(tree.parent / "state/locks" / locks.TURN)
+    assert held is not None
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    with pytest.raises(BusyTreeError, match=r"locked by another zconsole for over 0\.1 s"):
+        taken(tree)
+    os.close(held)
+    taken(tree).close()
+
+
+def test_a_claim_that_cannot_be_read_is_in_the_way(tree: Path) -> None:
+    with closing(taken(tree)):
+        (file,) = (tree.parent / "state/locks").glob("tree-*.lock")
+        file.write_text(json.dumps({"claims": [{"newer": 1}]}))
+        with pytest.raises(BusyTreeError, match="of another version"):
+            taken(tree.parent)
+
+
+def test_a_tree_that_was_renamed_is_the_same(tree: Path) -> None:
+    with closing(taken(tree)):
+        tree.rename(tree.with_name("renamed"))
+        with pytest.raises(BusyTreeError):
+            taken(tree.with_name("renamed") / "below")
+
+
+BIND = """
+import os, subprocess, sys
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job.locks import TreeLocks
+tree = sys.argv[1]
+for source, target in (("x/y", "seen"), ("z", "x/inner")):
+    subprocess.run(["mount", "--bind", f"{tree}/{source}", f"{tree}/{target}"], check=True)
+for words in sys.argv[2:]:
+    held = []
+    try:
+        for roots in words.split(" "):
+            held.append(TreeLocks(Sys(), [f"{tree}/{r}".encode() for r in roots.split("+")]))
+        print(words, "free")
+    except ZconsoleError as error:
+        print(words, type(error).__name__)
+    for lock in held:
+        lock.close()
+"""
+
+
+@as_root
+def test_trees_that_overlap_through_a_bind_mount_are_kept_apart(tmp_path: Path) -> None:
+    """``seen`` is ``x/y`` again, and ``x/inner`` is ``z``, which a job on ``x`` does not enter."""
+    for name in ("x/y/deep", "x/y2", "x/inner", "z", "seen"):
+        (tmp_path / name).mkdir(parents=True)
+    expected = {
+        "x/y seen": "BusyTreeError",
+        "seen x/y": "BusyTreeError",
+        "x seen": "BusyTreeError",
+        "seen x": "BusyTreeError",
+        "x/y/deep seen": "BusyTreeError",
+        "seen/deep x": "BusyTreeError",
+        "x seen/deep": "BusyTreeError",
+        "x/y+seen": UsageError.__name__,
+        "x/y2 seen": "free",
+        "x x/inner": "free",
+        "z x/inner": "BusyTreeError",
+        "z x": "free",
+    }
+    argv = ["unshare", "-m", sys.executable, "-c", BIND, str(tmp_path), *expected]
+    environment = {**os.environ, "ZCONSOLE_STATE": str(tmp_path / "state")}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode and "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stderr == ""
+    assert dict(line.rsplit(" ", 1) for line in done.stdout.splitlines()) == expected
+
+
+def test_a_mount_that_is_not_known_leaves_the_inode_numbers(tree: Path) -> None:
+    one = claim(Sys(), os.fsencode(tree), lambda number: None)
+    two = claim(Sys(), os.fsencode(tree / "below"), lambda number: Mount("ext4", "", "/elsewhere"))
+    assert (one.inside, two.inside) == (None, None)
+    assert one.overlaps(two)
+    assert two.overlaps(one)
+
+
+def test_directories_of_other_filesystems_do_not_overlap() -> None:
+    one = Claim("/a", 1, 2, (), "/")
+    assert not one.overlaps(Claim("/a/b", 3, 2, (2,), "/"))
+    assert one.overlaps(Claim("/elsewhere", 1, 9, (), "/deep/down"))
+    assert not Claim("/ab", 1, 5, (), "/ab").overlaps(Claim("/a", 1, 6, (), "/a"))

@@ -1,0 +1,74 @@
+"""What `status JOB` tells people: all that its JSON object has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zconsole.rebalance.job.status_text import job_line, job_lines
+
+G = 1 << 30
+LEFT: dict[str, Any] = {"skipped": {"open for writing": 2}, "failed": {}, "left_out": []}
+JOB: dict[str, Any] = {
+    "job": "3f9a1c",
+    "state": "running",
+    "why": None,
+    "dirs": ["/tank/data"],
+    "engine": "rewrite",
+    "accept_races": False,
+    "files_done": 40,
+    "files_total": 90,
+    "bytes_done": 3 * G,
+    "bytes_total": 9 * G,
+    "rate": 200 << 20,
+    "eta_seconds": 4000.0,
+    "current": "/tank/data/a\x1b[2Jb",
+    "vdevs": [
+        {"name": "raidz1-0", "alloc_before": 90 * G, "alloc_after": 80 * G},
+        {"name": "raidz1-1", "alloc_before": 0, "alloc_after": 10 * G},
+    ],
+    "notes": ["new snapshot of tank/data: what moves from now on stays allocated twice"],
+    "days": [
+        {
+            "day": "2026-11-21",
+            "moved_bytes": 2 * G,
+            "files_done": 30,
+            "files_skipped": 2,
+            "files_failed": 0,
+            "fragmentation": 0.07,
+            "spread": 0.61,
+            "free_bytes": 500 * G,
+            "eta_seconds": 90_000.0,
+        }
+    ],
+}
+
+
+def test_a_running_job_is_told_whole() -> None:
+    assert list(job_lines(JOB, LEFT)) == [
+        "3f9a1c  running  3G of 9G  rewrite  /tank/data",
+        "  40 of 90 files, at 200M/s, ETA 1h06m",
+        r"  now: /tank/data/a\x1b[2Jb",
+        "  raidz1-0: 90G -> 80G (-10G)",
+        "  raidz1-1: 0 -> 10G (+10G)",
+        "  2026-11-21: 2G done, 30 files, 2 skipped, 0 failed, spread 0.610, 7% fragmented,"
+        " 500G free, ETA 1d01h",
+        "  note: new snapshot of tank/data: what moves from now on stays allocated twice",
+        "  skipped: 2 (open for writing)",
+    ]
+
+
+def test_accepted_races_are_told() -> None:
+    told = list(job_lines(JOB | {"accept_races": True}, LEFT))
+    assert told[1] == "  races were accepted: a write of another program may have been lost"
+
+
+def test_a_job_is_told_as_far_as_it_is_known() -> None:
+    bare = dict.fromkeys(JOB) | {"bytes_done": 0, "dirs": ["/a"], "days": [], "notes": []}
+    counting = bare | {"job": "x", "state": "running", "why": "counting files", "engine": ""}
+    assert list(job_lines(counting, {"skipped": {}, "failed": {}, "left_out": []})) == [
+        job_line(counting)
+    ]
+    bare_day = list(job_lines(JOB | {"days": [{"day": "2026-11-22"}]}, LEFT))[5]
+    assert bare_day == (
+        "  2026-11-22: - done, - files, - skipped, - failed, spread -, - fragmented, - free, ETA -"
+    )

@@ -1,0 +1,86 @@
+"""Which directories are worth it: told by a walk of what lies in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import hot_directories, plan
+from zconsole.rebalance.planning.engine_choice import EngineRequest
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.hot_directories import MOST, Ranking
+from zconsole.rebalance.planning.plan_model import Goal
+from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.survey import Ages, Survey, survey
+from zconsole.units import size
+
+ADDED = 2e9
+"""Later than any file of a test is written."""
+
+
+def tree(root: Path, sizes: dict[str, int]) -> Path:
+    for name, length in sizes.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(bytes(length))
+    return root
+
+
+def ranked(root: Path, added: float | None = ADDED) -> Ranking:
+    found = Survey(os.fsencode(root), Ages(addition=added))
+    survey(Sys(), [found])
+    return found.below
+
+
+def test_what_lies_deeper_counts_for_the_directory_above(tmp_path: Path) -> None:
+    sizes = {"top": 9, "a/f": 10, "a/b/f": 20, "a/b/c/f": 30, "d/f": 5}
+    best = ranked(tree(tmp_path, sizes)).best()
+    found = [(each.name, *each.held) for each in best]
+    assert found == [(b"a", 3, 60, 60), (b"d", 1, 5, 5)]
+
+
+def test_links_within_a_directory_count_once(tmp_path: Path) -> None:
+    tree(tmp_path, {"a/f": 100, "d/f": 60})
+    (tmp_path / "a/again").hardlink_to(tmp_path / "a/f")
+    assert [below.held.bytes for below in ranked(tmp_path).best()] == [100, 60]
+
+
+def test_the_old_go_before_the_large_and_few_are_kept(tmp_path: Path) -> None:
+    tree(tmp_path, {f"d{number:02}/f": number for number in range(1, 3 * MOST)})
+    assert [below.held.bytes for below in ranked(tmp_path).best()] == [*range(23, 15, -1)]
+    ranking = ranked(tmp_path, added=None)
+    assert {each["old_bytes"] for each in hot_directories.as_json(ranking, known=False)} == {None}
+
+
+def test_one_directory_is_no_choice(tmp_path: Path) -> None:
+    assert ranked(tree(tmp_path, {"a/f": 1})).best() == []
+
+
+@pytest.mark.parametrize(
+    ("old", "told"),
+    [
+        (4096, r"worth most, older than the newest vdev: a\x1b 4K of 8K"),
+        (0, "nothing here is older than the newest vdev: it is spread already"),
+    ],
+)
+def test_what_is_old_is_told(old: int, told: str) -> None:
+    below = [
+        {"name": "a\x1b", "bytes": 8192, "old_bytes": old},
+        {"name": "b", "bytes": 9000, "old_bytes": 0},
+    ]
+    assert (
+        hot_directories.words(below, old, size, lambda name: name.replace("\x1b", r"\x1b")) == told
+    )
+
+
+def test_a_plan_names_them(tmp_path: Path) -> None:
+    tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
+    found = plan.places([str(tmp_path)], FactsReader())
+    made = plan.make(
+        Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), Goal()
+    ).as_json()
+    assert [each["name"] for each in made["below"]] == ["media", "vm", "empty"]
+    assert made["old_bytes"] is None
+    assert "  holding most: media 2K, vm 1K" in plan_lines(made)

@@ -1,0 +1,208 @@
+"""What files take afterwards, tried on real files under settings of datasets."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rebalance.planning.listing import listed
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import new_sizes
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
+from zconsole.rebalance.planning.reservoir import Reservoir, Taken
+from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.zdb import Listed
+
+RECORD = 128 << 10
+MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 1 << 40, 0, disks=2),), (2, 3, 9))
+RAIDZ = PoolFacts(
+    "tank",
+    {"feature@raidz_expansion": "active"},
+    (Space("raidz1-0", 1 << 40, 0, disks=5),),
+    (2, 3, 9),
+)
+
+
+def taken(root: Path) -> list[Taken]:
+    """All files of a directory, as a walk takes them, on blocks of 128 KiB."""
+    reservoir, fd = Reservoir(300), os.open(root, os.O_RDONLY)
+    files = sorted(path for path in root.iterdir() if path.is_file())
+    reservoir.offer([(os.fsencode(p.name), p.lstat()) for p in files], fd)
+    os.close(fd)
+    return [file._replace(block=RECORD) for file in reservoir.files]
+
+
+def planned(root: Path, engine: str | None = "rewrite", **properties: str) -> DirectoryPlan:
+    """A directory on a dataset of these properties, all of its files sampled."""
+    path, files = os.fsencode(root), taken(root)
+    found = Survey(path, Ages(), allocated=sum(file.allocated for file in files))
+    found.sample.files = files
+    place = JobDirectory(path, Mount("zfs", "tank", str(root)), Dataset("tank", properties))
+    return DirectoryPlan(place, found, Choice(engine, ""), len(files), 0)
+
+
+def foretold(
+    root: Path,
+    pool: PoolFacts = MIRROR,
+    told: Mapping[int, Listed] | None = None,
+    engine: str = "rewrite",
+    **properties: str,
+) -> Sizes:
+    sizes = new_sizes.foretell(Sys(), planned(root, engine, **properties), pool, told or {})
+    assert sizes is not None
+    return sizes
+
+
+def growth(sizes: Sizes) -> float:
+    """Bytes afterwards to those now."""
+    assert sizes.after is not None
+    return sizes.after / sizes.before
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Files that take all of their length now, and could take a quarter."""
+    for number in range(4):
+        lines = b"".join(b"%d: no known data errors\n" % (line * 7) for line in range(20_000))
+        (tmp_path / f"text{number}").write_bytes(lines[: 4 * RECORD])
+    os.sync()
+    return tmp_path
+
+
+def listing(root: Path, raw: int, stored: int, copies: int = 1) -> dict[int, Listed]:
+    """What zdb tells of files of four blocks."""
+    addresses = "".join(f"{copy}:1000:{raw:x} " for copy in range(copies))
+    lines = "".join(
+        f"  {at * RECORD:x}  L0 {addresses}{RECORD:x}L/{stored:x}P F=1 B=9/9 cksum=1\n"
+        for at in range(4)
+    )
+    return listed({path.stat().st_ino: lines for path in root.iterdir()})
+
+
+def test_what_compression_would_save(texts: Path) -> None:
+    sizes = foretold(texts, compression="gzip-6")
+    assert sizes.after is not None
+    assert sizes.after < sizes.before / 3
+    assert sizes.estimate == f"gzip-6, {new_sizes.POINTS} blocks tried"
+    assert sizes.change == sizes.after - sizes.before
+
+
+def test_the_same_settings_change_nothing(texts: Path) -> None:
+    assert growth(foretold(texts, compression="off")) == pytest.approx(1, abs=0.02)
+
+
+def test_two_copies_take_twice_as_much(texts: Path) -> None:
+    sizes = foretold(texts, compression="off", copies="2")
+    assert growth(sizes) == pytest.approx(2, abs=0.04)
+    assert sizes.change == pytest.approx(sizes.before, rel=0.04)
+
+
+def test_larger_records_compress_better(texts: Path) -> None:
+    small, large = (
+        growth(foretold(texts, engine="copy", compression="gzip", recordsize=str(size)))
+        for size in (4 << 10, 128 << 10)
+    )
+    assert small == pytest.approx(1, abs=0.02)  # nothing is smaller than a sector
+    assert large < 0.35
+
+
+def test_holes_stay_holes(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.write(os.urandom(RECORD))
+        file.truncate(100 * RECORD)
+    os.sync()
+    for compression in ("off", "gzip"):
+        sizes = foretold(tmp_path, compression=compression)
+        assert growth(sizes) == pytest.approx(1, abs=0.6)
+
+
+def test_zdb_compares_each_block_with_itself(texts: Path) -> None:
+    told = listing(texts, raw=0x8000, stored=0x8000)
+    assert growth(foretold(texts, told=told, compression="off")) == pytest.approx(4)
+    smaller = foretold(texts, told=told, engine="copy", compression="off", recordsize="16384")
+    assert growth(smaller) == pytest.approx(4)  # parts of larger blocks count for their share
+
+
+def test_zdb_counts_every_copy(texts: Path) -> None:
+    told = listing(texts, RECORD, RECORD, copies=2)
+    assert growth(foretold(texts, told=told, compression="off")) == pytest.approx(0.5)
+
+
+def test_more_disks_in_a_raidz_take_less_parity(texts: Path) -> None:
+    told = listing(texts, raw=176 << 10, stored=RECORD)
+    narrowed = pytest.approx(160 / 176)
+    assert new_sizes.narrowed(told, RAIDZ) == narrowed
+    assert growth(foretold(texts, RAIDZ, told, compression="off")) == narrowed
+    assert new_sizes.narrowed({}, RAIDZ) is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"compression": "lzjb"}, "compression=lzjb cannot be tried here"),
+        ({"compression": "off", "dedup": "on"}, "dedup is on"),
+    ],
+)
+def test_what_cannot_be_known_is_said(texts: Path, properties: dict[str, str], reason: str) -> None:
+    sizes = foretold(texts, **properties)
+    assert (sizes.after, sizes.estimate, sizes.change) == (None, reason, 0)
+
+
+def test_after_an_expansion_du_tells_nothing(texts: Path) -> None:
+    sizes = foretold(texts, RAIDZ, compression="off")
+    assert (sizes.after, sizes.estimate) == (None, "after a raidz expansion only zdb tells (root)")
+
+
+def test_what_does_not_move_keeps_its_size(texts: Path) -> None:
+    assert new_sizes.foretell(Sys(), planned(texts, engine=None), MIRROR, {}) is None
+
+
+def test_an_empty_directory_has_no_sizes(tmp_path: Path) -> None:
+    assert foretold(tmp_path, compression="off").after is None
+
+
+def test_another_file_of_the_name_is_not_read(texts: Path) -> None:
+    plan = planned(texts)
+    (texts / "text0").rename(texts / "old")
+    (texts / "text0").write_bytes(b"x")
+    (texts / "text1").unlink()
+    (texts / "text1").symlink_to(texts / "text2")
+    tried = new_sizes.foretell(Sys(), plan, MIRROR, {})
+    assert tried is not None
+    assert tried.estimate == f"uncompressed, {new_sizes.POINTS // 2} blocks tried"
+
+
+def test_time_runs_out(texts: Path) -> None:
+    clock = itertools.count(0, new_sizes.SECONDS / 10)
+    tried = new_sizes.foretell(Sys(), planned(texts), MIRROR, {}, lambda: next(clock))
+    assert tried is not None
+    assert tried.estimate == "uncompressed, 10 blocks tried"
+
+
+def test_the_end_of_a_file_takes_a_whole_block_without_compression(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"f{number}").write_bytes(os.urandom(RECORD + 4096))
+    os.sync()
+    sizes = foretold(tmp_path, compression="off")
+    assert growth(sizes) == pytest.approx(2 * RECORD / (RECORD + 4096), rel=0.02)
+
+
+def test_blocks_are_chosen_by_their_bytes(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(9 * RECORD))
+    (tmp_path / "small").write_bytes(bytes(RECORD - 1))
+    files = taken(tmp_path)
+    points = new_sizes.chosen(files, None)
+    assert len(points) == new_sizes.POINTS
+    assert sum(point.file.name == b"large" for point in points) == pytest.approx(
+        0.9 * new_sizes.POINTS, abs=1
+    )
+    assert {point.at // RECORD for point in points if point.file.name == b"large"} == set(range(9))
+    (small,) = {point for point in points if point.file.name == b"small"}
+    assert (small.at, small.length, small.bytes) == (0, RECORD, RECORD - 1)

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.records import replace
+from tests.unit.scan_report.recording import record
+from zconsole.cli.main import main
+from zconsole.cli.report import recorded
+from zconsole.errors import NotUnderstoodError
+from zconsole.monitor.session import Session
+from zconsole.scan_report.keeper import ReportKeeper
+from zconsole.scan_report.markdown import compared, markdown
+from zconsole.scan_report.report import dumped, loaded
+from zconsole.scan_report.statistics import differences, promises
+from zconsole.scan_report.store import ReportStore
+from zconsole.scan_report.svg import svg
+from zconsole.sim.source import World
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def nvme(tmp_path_factory):
+    """The fifth report's resilver, to its end."""
+    return record(tmp_path_factory.mktemp("nvme") / "rec", "nvme", 600)
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    """The third report's scrub, released after four minutes."""
+    path = tmp_path_factory.mktemp("held") / "rec"
+    return record(path, "scrub-delay", 480, zfs_scrub_delay=(240, 0))
+
+
+async def test_a_finished_resilver_is_told_in_figures(nvme):
+    (report,) = await recorded(str(nvme))
+    assert (report.function, report.state, report.errors) == ("resilver", "finished", 0)
+    assert report.issued_bytes == pytest.approx(report.total_bytes, rel=0.01)
+    assert report.rate == pytest.approx(report.issued_bytes / report.duration)
+    assert report.limits["new-disk"] > 0.8 * sum(report.limits.values())
+    (new,) = [device for device in report.devices if device.filled]
+    assert new.write_bytes / new.seconds == pytest.approx(1.86e9, rel=0.1)
+    assert all(device.read_bytes > 0 for device in report.devices if not device.filled)
+
+
+async def test_promises_are_held_against_what_came(nvme):
+    (report,) = await recorded(str(nvme))
+    found = promises(report)
+    assert found
+    assert all(abs(promise.error) < 0.5 for promise in found)
+    assert all(promise.came < report.duration for promise in found)
+
+
+async def test_a_tunable_that_was_changed_is_there_with_its_effect(held):
+    (report,) = await recorded(str(held))
+    (change,) = report.changes
+    assert (change.name, change.before, change.after) == ("zfs_scrub_delay", 4, 0)
+    assert change.issue_before == pytest.approx(3.3e6, rel=0.2)
+    assert change.issue_after > 10 * change.issue_before
+
+
+async def test_a_report_survives_its_file(nvme):
+    (report,) = await recorded(str(nvme))
+    assert loaded(dumped(report), "x") == loaded(dumped(loaded(dumped(report), "x")), "x")
+    assert loaded(dumped(report), "x").devices[0].name == report.devices[0].name
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', '{"format": 1}', "null", '"x"'])
+def test_what_is_no_report_is_refused_in_one_line(text):
+    with pytest.raises(NotUnderstoodError, match="no scan report"):
+        loaded(text, "x")
+
+
+async def test_it_reads_like_something_to_send(nvme):
+    (report,) = await recorded(str(nvme))
+    text = markdown(report)
+    for part in ("# resilver on flash: finished", "## Rate over time", "## Devices", "## ETA"):
+        assert part in text
+    assert "the pool is safe." in text
+    assert re.search(r"of the time it was watched \(7m\d+s\) its limit was the new disk's", text)
+    watched = replace(report, limits={"new-disk": report.duration})
+    assert "For 100% of the time its limit was the new disk's writes." in markdown(watched)
+    assert "-0%" not in text
+    assert "- the new disk nvme-INTEL" in text
+    assert "busy writing" in text
+    assert "\x1b" not in text
+
+
+async def test_devices_in_trouble_are_told_with_their_cause(tmp_path):
+    report, before = await recorded(str(record(tmp_path / "rec", "flaky", 140)))
+    assert before.state == "restarted"
+    (told,) = report.troubles.values()
+    assert "its cable, port or power, it seems" in told
+    assert "## Devices in trouble" in markdown(report)
+    assert loaded(dumped(report), "x").troubles == report.troubles
+
+
+async def test_a_resilver_that_restored_nothing_is_not_called_safe(tmp_path):
+    (report,) = await recorded(str(record(tmp_path / "rec", "not-restored", 800)))
+    assert (report.state, report.health) == ("finished", "NOT RESTORED")
+    assert report.duration < 3600
+    assert "the pool is NOT safe: NOT RESTORED." in markdown(report)
+
+
+async def test_one_that_ended_a_moment_ago_has_ended(tmp_path):
+    whole = record(tmp_path / "rec", "not-restored", 800).read_text().splitlines(keepends=True)
+    ended = next(n for n, line in enumerate(whole) if _state(line) == 2)
+    part = tmp_path / "part"
+    part.write_text("".join(whole[: ended + 1]))
+    (report,) = await recorded(str(part))
+    assert report.state == "finished"
+    assert report.end is not None
+
+
+def _state(line):
+    return json.loads(line)["libzfs"]["vdev_tree"]["scan_stats"][1]
+
+
+async def test_one_that_ended_badly_is_not_called_safe(nvme):
+    (report,) = await recorded(str(nvme))
+    bad = markdown(replace(report, health="NOT RESTORED"))
+    assert "the pool is NOT safe: NOT RESTORED." in bad
+    assert "the pool is NOT safe: 3 errors." in markdown(replace(report, errors=3))
+    assert "It was canceled after" in markdown(replace(report, state="canceled"))
+
+
+async def test_the_chart_is_well_formed(held):
+    (report,) = await recorded(str(held))
+    root = ElementTree.fromstring(svg(report))
+    assert root.tag.endswith("svg")
+    assert any(child.tag.endswith("polyline") for child in root)
+    assert "zfs_scrub_delay=0" in svg(report)
+
+
+async def test_two_scans_compare_figure_by_figure(nvme, held):
+    (first,), (second,) = await recorded(str(nvme)), await recorded(str(held))
+    found = {d.name: d for d in differences(first, second)}
+    assert found["duration"].first == first.duration
+    assert found["mean rate"].change < -0.9
+    assert found["new disk, mean"].second is None
+
+
+def advance(session, world, seconds):
+    for elapsed in seconds:
+        world.advance(float(elapsed))
+        session.advance(world.raws())
+
+
+def test_a_report_goes_on_where_an_earlier_session_left_it(tmp_path):
+    tmp_path.chmod(0o700)
+    world = World("nvme", 1)
+    first = Session(reports=ReportKeeper(ReportStore(tmp_path)))
+    advance(first, world, range(0, 100, 5))
+    first.close()
+    (running,) = ReportStore(tmp_path).reports()
+    assert running.state == "running"
+    second = Session(reports=ReportKeeper(ReportStore(tmp_path)))
+    advance(second, world, range(100, 600, 5))
+    second.close()
+    (report,) = ReportStore(tmp_path).reports("flash")
+    assert report.state == "finished"
+    assert report.watched_from == running.watched_from
+    (new,) = [device for device in report.devices if device.filled]
+    assert new.seconds > running.devices[0].seconds
+
+
+def test_only_one_of_two_sessions_writes(tmp_path):
+    tmp_path.chmod(0o700)
+    world, one, other = World("nvme", 1), ReportStore(tmp_path), ReportStore(tmp_path)
+    keeper = ReportKeeper(one)
+    session = Session(reports=keeper)
+    advance(session, world, (0, 5, 10))
+    (report,) = keeper.current()
+    assert one.save(report)
+    assert not other.save(report)
+    session.close()
+    assert other.save(report)
+    other.close()
+
+
+def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, capsys):
+    assert main(["report", "--from", str(nvme)]) == 0
+    assert capsys.readouterr().out.startswith("# resilver on flash: finished")
+    assert main(["report", "--from", str(nvme), "--json"]) == 0
+    saved = tmp_path / "one.json"
+    saved.write_text(capsys.readouterr().out)
+    assert main(["report", "--compare", str(saved), str(held)]) == 0
+    assert "| mean rate" in capsys.readouterr().out
+    assert main(["report", "--compare", str(saved), str(held), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["compared"][0]["name"] == "duration"
+    assert main(["report", "--from", str(nvme), "--list"]) == 0
+    assert "resilver  finished" in capsys.readouterr().out
+    assert main(["report", "--from", str(nvme), "--svg"]) == 0
+    assert capsys.readouterr().out.startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["report"], 3),
+        (["report", "--scan", "2"], 3),
+        (["report", "--from", "/nonexistent"], 3),
+        (["report", "--compare", "/nonexistent", "1"], 3),
+        (["report", "--compare", "0", "1"], 2),
+        (["report", "--compare", "00", "1"], 2),
+        (["report", "--compare", "²", "/nonexistent"], 3),
+    ],
+)
+def test_what_is_not_there_is_one_line(words, code, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    assert main(words) == code
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"t":' + "[" * 200_000, "none"])
+def test_a_file_that_is_no_report_is_named(text, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    odd = tmp_path / "odd"
+    odd.write_text(text)
+    assert main(["report", "--compare", str(odd), str(odd)]) == 5
+    assert capsys.readouterr().err.startswith(f"zconsole: {odd}: no scan report")
+
+
+async def test_a_report_with_a_wrong_time_is_named(nvme):
+    (report,) = await recorded(str(nvme))
+    with pytest.raises(NotUnderstoodError, match=r"^that\.json: no scan report"):
+        loaded(dumped(replace(report, start=1e30)), "that.json")
+
+
+async def test_what_was_set_is_told_and_told_apart(nvme):
+    """An experiment varies what was set before its scan began."""
+    (report,) = await recorded(str(nvme))
+    assert report.tunables["zfs_vdev_scrub_max_active"] == 3
+    assert "## Tunables set" not in markdown(report)
+    other = replace(report, tunables={**report.tunables, "zfs_vdev_scrub_max_active": 8})
+    assert "| zfs_vdev_scrub_max_active | 8     | 3       |" in markdown(other)
+    told = compared(report, other)
+    assert "- tunables: zfs_vdev_scrub_max_active 3, then 8" in told
+    assert "- tunables:" not in compared(report, report)
+    assert loaded(dumped(other), "x").tunables == other.tunables
+
+
+async def test_how_fast_it_could_have_gone_is_told(nvme):
+    (report,) = await recorded(str(nvme))
+    assert report.ceiling == pytest.approx(18.6e9, rel=0.1)
+    text = markdown(report)
+    assert "- at best 17." in text
+    assert "what the new disk takes in at its best seen rate" in text
+    assert "best possible rate" in compared(report, report)
+
+
+async def test_the_sentence_that_matters_comes_first_and_times_have_a_zone(nvme):
+    (report,) = await recorded(str(nvme))
+    lines = markdown(report, UTC).splitlines()
+    assert lines[2].startswith("It took 9m")
+    assert re.fullmatch(r"- 2026-11-18 [0-9:]{8} to [0-9:]{8} UTC", lines[5])
+    course = [line for line in lines if line.endswith("#")]
+    assert re.match(r"2026-11-18 [0-9:]{8} ", course[0])
+    assert re.match(r" {11}[0-9:]{8} ", course[1])
+
+
+async def test_a_report_of_an_older_version_is_read(nvme):
+    (report,) = await recorded(str(nvme))
+    old = json.loads(dumped(report))
+    for name in ("tunables", "ceiling", "ceiling_text"):
+        del old[name]
+    assert loaded(json.dumps(old), "x").tunables == {}
+
+
+async def test_the_chart_joins_what_did_not_change(nvme):
+    (report,) = await recorded(str(nvme))
+    drawn = svg(report, UTC)
+    assert drawn.count("<rect") < 12
+    assert "at best 17." in drawn
+    assert "2026-11-18 11:04:10 UTC" in drawn
+    assert "the new disk&apos;s writes 100%" in drawn or "the new disk's writes 100%" in drawn
+
+
+def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, capsys):
+    lines = nvme.read_text().splitlines(keepends=True)
+    middle = len(lines) // 2
+    damaged = tmp_path / "damaged"
+    damaged.write_text("".join([*lines[:middle], "{\n", *lines[middle:]]))
+    assert main(["report", "--from", str(damaged)]) == 0
+    told = capsys.readouterr()
+    assert main(["report", "--from", str(nvme)]) == 0
+    assert told.out.splitlines()[0] == capsys.readouterr().out.splitlines()[0]
+    where = f"{damaged}: line {middle + 1}: not JSON"
+    assert told.err == f"zconsole: {where} (1 gap in the recording)\n"
+    damaged.write_text("".join(["{\n", *lines]))
+    assert main(["report", "--compare", str(damaged), str(nvme)]) == 0
+    assert capsys.readouterr().err.count("line 1: not JSON (1 gap") == 1
+    damaged.write_text("{\n")
+    assert main(["report", "--from", str(damaged)]) == 5
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,180 @@
+"""Every scenario: it decodes, it repeats, it moves forward, and it is about what it says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from zconsole.pool.model import Sample, SampleFailure
+from zconsole.sim.scenarios import DEFAULT, listing, names
+from zconsole.sim.source import World, samples
+from zconsole.zfs.decode import decode
+
+BEGINS = {"shared-bus": 100}
+"""Seconds after which a scenario is at what it is about."""
+LIMITS = {
+    "six-disk-swap": "random",
+    "new-disk": "new-disk",
+    "scrub-delay": "delay",
+    "nvme": "new-disk",
+    "mirror-scrub": "disks",
+    "memory-limited": "memory",
+    "foreground": "foreground",
+    "straggler": "straggler",
+    "random": "random",
+    "few-requests": "throttle",
+    "shared-bus": "bus",
+    "cpu": "cpu",
+}
+SMALL = [name for name in names() if name != "thousand"]
+
+
+def pools(raws):
+    """The decoded samples of one moment."""
+    return [sample for raw in raws for sample in decode(raw)]
+
+
+def test_what_was_paused_before_the_story_is_told_of_then():
+    (sample,) = pools(World("paused", 1).raws())
+    (current,) = sample.pool.scans
+    assert [(event.t, event.text) for event in sample.events] == [
+        (pytest.approx(current.start, abs=1), "scrub started"),
+        (pytest.approx(current.paused_since, abs=1), "scrub paused"),
+    ]
+
+
+def test_names_are_short_unique_and_begin_with_the_default():
+    assert names()[0] == DEFAULT
+    assert len(set(names())) == len(names()) >= 12
+    assert all(name == name.lower() and " " not in name for name in names())
+    assert all(scenario.about for scenario in listing())
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_scenario_decodes_and_survives_json(name):
+    world = World(name, 1)
+    world.advance(3.0)
+    for raw in world.raws():
+        again = json.loads(json.dumps(raw))
+        (sample,) = decode(again)
+        assert isinstance(sample, Sample)
+        assert sample.exact
+        assert sample.source == "demo"
+        assert sample.pool.name == raw["pool"]
+        assert sample.pool.state in ("ONLINE", "DEGRADED")
+        assert sample.host is not None
+        keys = [vdev.guid for vdev in sample.pool.root.walk() if vdev.vclass != "spare"]
+        assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("name", ["resilver", "flaky", "sequential", "scrub-delay"])
+def test_the_same_seed_gives_the_same_samples(name):
+    first, again, other = (
+        [json.dumps(raws) for raws in samples(name, seed, 10.0, 5)] for seed in (4, 4, 5)
+    )
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_progress_never_goes_back_within_one_scan(name):
+    last: dict[object, float] = {}
+    for raws in samples(name, 2, 300.0, 8):
+        for sample in pools(raws):
+            if isinstance(sample, SampleFailure):
+                assert name == "suspended"
+                continue
+            for scan in sample.pool.scans:
+                if scan.percent is not None:
+                    assert 0.0 <= scan.percent <= 100.0
+                    assert scan.percent >= last.get(scan.key, 0.0) - 1e-9
+                    last[scan.key] = scan.percent
+
+
+@pytest.mark.parametrize(("name", "cause"), LIMITS.items())
+@pytest.mark.parametrize("seed", [1, 7])
+def test_the_limit_is_the_one_the_scenario_is_about(name, cause, seed):
+    world = World(name, seed)
+    for elapsed in (1, 8, 40, 160, 600):
+        world.advance(float(elapsed))
+        found = set(world.pools[0].limits.values())
+        if found and elapsed >= BEGINS.get(name, 0):
+            assert found == {cause}, elapsed
+
+
+def rate(name, seconds, after=0.0, seed=1):
+    """Bytes/s issued over ``seconds`` from ``after`` seconds on."""
+    world = World(name, seed)
+    world.advance(after)
+    before = world.pools[0].scan.issued
+    world.advance(after + seconds)
+    return (world.pools[0].scan.issued - before) / seconds
+
+
+def test_the_delay_clamps_to_three_megabytes_and_release_gives_a_hundred():
+    assert rate("scrub-delay", 60) == pytest.approx(25 * 131072, rel=0.02)
+    world = World("scrub-delay", 1)
+    assert world.set_tunable("zfs_scrub_delay", "0") == ""
+    before = world.pools[0].scan.issued
+    world.advance(60.0)
+    released = (world.pools[0].scan.issued - before) / 60
+    assert released == pytest.approx(100 * (1 << 20), rel=0.1)
+
+
+def test_the_six_disks_take_about_a_day_and_a_half():
+    assert 30 < 14.2e12 / rate("six-disk-swap", 600) / 3600 < 40
+
+
+def test_the_new_disk_of_the_freebsd_pool_is_busy_and_the_others_wait():
+    world = World("new-disk", 1)
+    world.advance(60.0)
+    leaves = {leaf.model.name: leaf for leaf in world.pools[0].leaves() if leaf.online}
+    new, old = leaves["ata-HGST_HDN724020ALE640"], leaves["ata-Hitachi_HDS721010CLA332"]
+    assert 9e6 < rate("new-disk", 600) / 5 < 14e6
+    assert new.busy_time > 1.5 * old.busy_time
+
+
+def test_the_new_nvme_drive_writes_at_its_own_rate():
+    assert rate("nvme", 60) / 10 == pytest.approx(1.86e9, rel=0.05)
+
+
+def test_mirrors_scrub_at_the_sum_of_one_disk_each():
+    world = World("mirror-scrub", 1)
+    leaves = [next(top.leaves()) for top in world.pools[0].tops]
+    ceiling = sum(x.model.outer + (x.model.inner - x.model.outer) * x.position for x in leaves)
+    assert 0.85 * ceiling < rate("mirror-scrub", 300) <= 1.03 * ceiling
+
+
+def test_the_added_vdev_is_nearly_empty_and_gets_most_new_writes():
+    world = World("added-vdev", 1)
+    full, empty = world.pools[0].tops
+    assert full.alloc / full.space == pytest.approx(0.933, abs=0.002)
+    assert empty.alloc / empty.space == pytest.approx(0.0021, abs=0.001)
+    before = full.alloc, empty.alloc
+    world.advance(3600.0)
+    assert empty.alloc - before[1] > 2 * (full.alloc - before[0]) > 0
+
+
+def test_the_shingled_disk_collapses_while_one_watches():
+    early, late = rate("shingled", 60), rate("shingled", 600, after=900.0)
+    assert late < 0.35 * early
+
+
+def test_the_flaky_disk_restarts_the_resilver_within_two_minutes():
+    starts = set()
+    for raws in samples("flaky", 3, 20.0, 7):
+        starts |= {sample.pool.scan.start for sample in pools(raws)}
+    assert len(starts) == 2
+
+
+def test_the_suspended_pool_gives_its_last_words():
+    world = World("suspended", 1)
+    (first,) = decode(world.raws()[0])
+    assert isinstance(first, Sample)
+    world.advance(30.0)
+    raw = world.raws()[0]
+    (trouble,) = decode(raw)
+    assert isinstance(trouble, SampleFailure)
+    assert raw["kstat"] == "SUSPENDED"
+    assert "io_failure" in [event["name"] for event in raw["events"]]

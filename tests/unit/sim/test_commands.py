@@ -1,0 +1,173 @@
+"""zpool's answers on the simulated pool: exit status and words."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.sim.source import World
+from zconsole.sim.zpool import SimulatedRunner, execute
+
+
+def zpool(world, *words):
+    return execute(world.pools, words)
+
+
+def leaf_of(world, number):
+    return list(world.pools[0].tops[0].leaves())[number]
+
+
+@pytest.fixture
+def night():
+    return World("failed-disk", 1)
+
+
+def test_the_night_can_be_played_to_its_end(night):
+    pool = night.pools[0]
+    failed = next(leaf for leaf in pool.tops[0].leaves() if not leaf.online)
+    new = pool.host.shelf[0]
+    path = new.path.removesuffix("-part1")
+    assert zpool(night, "replace", "tank", str(failed.guid), path).status == 0
+    night.advance(60.0)
+    assert pool.scan.function == 2
+    night.advance(24 * 3600.0)
+    assert pool.tops[0].lost() == 0
+    assert new in list(pool.tops[0].leaves())
+
+
+def test_a_shelf_device_is_gone_once_it_is_used(night):
+    pool = night.pools[0]
+    new = pool.host.shelf[0]
+    zpool(night, "replace", "tank", leaf_of(night, 4).path, new.path)
+    refused = zpool(night, "replace", "tank", leaf_of(night, 0).path, new.path)
+    assert refused.status == 1
+    assert "is part of active pool 'tank'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words", "status", "text"),
+    [
+        ("failed-disk", ("replace", "tank", "77", "{shelf}"), 255, "no such device in pool"),
+        ("failed-disk", ("replace", "tank", "{4}", "{ssd}"), 255, "device is too small"),
+        ("failed-disk", ("replace", "-s", "tank", "{4}", "{shelf}"), 255, "only mirror and dRAID"),
+        ("failed-disk", ("replace", "tank", "{4}", "/dev/none"), 1, "cannot resolve path"),
+        ("failed-disk", ("detach", "tank", "{0}"), 255, "only applicable to mirror"),
+        ("failed-disk", ("scrub", "-s", "tank"), 1, "there is no active scrub"),
+        ("failed-disk", ("trim", "tank", "{0}"), 1, "trim operations are not supported"),
+        ("failed-disk", ("remove", "tank", "raidz2-0"), 1, "not be raidz"),
+        ("failed-disk", ("offline", "tank"), 2, "missing device"),
+        ("failed-disk", ("offline", "none", "{0}"), 1, "no such pool"),
+        ("failed-disk", ("explode", "tank"), 2, "unrecognized command"),
+        ("resilver", ("replace", "tank", "{2}", "{shelf}"), 255, "already in replacing/spare"),
+        ("resilver", ("scrub", "tank"), 1, "currently resilvering"),
+        ("resilver", ("scrub", "-s", "tank"), 1, "currently resilvering"),
+        ("not-restored", ("replace", "tank", "{0}", "{shelf}"), 255, "checkpoint exists"),
+        ("mirror-scrub", ("scrub", "mirrors"), 1, "currently scrubbing; use 'zpool scrub -s'"),
+        ("paused", ("scrub", "-p", "tank"), 1, "scrub is paused; use 'zpool scrub'"),
+        ("trim", ("trim", "db"), 1, "currently trimming"),
+        ("sequential", ("scrub", "vm"), 1, "currently resilvering"),
+        ("sequential", ("replace", "vm", "{0}", "{shelf}"), 255, "currently sequentially"),
+    ],
+)
+def test_refusals_are_zpool_s(scenario, words, status, text):
+    world = World(scenario, 1)
+    shelf = world.pools[0].host.shelf
+    leaves = {str(i): leaf.path for i, leaf in enumerate(world.pools[0].tops[0].leaves())}
+    known = {"shelf": shelf[0].path, "ssd": shelf[-1].path, **leaves}
+    filled = [known[w[1:-1]] if w.startswith("{") else w for w in words]
+    outcome = zpool(world, *filled)
+    assert outcome.status == status
+    assert text in outcome.stderr
+
+
+def test_offline_is_refused_where_data_would_be_lost():
+    world = World("failed-disk", 1)
+    assert zpool(world, "offline", "tank", leaf_of(world, 0).path).status == 0
+    refused = zpool(world, "offline", "tank", leaf_of(world, 1).path)
+    assert refused.status == 1
+    assert refused.stderr.endswith("no valid replicas\n")
+
+
+def test_online_brings_it_back_and_resilvers_what_it_missed():
+    world = World("failed-disk", 1)
+    leaf = leaf_of(world, 0)
+    zpool(world, "offline", "tank", leaf.path)
+    assert zpool(world, "online", "tank", leaf.path).status == 0
+    assert world.pools[0].scan.targets == [leaf]
+    world.advance(4 * 3600.0)
+    assert leaf.complete
+    assert world.pools[0].scan.skipped > 0.9 * world.pools[0].scan.total
+
+
+def test_a_scrub_can_be_paused_resumed_and_stopped():
+    world = World("mirror-scrub", 1)
+    current = world.pools[0].scan
+    assert zpool(world, "scrub", "-p", "mirrors").status == 0
+    world.advance(100.0)
+    assert zpool(world, "scrub", "mirrors").status == 0
+    assert current.spent_paused == pytest.approx(100.0)
+    assert zpool(world, "scrub", "-s", "mirrors").status == 0
+    assert current.state == 3
+
+
+def test_replacing_throws_a_scrub_away():
+    world = World("mirror-scrub", 1)
+    pool = world.pools[0]
+    zpool(world, "replace", "mirrors", leaf_of(world, 0).path, pool.host.shelf[0].path)
+    assert pool.scan.function == 2
+    assert "scrub_abort" in [event.name for event in pool.events]
+
+
+def test_backing_a_replacement_out_keeps_the_old_disk():
+    world = World("second-replace", 1)
+    old, new = list(world.pools[0].tops[0].leaves())[:2]
+    assert zpool(world, "detach", "tank", str(new.guid)).status == 0
+    assert world.pools[0].tops[0].members[0] is old
+    assert new in world.pools[0].host.shelf
+    world.advance(10.0)
+
+
+def test_attaching_to_a_raidz_widens_it():
+    world = World("two-pools", 1)
+    pool = world.pools[0]
+    before = pool.tops[0].space
+    assert zpool(world, "attach", "tank", "raidz2-0", pool.host.shelf[0].path).status == 0
+    world.advance(3600.0)
+    assert pool.expansion.reflowed == 0  # waits for the resilver
+    world.advance(100 * 3600.0)
+    assert pool.expansion.state == 2
+    assert pool.tops[0].space == pytest.approx(before * 7 / 6)
+
+
+def test_a_mirror_is_evacuated():
+    world = World("mirror-scrub", 1)
+    pool = world.pools[0]
+    total = pool.alloc
+    zpool(world, "scrub", "-s", "mirrors")
+    assert zpool(world, "remove", "mirrors", "mirror-2").status == 0
+    assert zpool(world, "remove", "mirrors", "mirror-1").status == 1
+    world.advance(24 * 3600.0)
+    assert pool.removal.state == 2
+    assert pool.tops[2].kind == "indirect"
+    assert pool.alloc == pytest.approx(total, rel=0.01)
+
+
+async def test_the_runner_speaks_for_zpool_only():
+    world = World("failed-disk", 1)
+    runner = SimulatedRunner(world)
+    done = await runner.run(["/usr/sbin/zpool", "scrub", "tank"], 5.0)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert world.pools[0].scan.state == 1
+    with pytest.raises(FileNotFoundError):
+        await runner.run(["rm", "-r", "/"], 5.0)
+
+
+def test_a_suspended_pool_refuses_everything_but_clear():
+    world = World("suspended", 1)
+    world.advance(30.0)
+    assert "currently suspended" in zpool(world, "scrub", "backup").stderr
+    assert zpool(world, "clear", "backup").status == 1
+    world.advance(150.0)
+    assert zpool(world, "clear", "backup").status == 0
+    before = world.pools[0].scan.issued
+    world.advance(200.0)
+    assert world.pools[0].scan.issued > before

@@ -1,0 +1,25 @@
+"""What simulated devices say of themselves."""
+
+from __future__ import annotations
+
+from zconsole.sim.probe_results import details_of
+from zconsole.sim.source import World
+
+
+async def test_a_disk_tells_its_model_serial_and_size():
+    world = World("resilver", 1, 0.0)
+    leaf = next(leaf for leaf in world.pools[0].leaves() if leaf.present)
+    told = dict(await details_of(world, leaf.path))
+    assert told["device"] == leaf.device
+    assert told["serial"] in leaf.devid
+    assert told["model"] in leaf.model.name
+    assert told["physical"] == "sectors of 4096 bytes"
+    assert told["kind"] == "rotating disk"
+
+
+async def test_a_disk_that_is_not_there_tells_nothing():
+    world = World("resilver", 1, 0.0)
+    assert await details_of(world, "/dev/disk/by-id/other") == ()
+    leaf = next(leaf for leaf in world.pools[0].leaves())
+    leaf.present = False
+    assert await details_of(world, leaf.path) == ()

@@ -1,0 +1,43 @@
+"""Work beside the event loop: its results, and that nobody waits for it at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from zconsole.system.daemon_thread import in_daemon_thread
+
+STUCK = """
+import asyncio, threading
+from zconsole.system.daemon_thread import in_daemon_thread
+
+async def main():
+    started = threading.Event()
+    task = asyncio.ensure_future(in_daemon_thread(lambda: started.set() or
+    threading.Event().wait()))
+    while not started.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+
+asyncio.run(main())
+"""
+
+
+async def test_results_and_errors_come_back():
+    assert await in_daemon_thread(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        await in_daemon_thread(lambda: 1 // 0)
+
+
+async def test_it_runs_in_a_thread_of_its_own():
+    assert await in_daemon_thread(threading.get_ident) != threading.get_ident()
+
+
+def test_a_stuck_job_does_not_keep_the_program_from_ending():
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK], check=False, timeout=30, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

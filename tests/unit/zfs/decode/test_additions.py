@@ -1,0 +1,222 @@
+"""What stands beside the state of a pool: rates, capacities, devices, remaining bytes, events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.records import replace
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import HostLoad, Sample, SampleFailure, Scan
+from zconsole.zfs.decode import decode
+
+CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
+REPLACE = CAPTURES / "2.4.4" / "replace-running"
+OLD = CAPTURES / "2.1.11" / "replace-offline-old"
+
+
+def read(**raw: Any) -> Sample:
+    (sample,) = decode({"t": 100.0, **raw})  # type: ignore[typeddict-item]
+    assert isinstance(sample, Sample)
+    return sample
+
+
+def status(state: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((state / "status.json").read_text())
+    return found
+
+
+class TestRates:
+    def test_rows_of_guids_reach_every_vdev(self) -> None:
+        sample = read(status=status(REPLACE), iostat=(REPLACE / "iostat-Hp.txt").read_text())
+        vdevs = list(sample.pool.root.walk())
+        assert all(vdev.rates is not None for vdev in vdevs)
+        rows = (REPLACE / "iostat-Hp.txt").read_text().splitlines()
+        new = next(v for v in vdevs if v.name == "virtio-LABDISK5")
+        fields = [row for row in rows if row.startswith(f"{new.guid}\t")][-1].split("\t")
+        assert new.rates is not None
+        assert new.rates.read_ops == int(fields[3])
+        assert new.rates.write == int(fields[6])
+        assert new.rates.latency == pytest.approx(int(fields[10]) / 1e9)
+        assert new.queues["async_w"] == (int(fields[24]), int(fields[25]))
+
+    def test_rows_of_names_reach_the_vdevs_of_text(self) -> None:
+        sample = read(
+            text=(OLD / "status.txt").read_text(), iostat=(OLD / "iostat.txt").read_text()
+        )
+        assert all(vdev.rates is not None for vdev in sample.pool.root.walk())
+
+    def test_same_names_are_matched_in_order(self) -> None:
+        rows = "tank\t0\t0\t1\t1\t1\t1\n" + "".join(
+            f"{name}\t0\t0\t{n}\t0\t{n}\t0\n"
+            for n, name in enumerate(("raidz1", "sda", "raidz1", "sdb"))
+        )
+        text = (
+            "  pool: tank\n state: ONLINE\nconfig:\n\n\ttank  ONLINE  0 0 0\n"
+            "\t  raidz1  ONLINE  0 0 0\n\t    sda  ONLINE  0 0 0\n"
+            "\t  raidz1  ONLINE  0 0 0\n\t    sdb  ONLINE  0 0 0\n"
+        )
+        children = read(text=text, iostat=rows).pool.root.children
+        assert [c.rates.read for c in children if c.rates] == [0, 2]
+
+    def test_damaged_rows_leave_the_sample_without_rates(self) -> None:
+        sample = read(status=status(REPLACE), iostat="cannot open 'tank': no such pool\n")
+        assert sample.pool.root.rates is None
+
+
+class TestCapacity:
+    @pytest.mark.parametrize("listing", ["list-v.txt", "list-vHp.txt"])
+    def test_text_gets_what_the_listing_knows(self, listing: str) -> None:
+        state = CAPTURES / "2.4.4" / "every-class"
+        text, listed = (state / "status.txt").read_text(), (state / listing).read_text()
+        bare = read(text=text).pool.root.children[0]
+        assert bare.alloc_bytes is None
+        children = read(text=text, list=listed).pool.root.children
+        assert (children[0].alloc_bytes, children[0].size_bytes) == (41943040, 1006632960)
+        assert children[2].fragmentation == 0.02
+        assert children[1].size_bytes == 1006632960, "what can be allocated, not the device"
+
+    def test_json_gets_fragmentation(self) -> None:
+        state = CAPTURES / "2.4.4" / "every-class"
+        listed = json.loads((state / "list.json").read_text())
+        children = read(status=status(state), list=listed).pool.root.children
+        assert [c.fragmentation for c in children[:5]] == [0.0, 0.0, 0.02, 0.0, 0.0]
+
+
+class TestWait:
+    """2.0 to 2.2: the text is rounded, ``zpool wait`` is exact."""
+
+    TEXT = (OLD / "status.txt").read_text()
+
+    def scan(self, row: str) -> Scan:
+        return read(text=self.TEXT, wait=row).pool.scan
+
+    def test_differences_become_exact(self) -> None:
+        plain = read(text=self.TEXT).pool.scan
+        assert plain.resolution > 0
+        row = "\t0\t0\t0\t417000000\t0\t417000000\t0\t0"
+        later = row.replace("417000000", "416999488")
+        first, second = self.scan(row), self.scan(later)
+        assert (second.issued_bytes or 0) - (first.issued_bytes or 0) == 512
+        assert first.resolution == 0
+        assert abs((first.issued_bytes or 0) - (plain.issued_bytes or 0)) < 0.01 * 642 * 1024**2
+
+    def test_the_captured_row_fits_the_text(self) -> None:
+        row = (OLD / "wait.txt").read_text().splitlines()[0]
+        refined, plain = self.scan(row), read(text=self.TEXT).pool.scan
+        assert refined.resolution == 0
+        assert 0 < (refined.issued_bytes or 0) < (refined.total_bytes or 0)
+        assert replace(refined, issued_bytes=0, resolution=0) == replace(
+            plain, issued_bytes=0, resolution=0
+        )
+
+    @pytest.mark.parametrize("row", ["0\t0\t0\t0\t0\t0\t0\t0", "1\t2\t3", "a\tb\tc\td\te\tf\tg\th"])
+    def test_other_rows_change_nothing(self, row: str) -> None:
+        assert self.scan(row) == read(text=self.TEXT).pool.scan
+
+
+class TestSample:
+    TEXT = (OLD / "status.txt").read_text()
+
+    def test_time_source_and_host(self) -> None:
+        sample = read(
+            text=self.TEXT,
+            clock=7.5,
+            source="demo",
+            kstat="ONLINE",
+            version="2.1.11",
+            host={"cpu": 0.5, "memory_total": 10},
+            events=[{"t": 99, "name": "statechange", "text": "sda FAULTED", "severity": "error"}],
+        )
+        assert (sample.t, sample.clock, sample.source) == (100.0, 7.5, "demo")
+        assert (sample.kstat, sample.version, sample.exact) == ("ONLINE", "2.1.11", False)
+        assert sample.host == HostLoad(cpu=0.5, memory_total=10)
+        assert [(e.t, e.name, e.severity) for e in sample.events] == [
+            (99.0, "statechange", "error")
+        ]
+
+    def test_without_them(self) -> None:
+        sample = read(text=self.TEXT)
+        assert (sample.clock, sample.source, sample.host) == (100.0, "text", None)
+
+    def test_libzfs_before_status_before_text(self) -> None:
+        config = json.loads((REPLACE / "libzfs.json").read_text())
+        forms = {"libzfs": config, "status": status(REPLACE), "text": self.TEXT}
+        assert read(**forms).source == "libzfs"
+        del forms["libzfs"]
+        assert read(**forms).source == "json"
+
+    def test_the_recordings_own_offset_wins(self) -> None:
+        utc, east = read(text=self.TEXT), read(text=self.TEXT, utc_offset=3600)
+        assert (utc.pool.scan.start or 0) - (east.pool.scan.start or 0) == 3600
+
+    def test_trouble_keeps_what_the_kernel_still_gives(self) -> None:
+        row = ["8", "0", "sda", "10", "0", "20", "30", "40", "0", "50", "60", "7", "80", "90"]
+        (trouble,) = decode(
+            {
+                "t": 100.0,
+                "pool": "tank",
+                "problem": "no answer for 12 s",
+                "kstat": "SUSPENDED",
+                "diskstats": [row],
+                "devices": {"/dev/sda1": ["sda"], "/dev/sdb1": ["sdb"]},
+            }
+        )
+        assert isinstance(trouble, SampleFailure)
+        assert (trouble.pool, trouble.text, trouble.kstat) == (
+            "tank",
+            "no answer for 12 s",
+            "SUSPENDED",
+        )
+        assert trouble.block["/dev/sda1"].write_bytes == 50 * 512
+        assert trouble.gone == ("/dev/sdb1",)
+
+    @pytest.mark.parametrize(
+        "raw", [{"t": 1.0}, {}, [], {"t": 1.0, "list": "x"}, {"t": "x", "text": TEXT}]
+    )
+    def test_no_form_is_not_understood(self, raw: Any) -> None:
+        with pytest.raises(NotUnderstoodError):
+            decode(raw)
+
+
+def test_text_with_its_paths_beside_it_finds_the_disks() -> None:
+    text = (OLD / "status.txt").read_text()
+    (plain,) = decode({"t": 100.0, "text": text})
+    assert isinstance(plain, Sample)
+    leaf = next(plain.pool.root.leaves())
+    assert (leaf.path, leaf.block) == (None, None)
+    path = f"/dev/disk/by-id/{leaf.name}-part1"
+    row = ["254", "1", "vda1", "89", "0", "4944", "256", "12", "0", "3372", "13", "0", "15", "28"]
+    found = read(text=text, names={path: leaf.name}, devices={path: ["vda1"]}, diskstats=[row])
+    found_leaf = next(found.pool.root.leaves())
+    assert found_leaf.path == path
+    assert found_leaf.block is not None
+    assert found_leaf.block.read_ops == 89
+
+
+COUNTERS = "254 1 vda1 89 0 70197 1678 5837 0 1722130 22256 0 14540 24102"
+
+
+@pytest.mark.parametrize(
+    "rows", [f"{COUNTERS}\n", [COUNTERS], [None, 3, [], "short", COUNTERS.split()]]
+)
+def test_rows_of_disk_counters_may_be_lines_of_text(rows: Any) -> None:
+    table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n\t  /dev/vda1 ONLINE 0 0 0\n"
+    sample = read(text=f"  pool: a\n state: ONLINE\nconfig:\n\n{table}", diskstats=rows)
+    block = next(sample.pool.root.leaves()).block
+    assert block is not None
+    assert block.read_ops == 89
+
+
+def test_what_text_calls_a_disk_is_its_name_among_the_counters() -> None:
+    """A recording of text alone tells no paths."""
+    rows = [COUNTERS, COUNTERS.replace("vda1", "x")]
+    table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n" + "".join(
+        f"\t  {name} ONLINE 0 0 0\n" for name in ("vda1", "/root/vda1", "label/x", "vdb1")
+    )
+    sample = read(text=f"  pool: a\n state: ONLINE\nconfig:\n\n{table}", diskstats=rows)
+    found = {leaf.name: leaf.block is not None for leaf in sample.pool.root.leaves()}
+    assert found == {"vda1": True, "/root/vda1": False, "label/x": False, "vdb1": False}

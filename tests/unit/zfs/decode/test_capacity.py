@@ -1,0 +1,190 @@
+"""Saved ``zpool list`` output of every age."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.zfs.decode.expect import parsed
+from zconsole.errors import NotUnderstoodError
+from zconsole.zfs.decode.capacity import CapacityRow, capacities
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+CORPUS = Path(os.environ.get("ZCONSOLE_CORPUS", FIXTURES / "corpus"))
+STATE = FIXTURES / "captures" / "2.4.4" / "every-class"
+SAMPLES = sorted(
+    p
+    for p in CORPUS.glob("list/*")
+    if not p.name.endswith(".expect.json") and p.suffix in (".txt", ".json")
+)
+
+
+def share(text: str | None) -> float | None:
+    return None if text in (None, "-") else float(str(text).rstrip("%")) / 100
+
+
+def cell(value: Any) -> int | None:
+    return None if value in (None, "-") else parsed(value)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_sample_is_read_as_expected(sample: Path) -> None:
+    expected = json.loads(sample.with_name(f"{sample.stem}.expect.json").read_text())
+    found = capacities(sample.read_text())
+    assert [p.pool.name for p in found] == [p["name"] for p in expected["pools"]]
+    for got, wanted in zip(found, expected["pools"], strict=True):
+        assert (got.pool.size_bytes, got.pool.alloc_bytes) == (
+            cell(wanted["size"]),
+            cell(wanted["alloc"]),
+        )
+        assert (got.pool.fill, got.pool.health) == (share(wanted["cap"]), wanted["health"])
+        normal = [row for row in got.vdevs if row.vclass == "normal"]
+        assert [_top(row) for row in normal] == [
+            (name, cell(size), cell(alloc), cell(free), share(frag), share(cap), health)
+            for name, size, alloc, free, frag, cap, health in wanted["top_level"]
+        ]
+        leaves = wanted["leaves"] if isinstance(wanted["leaves"], list) else wanted["top_level"]
+        data = [leaf.name for leaf in got.leaves if leaf.vclass == "normal"]
+        assert data == [leaf[0] for leaf in leaves]
+
+
+def _top(row: CapacityRow) -> tuple[Any, ...]:
+    shown = (row.name, row.size_bytes, row.alloc_bytes, row.free_bytes)
+    return (*shown, row.fragmentation, row.fill, row.health)
+
+
+@pytest.mark.parametrize("form", ["list-v.txt", "list-vHp.txt", "list.json"])
+def test_forms_agree(form: str) -> None:
+    (found,) = capacities((STATE / form).read_text())
+    tops = [(row.name, row.kind, row.vclass) for row in found.vdevs if row.vclass != "spare"]
+    assert tops == [
+        ("mirror-0", "mirror", "normal"),
+        ("virtio-LABDISK4", "disk", "dedup"),
+        ("mirror-1", "mirror", "special"),
+        ("mirror-3", "mirror", "log"),
+        ("virtio-LABDISK7", "disk", "cache"),
+    ]
+    assert found.exact is (form != "list-v.txt")
+    assert [row.name for row in found.leaves][-2:] == ["virtio-LABDISK7", "/root/spare.img"]
+    assert (found.vdevs[0].alloc_bytes, found.vdevs[0].size_bytes) == (41943040, 1006632960)
+    assert found.vdevs[1].space_bytes == 1006632960
+    assert found.vdevs[2].fragmentation == 0.02
+
+
+def test_rows_without_an_altroot_and_with_blanks_in_the_name() -> None:
+    text = (
+        "NAME       SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT\n"
+        "my pool   2.81G  40.2M  2.77G        -         -     0%     1%  1.00x    ONLINE  -\n"
+        "  /a/b c   960M    40M   920M        -         -     0%  4.16%      -    ONLINE\n"
+    )
+    (found,) = capacities(text)
+    assert found.pool.name == "my pool"
+    assert [(row.name, row.kind, row.health) for row in found.vdevs] == [
+        ("/a/b c", "file", "ONLINE")
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_documents_of_several_pools_and_what_stands_around_them(indent: int | None) -> None:
+    document = json.loads((STATE / "list.json").read_text())
+    (pool,) = document["pools"].values()
+    pools = ({name: {**pool, "name": name}} for name in ("one", "two"))
+    lines = [json.dumps({**document, "pools": each}, indent=indent) for each in pools]
+    found = capacities("\n".join(["Last login: today", *lines, "root@nas:~# ", ""]))
+    assert [each.pool.name for each in found] == ["one", "two"]
+    assert found[0].vdevs == capacities(document)[0].vdevs
+
+
+def _figures(text: str) -> list[tuple[str, list[tuple[Any, ...]]]]:
+    return [
+        (found.pool.name, [(r.name, r.vclass, r.size_bytes, r.alloc_bytes) for r in found.vdevs])
+        for found in capacities(text)
+    ]
+
+
+PLAIN = sorted(p for p in (*CORPUS.glob("list/*.txt"), STATE / "list-v.txt"))
+
+
+@pytest.mark.parametrize("sample", PLAIN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("width", [72, 80])
+@pytest.mark.parametrize("at", ["anywhere", "blanks"])
+def test_lines_that_a_narrow_window_broke(sample: Path, width: int, at: str) -> None:
+    lines = [broken(line, width, at) for line in sample.read_text().splitlines()]
+    assert _figures("\n".join(lines)) == _figures(sample.read_text())
+
+
+def broken(line: str, width: int, at: str) -> str:
+    pieces = []
+    while len(line) > width:
+        end = width if at == "anywhere" else line.rindex(" ", 0, width) + 1
+        pieces.append(line[:end])
+        line = line[end:]
+    return "\n".join([*pieces, line])
+
+
+def _without_single_spares(text: str) -> list[Any]:
+    """A stripped line has lost which devices a spare's group holds as top-level vdevs."""
+    return [(name, [r for r in rows if r[1] != "spare"]) for name, rows in _figures(text)]
+
+
+@pytest.mark.parametrize("form", ["list-v.txt", "list-vHp.txt"])
+def test_a_listing_that_lost_its_indentation_has_no_more_pools(form: str) -> None:
+    text = (STATE / form).read_text()
+    bare = "\n".join(line.lstrip() for line in text.splitlines())
+    assert _without_single_spares(bare) == _without_single_spares(text)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        (STATE / "iostat.txt").read_text(),
+        (STATE / "status.txt").read_text(),
+        "NAME   USED  AVAIL  REFER  MOUNTPOINT\ntank  40.2M  2.65G    24K  /tank\n",
+        "root@nas:~# df\nFilesystem  Size  Used Avail Use% Mounted on\ntank 2.7G 40M 2.6G 2% /\n",
+    ],
+    ids=["iostat", "status", "zfs list", "df"],
+)
+def test_other_output_below_a_listing_is_no_pool(below: str) -> None:
+    text = (STATE / "list-v.txt").read_text()
+    assert _figures(text + below) == _figures(text)
+    assert _figures(text + below + text) == _figures(text) * 2
+
+
+def test_a_pool_that_is_not_open_and_has_a_name_in_capitals_is_a_pool() -> None:
+    heading = (
+        "NAME   SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT\n"
+    )
+    closed = "      -      -      -        -         -      -      -      -   FAULTED  -\n"
+    found = capacities(f"{heading}TANK{closed}VAULT{closed}")
+    assert [(each.pool.name, each.pool.health) for each in found] == [
+        ("TANK", "FAULTED"),
+        ("VAULT", "FAULTED"),
+    ]
+
+
+def test_no_pools() -> None:
+    assert capacities("no pools available\n") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello there\n",
+        '{"pools": {"x": {}}}',
+        "{",
+        '{"a": 1}',
+        "NAME SIZE\n",
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        "x " * 200_000,
+        "read\tIOPS" + "\t3,414" * 9 + "\n",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(NotUnderstoodError):
+        capacities(text)

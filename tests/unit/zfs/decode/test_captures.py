@@ -1,0 +1,198 @@
+"""The forms of one pool in one state, captured together, agree with each other.
+
+``ZCONSOLE_CAPTURES=dir pytest tests/unit/decode`` runs it on another directory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.zfs.decode.expect import sized
+from zconsole.pool.model import Pool, Sample, Vdev
+from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.names import disk_name
+
+HERE = Path(__file__).parents[3] / "fixtures" / "captures"
+CAPTURES = Path(os.environ.get("ZCONSOLE_CAPTURES", HERE))
+STATES = sorted(path.parent for path in CAPTURES.glob("*/*/status.txt"))
+NOW = 1795168000.0
+
+
+def forms(state: Path) -> dict[str, Sample]:
+    raws: dict[str, dict[str, Any]] = {
+        path.name: {"text": path.read_text()} for path in state.glob("status*.txt")
+    }
+    for path in state.glob("status*.json"):
+        raws[path.name] = {"status": json.loads(path.read_text())}
+    if (state / "libzfs.json").exists():
+        raws["libzfs.json"] = {"libzfs": json.loads((state / "libzfs.json").read_text())}
+    found = {}
+    for name, raw in raws.items():
+        (sample,) = decode({"t": NOW, **raw})  # type: ignore[typeddict-item]
+        assert isinstance(sample, Sample)
+        found[name] = sample
+    return found
+
+
+def shape(vdev: Vdev, form: str) -> tuple[Any, ...]:
+    """What every form knows of a vdev: name, kind, class, state, marks and children."""
+    name = disk_name(vdev.name, True) if form == "status-P.txt" else vdev.name
+    note = vdev.note.partition("  (un")[0] if form == "status-stip.txt" else vdev.note
+    note = "" if note.startswith("(uninit") else note
+    marks = (vdev.resilvering, vdev.awaiting_resilver, vdev.removing)
+    children = tuple(shape(child, form) for child in vdev.children)
+    return (name, vdev.kind, vdev.vclass, vdev.state, note, marks, children)
+
+
+def counters(pool: Pool) -> list[tuple[str | None, ...]]:
+    return [
+        tuple(sized(value) for value in (v.errors.read, v.errors.write, v.errors.cksum))
+        for v in pool.root.walk()
+    ]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda path: f"{path.parent.name}-{path.name}")
+class TestAgreement:
+    def test_trees_are_the_same(self, state: Path) -> None:
+        found = forms(state)
+        expected = shape(found["status.txt"].pool.root, "status.txt")
+        for form, sample in found.items():
+            assert shape(sample.pool.root, form) == expected, form
+
+    def test_pool_and_scan_are_the_same(self, state: Path) -> None:
+        found = forms(state)
+        text = found["status.txt"].pool
+        for form, sample in found.items():
+            pool, scan = sample.pool, sample.pool.scan
+            assert (pool.name, pool.state) == (text.name, text.state), form
+            assert (scan.function, scan.state, scan.vdev) == (
+                text.scan.function,
+                text.scan.state,
+                text.scan.vdev,
+            ), form
+            kinds = [(a.kind, a.state, a.vdev) for a in pool.activities]
+            assert kinds == [(a.kind, a.state, a.vdev) for a in text.activities], form
+            assert scan.end == text.scan.end, form
+            if scan.active and text.scan.start:
+                assert scan.start == text.scan.start, form
+
+    def test_a_healing_scan_reads_the_same_stage_and_total(self, state: Path) -> None:
+        found = forms(state)
+        text = found["status.txt"].pool.scan
+        if not text.active or text.function == "rebuild":
+            return
+        for form, sample in found.items():
+            scan = sample.pool.scan
+            assert scan.stage == text.stage, form
+            assert sized(scan.total_bytes) == sized(text.total_bytes), form
+            assert sized(scan.to_issue_bytes) == sized(text.to_issue_bytes), form
+
+    def test_error_counters_are_the_same(self, state: Path) -> None:
+        if state.name == "write-errors":
+            return  # errors kept coming while the forms were taken
+        found = forms(state)
+        expected = counters(found["status.txt"].pool)
+        for form, sample in found.items():
+            assert counters(sample.pool) == expected, form
+
+    def test_exactness_is_told(self, state: Path) -> None:
+        for form, sample in forms(state).items():
+            assert sample.exact is not form.endswith(".txt")
+
+
+def test_zpool_printed_what_the_formulas_give() -> None:
+    """The percentage in the text is the one worked out of the JSON taken with it."""
+    found = forms(HERE / "2.4.4" / "replace-running")
+    exact, text = found["status.json"].pool.scan, found["status.txt"].pool.scan
+    assert round(exact.percent or 0, 2) == text.percent == 38.18
+    found = forms(HERE / "2.3.9" / "scrub-paused")
+    paused = found["libzfs.json"].pool.scan
+    assert round(paused.percent or 0, 2) == found["status.txt"].pool.scan.percent == 12.91
+    assert paused.paused_since == found["status.txt"].pool.scan.paused_since
+    assert paused.zpool_eta is None
+
+
+def test_zpools_estimate_of_the_moment_it_was_printed() -> None:
+    path = HERE / "2.3.9" / "two-replaces-deferred"
+    found = forms(path)
+    text = found["status.txt"].pool.scan
+    config = json.loads((path / "libzfs.json").read_text())
+    stats = config["vdev_tree"]["scan_stats"]
+    stats[13] = stats[14] = round((stats[4] - stats[6]) * (text.percent or 0) / 100)
+    (sample,) = decode({"t": stats[2] + 2.0, "libzfs": config})
+    assert isinstance(sample, Sample)
+    scan = sample.pool.scan
+    assert scan.zpool_eta == text.zpool_eta == 9.0
+    assert sized(scan.zpool_issue_rate) == sized(text.zpool_issue_rate) == "57.4M"
+
+
+@pytest.mark.parametrize(
+    ("state", "filling"),
+    [
+        ("2.4.4/replace-running", 1),
+        ("2.3.9/sequential-rebuild", 1),
+        ("2.3.9/two-replaces-deferred", 1),
+        ("2.3.9/hot-spare-inuse", 0),
+        ("2.1.11/draid-rebuild-to-spare", 1),
+    ],
+)
+def test_libzfs_alone_tells_what_was_attached_and_is_not_filled(state: str, filling: int) -> None:
+    for form, sample in forms(HERE / state).items():
+        told = [leaf.unfilled for leaf in sample.pool.root.leaves()]
+        if form == "libzfs.json":
+            assert told.count(True) == filling
+            assert told.count(None) == 0
+        else:
+            assert set(told) == {None}
+
+
+def test_libzfs_gives_what_the_others_lack() -> None:
+    sample = forms(HERE / "2.3.9" / "sequential-rebuild")["libzfs.json"]
+    new = next(v for v in sample.pool.root.leaves() if v.name == "virtio-LABDISK5")
+    assert new.resilvering
+    assert new.scan_processed == 251922944
+    assert new.guid == "3525689075818450952"
+    assert new.path == "/dev/disk/by-id/virtio-LABDISK5-part1"
+    assert new.size_bytes == 1063256064
+    assert new.io is not None
+    assert (new.io.read_ops, new.io.write_ops) == (3, 810)
+    assert (new.io.read_bytes, new.io.write_bytes) == (24576, 254449664)
+    assert new.io.timestamp == pytest.approx(66.098535021)
+    assert new.queues["sync_r"] == (0, 0)
+    assert len(new.histograms["disk_w"]) == 37
+    top = sample.pool.root.children[0]
+    assert (top.alloc_bytes, top.size_bytes, top.fragmentation) == (251857408, 1006632960, 0.12)
+    assert (top.ashift, top.allocating) == (9, True)
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_every_queue_and_histogram_of_a_leaf_is_read(state: Path) -> None:
+    queues = {"sync_r", "sync_w", "async_r", "async_w", "scrub", "trim"}
+    if state.parent.name != "2.1.11":
+        queues.add("rebuild")
+    for leaf in forms(state)["libzfs.json"].pool.root.leaves():
+        if leaf.state == "ONLINE" and (leaf.kind, leaf.vclass) == ("disk", "normal"):
+            assert leaf.queues.keys() == queues, leaf.name
+            assert leaf.histograms.keys() == {"disk_r", "disk_w"}, leaf.name
+            assert leaf.create_txg, leaf.name
+
+
+def test_a_draid_knows_its_shape_and_its_spares() -> None:
+    sample = forms(HERE / "2.1.11" / "draid-rebuild-to-spare")
+    for form in ("libzfs.json", "status.txt"):
+        draid = sample[form].pool.root.children[0]
+        assert (draid.kind, draid.nparity, draid.data_disks) == ("draid1", 1, 3), form
+        assert draid.spares_left == 0, form
+        spared = next(v for v in draid.walk() if v.kind == "spare")
+        assert [v.kind for v in spared.children] == ["disk", "dspare"]
+
+
+def test_nothing_new_goes_to_a_vdev_that_leaves() -> None:
+    for form, sample in forms(HERE / "2.3.9" / "removal-running").items():
+        assert sample.pool.root.children[0].allocating is False, form
+        assert sample.pool.root.children[1].allocating is not False, form

@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.unit.zfs.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.process import DeadlineError
+from zconsole.zfs.sources.libzfs.client import COMMAND, CRASHES_ALLOWED, LibzfsReader
+from zconsole.zfs.sources.libzfs.helper import Helper
+from zconsole.zfs.sources.libzfs.library import LibraryUnusableError
+from zconsole.zfs.sources.libzfs.nvlist import NvlistError
+from zconsole.zfs.sources.libzfs.wire import Answers, packed, request, requested
+from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+
+READY = packed({"ready": "x"})
+NOTHING = None, [()]
+
+
+class Pipes:
+    """A helper between two pipes, and what it answers."""
+
+    def __init__(self, open_pool) -> None:
+        self._theirs_in, self._ask = os.pipe()
+        self._hear, self._theirs_out = os.pipe()
+        self._answers = Answers()
+        self._found: list[dict] = []
+        self._before = set(threading.enumerate())
+        self.left = threading.Event()
+        helper = Helper(self._theirs_in, self._theirs_out, open_pool)
+        threading.Thread(target=helper.serve, args=(self.left.set,), daemon=True).start()
+
+    def ask(self, *pools: str) -> None:
+        os.write(self._ask, b"".join(map(request, pools)))
+
+    def answer(self) -> dict:
+        while not self._found:
+            self._found += self._answers.take(os.read(self._hear, 65536))
+        return self._found.pop(0)
+
+    def end(self) -> None:
+        if not self.left.is_set():
+            os.close(self._ask)
+        assert self.left.wait(30)
+
+    def close(self) -> None:
+        self.end()
+        for thread in set(threading.enumerate()) - self._before:
+            thread.join(30)
+        for end in (self._theirs_in, self._hear, self._theirs_out):
+            os.close(end)
+
+
+@pytest.fixture
+def served():
+    """A helper over fake pools, by name."""
+    made: list[Pipes] = []
+
+    def make(open_pool) -> Pipes:
+        made.append(Pipes(open_pool))
+        return made[-1]
+
+    yield make
+    for pipes in made:
+        pipes.close()
+
+
+class FakePool:
+    def __init__(self, answer, gate=None):
+        self.answer, self.gate = answer, gate
+
+    def read(self):
+        if self.gate is not None:
+            self.gate.wait(30)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ((("form",), [(1,)]), {"form": ("form",), "values": [(1,)]}),
+        ((None, [(2,)]), {"values": [(2,)]}),
+        (None, {"gone": True}),
+        (NvlistError("odd"), {"error": "odd"}),
+        (LibraryUnusableError("libzfs_init: no"), {"error": "libzfs_init: no"}),
+    ],
+)
+def test_the_helper_answers_a_request(served, answer, expected):
+    pipes = served(lambda name: FakePool(answer))
+    pipes.ask("tank")
+    assert pipes.answer() == {"pool": "tank", **expected}
+
+
+def test_a_pool_stuck_in_the_kernel_stops_neither_the_others_nor_the_end(served):
+    gate = threading.Event()
+    pools = {
+        "stuck": FakePool(NOTHING, gate),
+        "too": FakePool(NOTHING, gate),
+        "fine": FakePool(NOTHING),
+    }
+    pipes = served(pools.__getitem__)
+    pipes.ask("stuck", "fine", "too", "fine")
+    assert [pipes.answer()["pool"] for _ in range(2)] == ["fine", "fine"]
+    pipes.ask("fine")
+    assert pipes.answer()["pool"] == "fine"
+    gate.set()
+    assert {pipes.answer()["pool"] for _ in range(2)} == {"stuck", "too"}
+
+
+def test_the_helper_leaves_at_the_end_whatever_is_stuck(served):
+    gate = threading.Event()
+    pipes = served({"stuck": FakePool(NOTHING, gate)}.__getitem__)
+    pipes.ask("stuck")
+    pipes.end()
+    gate.set()
+    assert pipes.answer()["pool"] == "stuck"
+
+
+def test_a_pool_is_read_by_one_thread_at_a_time(served):
+    class Counted(FakePool):
+        inside = most = 0
+
+        def read(self):
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            time.sleep(0.01)
+            self.inside -= 1
+            return NOTHING
+
+    pool = Counted(NOTHING)
+    pipes = served(lambda name: pool)
+    pipes.ask("tank", "tank", "tank")
+    assert [pipes.answer()["pool"] for _ in range(3)] == ["tank"] * 3
+    assert pool.most == 1
+
+
+@pytest.fixture
+def device(tmp_path):
+    path = tmp_path / "zfs"
+    path.touch()
+    return path
+
+
+def reader(device, make) -> tuple[LibzfsReader, FakeSpawner]:
+    spawner = FakeSpawner({"helper": make})
+    return LibzfsReader(spawner, device=device), spawner
+
+
+async def test_a_config_comes_back_as_the_raw_form(device):
+    source, spawner = reader(device, lambda: helper(lambda pool: {"config": {"name": pool}}))
+    assert await source.read("tank", 5) == {"libzfs": {"name": "tank"}}
+    assert await source.read("solo", 5) == {"libzfs": {"name": "solo"}}
+    assert len(spawner.started) == 1
+    assert source.library == "libzfs.so.6"
+    await source.aclose()
+    assert spawner.started[0].abandoned
+
+
+async def test_a_form_holds_until_another_one_comes(device):
+    config = {"name": "tank"}, ("txg",), ()
+    answers = iter(
+        [
+            {"form": config, "values": [(1,)]},
+            {"values": [(2,)]},
+            {"gone": True},
+            {"values": [(3,)]},
+            {"form": ({"name": "tank"}, ("errors",), ()), "values": [(4,)]},
+            {"values": [(5,)]},
+        ]
+    )
+    source, _ = reader(device, lambda: helper(lambda pool: next(answers)))
+    found = []
+    for _ in range(6):
+        try:
+            found.append((await source.read("tank", 5))["libzfs"])
+        except PoolGoneError:
+            found.append(None)
+    await source.aclose()
+    tank = {"name": "tank"}
+    assert found[:4] == [{**tank, "txg": 1}, {**tank, "txg": 2}, None, {**tank, "txg": 3}]
+    assert found[4:] == [{**tank, "errors": 4}, {**tank, "errors": 5}]
+
+
+async def test_a_form_is_kept_although_nobody_waits_for_its_answer_any_more(device):
+    process = FakeChannel([READY])
+    source, _ = reader(device, lambda: process)
+    reading = asyncio.create_task(source.read("tank", 30))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait((reading,))
+    process.say(packed({"pool": "tank", "form": ({}, ("txg",), ()), "values": [(1,)]}))
+    await asyncio.sleep(0)
+    process._respond = lambda pool: (packed({"pool": pool, "values": [(2,)]}),)
+    assert await source.read("tank", 5) == {"libzfs": {"txg": 2}}
+    await source.aclose()
+
+
+async def test_values_without_a_form_are_no_answer(device):
+    source, _ = reader(device, lambda: helper(lambda pool: {"values": [(1,)]}))
+    with pytest.raises(ReadFailedError, match="no answer"):
+        await source.read("tank", 5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [({"gone": True}, PoolGoneError), ({"error": "odd"}, ReaderUnusableError)],
+)
+async def test_what_the_helper_says_becomes_an_error(device, answer, error):
+    source, _ = reader(device, lambda: helper(lambda pool: answer))
+    with pytest.raises(error):
+        await source.read("tank", 5)
+    await source.aclose()
+
+
+async def test_without_the_device_nothing_is_started(tmp_path):
+    source, spawner = reader(tmp_path / "absent", lambda: helper(lambda pool: {}))
+    with pytest.raises(ReaderUnusableError, match="absent"):
+        await source.read("tank", 5)
+    assert not spawner.started
+
+
+async def test_a_helper_without_libzfs_is_unusable_with_its_reason(device):
+    process = [packed({"unusable": "no libzfs.so.6 on this machine"})]
+    source, _ = reader(device, lambda: FakeChannel(process, ends=True))
+    with pytest.raises(ReaderUnusableError, match=r"no libzfs\.so\.6"):
+        await source.read("tank", 5)
+    await source.aclose()
+
+
+async def test_a_helper_that_keeps_crashing_is_given_up(device):
+    source, spawner = reader(device, lambda: FakeChannel([READY], ends=True))
+    for _ in range(CRASHES_ALLOWED):
+        with pytest.raises(ReadFailedError, match="ended"):
+            await source.read("tank", 5)
+    with pytest.raises(ReaderUnusableError, match="keeps ending"):
+        await source.read("tank", 5)
+    assert len(spawner.started) == CRASHES_ALLOWED + 1
+
+
+async def test_garbage_from_the_helper_is_a_failed_read(device):
+    source, _ = reader(device, lambda: FakeChannel([READY, b"garbage"]))
+    with pytest.raises(ReadFailedError, match="no answer"):
+        await source.read("tank", 5)
+
+
+async def test_after_a_stuck_call_another_helper_serves_the_other_pools(device):
+    def answer(pool):
+        return None if pool == "stuck" else {"config": {"name": pool}}
+
+    source, spawner = reader(device, lambda: helper(answer))
+    with pytest.raises(DeadlineError) as caught:
+        await source.read("stuck", 0.01)
+    first = spawner.started[0]
+    assert first.abandoned
+    assert caught.value.alive()
+    assert await source.read("fine", 5) == {"libzfs": {"name": "fine"}}
+    assert len(spawner.started) == 2
+    first.alive = False
+    assert not caught.value.alive()
+    await source.aclose()
+
+
+async def test_a_call_beside_a_stuck_one_is_asked_again_of_the_next_helper(device):
+    slow = helper(lambda pool: None)
+    quick = helper(lambda pool: {"config": {"name": pool}})
+    source, _ = reader(device, iter([slow, quick]).__next__)
+
+    async def stuck():
+        with pytest.raises(DeadlineError):
+            await source.read("stuck", 0.05)
+
+    _, found = await asyncio.gather(stuck(), source.read("fine", 10))
+    assert found == {"libzfs": {"name": "fine"}}
+    await source.aclose()
+
+
+async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper(device):
+    process = FakeChannel(respond=lambda line: (packed({"pool": line, "gone": True}),))
+    source, _ = reader(device, lambda: process)
+    reading = asyncio.create_task(source.read("tank", 0.05))
+    await asyncio.sleep(0.1)
+    process.say(READY)
+    with pytest.raises(PoolGoneError):
+        await reading
+    await source.aclose()
+
+
+async def test_a_helper_that_never_starts_is_unusable(device):
+    source = LibzfsReader(FakeSpawner({"helper": FakeChannel}), device=device, start_deadline=0.01)
+    with pytest.raises(ReaderUnusableError, match="does not start"):
+        await source.read("tank", 5)
+
+
+STUCK_HELPER = """
+import os, time
+from zconsole.zfs.sources.libzfs.wire import packed
+os.write(1, packed({"ready": "fake"}))
+while True: time.sleep(60)
+"""
+
+
+async def test_a_real_helper_that_never_answers_delays_neither_read_nor_close(device):
+    command = (sys.executable, "-c", STUCK_HELPER)
+    source = LibzfsReader(ProcessRunner(), command, device)
+    with pytest.raises(DeadlineError) as caught:
+        await source.read("tank", 0.1)
+    reading = asyncio.create_task(source.read("tank", 60))
+    while source.library is None:
+        await asyncio.sleep(0)
+    began, second = time.monotonic(), source._helper
+    await source.aclose()
+    reading.cancel()
+    assert time.monotonic() - began < 1.0
+    await asyncio.wait((reading,))
+    await gone(caught.value.alive)
+    await gone(second.alive)
+
+
+async def test_the_helper_module_starts_and_leaves_when_its_input_ends():
+    done = await ProcessRunner().run(COMMAND, 60)
+    ready, unusable = "ready" in done.stdout, "unusable" in done.stdout
+    assert (ready, unusable) == (done.returncode == 0, done.returncode == 1)
+
+
+@pytest.mark.parametrize("said", [b"garbage!", b"\0\0\0\0", packed({})[:4] + b"!!", b"\2\0\0\0[]"])
+def test_what_is_no_answer_is_a_value_error(said):
+    with pytest.raises(ValueError, match="no answer"):
+        list(Answers().take(said))
+
+
+def test_every_kind_of_value_comes_back_however_it_is_cut():
+    answer = {"pool": "a b", "config": {"guid": 2**64 - 1, "list": [0, 2**63], "path": "/\udcff"}}
+    whole = packed(answer) * 2
+    answers = Answers()
+    parts = [whole[at : at + 7] for at in range(0, len(whole), 7)]
+    assert [each for part in parts for each in answers.take(part)] == [answer, answer]
+
+
+@pytest.mark.parametrize("pool", ["tank", "a b", "/\udcff", "x" * 255])
+def test_a_request_is_a_record_of_one_length(pool):
+    assert requested(request(pool)) == pool
+    assert len(request(pool)) == len(request("tank"))

@@ -1,0 +1,92 @@
+"""Which way a pool is read, and what is said where none works."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.zfs.sources.sampled import PLAIN, source
+from tests.unit.zfs.sources.source_fakes import (
+    HANG,
+    TEXT,
+    FakeChannel,
+    FakeProcess,
+    FakeSpawner,
+    printed,
+)
+from zconsole.zfs.sources.libzfs.wire import packed
+
+
+@pytest.mark.parametrize(
+    ("hello", "reason"),
+    [
+        ({"unusable": "no libzfs.so.6 on this machine"}, "no libzfs.so.6 on this machine"),
+        ({"ready": "libzfs.so.6"}, "vdev_stats has 3 entries"),
+    ],
+)
+async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reason):
+    def answer(line):
+        return (packed({"pool": line, "error": reason}),)
+
+    makers = {"helper": lambda: FakeChannel([packed(hello)], answer), "zpool": FakeProcess}
+    made = source(tmp_path, spawn=FakeSpawner(makers))
+    (raw,) = await made.sample()
+    assert raw["source"] == "json"
+    assert made.capabilities.name == "json"
+    assert made.capabilities.reason == f"libzfs: {reason}"
+    await made.aclose()
+
+
+async def test_an_old_zpool_is_read_as_text_with_the_reason(tmp_path):
+    makers = {"zpool": FakeProcess}
+    made = source(tmp_path, answers=PLAIN, spawn=FakeSpawner(makers), version="2.1.11-1")
+    (raw,) = await made.sample()
+    assert (raw["source"], raw["text"]) == ("text", TEXT)
+    assert "zpool 2.1.11 has no JSON" in made.capabilities.reason
+    await made.aclose()
+
+
+@pytest.mark.parametrize("prefer", ["json", "text"])
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (HANG, "no answer"),
+        (printed("", 1, "cannot open 'tank': no such pool\n"), "not imported any more"),
+        (printed("", 1, "internal error: out of memory\n"), "internal error: out of memory"),
+        (printed("", 139), "exit status 139"),
+    ],
+)
+async def test_a_failing_zpool_is_a_problem_and_no_exception(tmp_path, prefer, answer, problem):
+    made = source(tmp_path, answers={("zpool",): answer}, prefer=prefer)
+    for _ in range(2):
+        (raw,) = await made.sample()
+        assert problem in raw["problem"]
+        assert not {"libzfs", "status", "text"} & raw.keys()
+    await made.aclose()
+
+
+@pytest.mark.parametrize("stdout", ["", "garbage", '{"pools": {"tank": {"name', "[1]", "{}"])
+async def test_damaged_json_is_a_problem(tmp_path, stdout):
+    made = source(tmp_path, answers={("zpool",): printed(stdout)}, prefer="json")
+    (raw,) = await made.sample()
+    assert raw["problem"].startswith("zpool status printed no")
+    await made.aclose()
+
+
+async def test_a_hung_zpool_is_not_started_again_before_it_is_gone(tmp_path):
+    made = source(tmp_path, answers={("zpool",): HANG}, prefer="text")
+    runner = made._system.runner
+    for _ in range(3):
+        await made.sample()
+    assert len([argv for argv in runner.asked if argv[1] == "status"]) == 1
+    runner.stuck = False
+    await made.sample()
+    assert len([argv for argv in runner.asked if argv[1] == "status"]) == 2
+    await made.aclose()
+
+
+async def test_no_zpool_at_all_is_a_problem_with_every_reason(tmp_path):
+    made = source(tmp_path, answers={}, spawn=FakeSpawner({}))
+    (raw,) = await made.sample()
+    assert "no way to read the pool" in raw["problem"]
+    assert "libzfs" in raw["problem"]
+    await made.aclose()

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from tests.unit.zfs.sources.sampled import JSON, config_of, source, spawner
+from tests.unit.zfs.sources.source_fakes import (
+    HANG,
+    FakeProcess,
+    FakeSpawner,
+    answered,
+    helper,
+    printed,
+    set_state,
+    settle,
+    system,
+)
+from zconsole.errors import NotFoundError, UnavailableError
+from zconsole.zfs.decode import decode
+from zconsole.zfs.sources import live
+from zconsole.zfs.sources.live import LOCK_HELD, LiveSource
+
+
+async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
+    made = source(tmp_path)
+    (raw,) = await made.sample()
+    assert (raw["t"], raw["clock"], raw["boot"]) == (1000.0, 50.0, "b00t")
+    assert (raw["kstat"], raw["version"], raw["source"]) == ("ONLINE", "2.3.9", "libzfs")
+    assert raw["devices"] == {"/dev/sda1": ("sda1",)}
+    assert [row[2] for row in raw["diskstats"]] == ["sda1"]
+    assert raw["host"]["arc_bytes"] == 4096
+    assert raw["message"]["errors"] == []
+    (sample,) = decode(raw)
+    assert next(sample.pool.root.leaves()).block.names == ("sda1",)
+    await made.aclose()
+
+
+async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
+    made = source(tmp_path)
+    first, second = await made.sample(), await made.sample()
+    assert "cpu" not in first[0]["host"]
+    assert 0 <= second[0]["host"]["cpu"] <= 1
+    await made.aclose()
+
+
+async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(tmp_path):
+    made = source(tmp_path)
+    state = tmp_path / "proc/spl/kstat/zfs/tank/state"
+    state.unlink()
+    os.mkfifo(state)
+    with pytest.raises(UnavailableError, match="cannot tell which pools are imported"):
+        await made.sample()
+    os.close(os.open(state, os.O_RDWR | os.O_NONBLOCK))
+    await made.aclose()
+
+
+async def test_an_unknown_pool_is_not_found(tmp_path):
+    made = source(tmp_path, answers={("zpool",): HANG}, names=("tank", "nix"))
+    with pytest.raises(NotFoundError, match="no such pool: nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_where_kstats_are_hidden_zpool_knows_which_pools_there_are(tmp_path):
+    refused = {**JSON, ("zpool", "list", "-H"): printed("", 1, "no such pool")}
+    made = source(tmp_path, pools={}, answers=refused, names=("nix",))
+    with pytest.raises(NotFoundError, match="no such pool: nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
+    made = source(tmp_path, pools={}, names=("hidden",))
+    for _ in range(2):
+        (hidden,) = await made.sample()
+        assert hidden["libzfs"]["name"] == "hidden"
+        assert "kstat" not in hidden
+    await made.aclose()
+
+
+@pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}])
+async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
+    made = source(tmp_path, pools={}, answers=answer, names=("nix",))
+    with pytest.raises(UnavailableError, match="nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_no_zfs_says_so(tmp_path):
+    with pytest.raises(UnavailableError, match="no ZFS on this machine"):
+        await LiveSource((), system=system(tmp_path)).sample()
+
+
+async def test_a_device_nobody_may_open_says_so(tmp_path, monkeypatch):
+    made = source(tmp_path)
+    monkeypatch.setattr(live.os, "access", lambda path, mode: False)
+    with pytest.raises(UnavailableError, match="permission denied"):
+        await made.sample()
+
+
+@pytest.mark.parametrize("state", ["SUSPENDED", "UNAVAIL"])
+async def test_a_pool_whose_word_is_bad_is_not_asked_once_it_is_known(tmp_path, state):
+    asked = []
+    spawn = spawner(lambda pool: asked.append(pool) or config_of(pool))
+    made = source(tmp_path, {"tank": "ONLINE", "fine": "ONLINE"}, spawn=spawn)
+    await made.sample()
+    set_state(tmp_path, "tank", state)
+    fine, tank = await made.sample()
+    assert fine["libzfs"]["name"] == "fine"
+    assert state in tank["problem"]
+    assert tank["kstat"] == state
+    assert asked == ["fine", "tank", "fine"]
+    assert decode(tank)[0].kstat == state
+    await made.aclose()
+
+
+async def test_a_pool_suspended_before_it_was_seen_is_asked_once_for_its_tree(tmp_path):
+    asked = []
+    spawn = spawner(lambda pool: asked.append(pool) or config_of(pool))
+    made = source(tmp_path, {"tank": "SUSPENDED"}, spawn=spawn)
+    runner = made._system.runner
+    (first,), (second,) = await made.sample(), await made.sample()
+    assert first["kstat"] == "SUSPENDED"
+    assert first["libzfs"]["vdev_tree"]["children"]
+    assert "SUSPENDED" in second["problem"]
+    assert asked == ["tank"]
+    assert not any(argv[:2] == ("zpool", "status") for argv in runner.asked)
+    await made.aclose()
+
+
+async def test_a_suspended_pool_that_holds_its_first_read_up_delays_nobody_for_long(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("zconsole.zfs.sources.pool_poller.GLANCE", 0.05)
+    spawn = spawner(lambda pool: None if pool == "tank" else config_of(pool))
+    made = source(tmp_path, {"tank": "SUSPENDED", "fine": "ONLINE"}, spawn=spawn, deadline=30)
+    fine, tank = await made.sample()
+    assert fine["libzfs"]["name"] == "fine"
+    assert "SUSPENDED" in tank["problem"]
+    await made.aclose()
+
+
+async def test_a_pool_that_recovers_is_read_again(tmp_path):
+    made = source(tmp_path, {"tank": "SUSPENDED"})
+    await made.sample()
+    assert "problem" in (await made.sample())[0]
+    set_state(tmp_path, "tank", "ONLINE")
+    assert "libzfs" in (await made.sample())[0]
+    await made.aclose()
+
+
+async def test_an_exported_pool_is_said_to_be_gone_and_a_new_one_appears(tmp_path):
+    made = source(tmp_path)
+    await made.sample()
+    folder = tmp_path / "proc/spl/kstat/zfs/tank"
+    (folder / "state").unlink()
+    folder.rmdir()
+    set_state(tmp_path, "new", "ONLINE")
+    new, tank = await made.sample()
+    assert new["libzfs"]["name"] == "new"
+    assert (tank["problem"], tank["absent"]) == ("not imported any more", True)
+    set_state(tmp_path, "tank", "SUSPENDED")
+    _, tank = await made.sample()
+    assert "absent" not in tank
+    await made.aclose()
+
+
+async def test_what_an_import_looks_at_is_no_pool(tmp_path):
+    made = source(tmp_path)
+    set_state(tmp_path, "$import-ffff8948cf8ac8c0-old", "ACTIVE")
+    assert [raw["pool"] for raw in await made.sample()] == ["tank"]
+    await made.aclose()
+
+
+async def test_a_pool_that_was_gone_before_it_was_read_is_forgotten(tmp_path):
+    spawn = spawner(lambda pool: {"gone": True} if pool == "brief" else config_of(pool))
+    made = source(tmp_path, spawn=spawn)
+    await made.sample()
+    set_state(tmp_path, "brief", "TRANSITIONING")
+    assert "brief" in {raw["pool"] for raw in await made.sample()}
+    folder = tmp_path / "proc/spl/kstat/zfs/brief"
+    (folder / "state").unlink()
+    folder.rmdir()
+    await made.sample()
+    assert [raw["pool"] for raw in await made.sample()] == ["tank"]
+    await made.aclose()
+
+
+async def test_a_stuck_pool_keeps_its_word_and_the_others_go_on(tmp_path):
+    spawn = spawner(lambda pool: None if pool == "stuck" else config_of(pool))
+    made = source(tmp_path, {"stuck": "ONLINE", "fine": "ONLINE"}, spawn=spawn, deadline=0.02)
+    fine, stuck = await made.sample()
+    assert "libzfs" in fine
+    assert "no answer" in stuck["problem"]
+    helpers = len(spawn.started)
+    for _ in range(3):
+        fine, stuck = await made.sample()
+        assert "libzfs" in fine
+        assert "no answer" in stuck["problem"]
+    started = [each for each in spawn.started[helpers:] if not each.abandoned]
+    assert len(started) == 1, "a hung pool must not be asked again while its call is stuck"
+    await made.aclose()
+
+
+async def test_when_no_pool_answers_the_lock_is_named(tmp_path):
+    spawn = spawner(lambda pool: None)
+    made = source(tmp_path, {"a": "ONLINE", "b": "ONLINE"}, spawn=spawn, deadline=0.02)
+    await made.sample()
+    raws = await made.sample()
+    assert [raw["problem"] for raw in raws] == [LOCK_HELD, LOCK_HELD]
+    assert all(raw["kstat"] == "ONLINE" for raw in raws)
+    await made.aclose()
+
+
+async def test_one_stuck_pool_alone_is_told_from_the_lock_by_asking_another(tmp_path):
+    spawn = spawner(lambda pool: None if pool == "stuck" else config_of(pool))
+    pools = {"stuck": "ONLINE", "other": "ONLINE"}
+    made = source(tmp_path, pools, spawn=spawn, deadline=0.02, names=("stuck",))
+    for _ in range(3):
+        (raw,) = await made.sample()
+        await settle()
+    assert raw["problem"] != LOCK_HELD
+    await made.aclose()
+
+
+async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "PATIENCE", 0.01)
+    process = helper(lambda pool: None)
+    spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
+    made = source(tmp_path, spawn=spawn, deadline=30)
+    made._interval = 0.01
+    answer = answered("tank", config_of("tank"))
+    first = asyncio.create_task(made.sample())
+    await asyncio.sleep(0.05)
+    assert not first.done()
+    process.say(answer)
+    assert "libzfs" in (await first)[0]
+    assert "no answer" in (await made.sample())[0]["problem"]
+    process.say(answer)
+    monkeypatch.setattr(live, "PATIENCE", 10)  # what has come is shown however slow this machine is
+    assert "libzfs" in (await made.sample())[0]
+    await made.aclose()
+
+
+async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "PATIENCE", 0.01)
+    process = helper(lambda pool: None)
+    made = source(
+        tmp_path,
+        spawn=FakeSpawner({"helper": lambda: process, "zpool": FakeProcess}),
+        deadline=30,
+        steady=lambda: now,
+    )
+    made._interval = 0.01
+    answer = answered("tank", config_of("tank"))
+    now = 50.0
+    first = asyncio.create_task(made.sample())
+    await asyncio.sleep(0.05)
+    process.say(answer)
+    (sample,) = decode((await first)[0])
+    assert (sample.pool.name, sample.began) == ("tank", 50.0)
+    now = 60.0
+    (silent,) = decode((await made.sample())[0])
+    assert (silent.text[:9], silent.began) == ("no answer", 60.0)
+    now = 70.0
+    process.say(answer)
+    monkeypatch.setattr(live, "PATIENCE", 10)
+    (late,) = decode((await made.sample())[0])
+    assert (late.clock, late.began) == (70.0, 60.0)
+    await made.aclose()
+
+
+async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
+    made = source(tmp_path, spawn=spawner(lambda pool: None), deadline=60)
+    sampling = asyncio.create_task(made.sample())
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    sampling.cancel()
+    await made.aclose()
+    assert time.monotonic() - began < 1.0
+    assert made._system.spawner.settled

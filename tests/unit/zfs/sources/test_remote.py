@@ -1,0 +1,259 @@
+"""Another machine's pools, through an ``ssh`` that runs its command line here, as sshd would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zconsole.cli.main import main
+from zconsole.errors import ExitCode, UsageError
+from zconsole.zfs.sources.remote import RemoteSource, hosts_of, remote_words
+
+REFUSED = "ssh: connect to host b port 22: Connection refused"
+CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
+
+SSH = """#!{python}
+import json, os, pathlib, sys
+log = pathlib.Path({log!r})
+with log.open("a") as out:
+    out.write(json.dumps(sys.argv[1:]) + "\\n")
+if "-O" in sys.argv:
+    sys.exit(0)
+host, line = sys.argv[sys.argv.index("--") + 1 :]
+if pathlib.Path({log!r} + "." + host + ".down").exists():
+    sys.stderr.write("ssh: connect to host " + host + " port 22: Connection refused\\n")
+    sys.exit(255)
+line = line.replace("PATH=", "PATH={tools}:", 1)
+os.execv("/bin/sh", ["sh", "-c", line])
+"""
+
+ZPOOL = """#!/bin/sh
+here={capture}
+case "$*" in
+    "list -H -o name") echo tank ;;
+    "version") printf 'zfs-{version}-1\\nzfs-kmod-{version}-1\\n' ;;
+    "status -jP"*) cat $here/status.json ;;
+    "status -j "*) cat $here/status-names.json ;;
+    "list -vjP"*) cat $here/list.json ;;
+    "status -P "*) cat $here/status-P.txt ;;
+    "status "*) cat $here/status.txt ;;
+    "list -v -p"*) cat $here/list-vHp.txt ;;
+    "iostat"*|"wait"*) sleep 0 ;;
+    *) echo "unexpected: $*" >&2; exit 1 ;;
+esac
+"""
+
+
+class Remote:
+    """The fake host: its calls, and a switch for the link."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+
+    @property
+    def calls(self) -> list[list[str]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def cut(self, host: str = "root@box") -> None:
+        Path(f"{self.log}.{host}.down").touch()
+
+    def mend(self, host: str = "root@box") -> None:
+        Path(f"{self.log}.{host}.down").unlink()
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    def make(version="2.3.9", capture="checkpoint"):
+        tools = tmp_path / "tools"
+        tools.mkdir()
+        log = tmp_path / "log"
+        log.touch()
+        where = CAPTURES / version / capture
+        script(
+            tmp_path / "bin" / "ssh", SSH.format(python=sys.executable, log=str(log), tools=tools)
+        )
+        script(tools / "zpool", ZPOOL.format(capture=shlex.quote(str(where)), version=version))
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+        monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+        return Remote(log)
+
+    return make
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize("word", ["x y", "$(id)", "a'b", "`id`;id", "*", "~", "a\nb", "é", ""])
+def test_every_word_reaches_the_other_side_as_it_is(word):
+    shown = remote_words((sys.executable, "-c", "import sys; print(sys.argv[1:])", word))
+    done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{[word]}\n"
+
+
+def test_hosts_are_told_apart_and_options_are_none():
+    assert hosts_of("root@a,b,root@a") == ("root@a", "b")
+    assert hosts_of("ssh://root@a:2222") == ("ssh://root@a:2222",)
+    for bad in ("", "-oProxyCommand=id", "a,,b", "a b", "$(id)", "a;id"):
+        with pytest.raises(UsageError):
+            hosts_of(bad)
+
+
+def test_status_of_another_machine_needs_only_its_zpool(host, capsys):
+    remote = host()
+    assert main(["status", "--host", "root@box", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["pool"], found["source"], found["problem"]) == ("tank", "json", None)
+    first = remote.calls[0]
+    assert first[-3:-1] == ["--", "root@box"]
+    assert {"BatchMode=yes", "ControlMaster=auto", "ServerAliveInterval=5"} <= set(first)
+
+
+def test_one_connection_is_shared_and_ended(host):
+    remote = host()
+    assert main(["status", "--host", "root@box"]) == 0
+    paths = {word for call in remote.calls for word in call if word.startswith("ControlPath=")}
+    assert len(paths) == 1
+    assert "-O" in remote.calls[-1]
+    assert not Path(paths.pop().removeprefix("ControlPath=")).parent.exists()
+
+
+def test_before_json_the_text_is_read(host, capsys):
+    host("2.1.11", "replace-offline-old")
+    assert main(["status", "--host", "root@box", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["source"], found["exact"]) == ("text", False)
+    assert found["scan"]["function"] == "resilver"
+
+
+def test_several_hosts_side_by_side_carry_their_names(host, capsys):
+    host()
+    assert main(["status", "--host", "a,b", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["pool"] for each in found] == ["a:tank", "b:tank"]
+
+
+def test_a_host_that_cannot_be_reached_is_no_pool_and_the_others_are_shown(host, capsys):
+    remote = host()
+    remote.cut("b")
+    assert main(["status", "--host", "a,b", "--json"]) == ExitCode.UNAVAILABLE
+    told = capsys.readouterr()
+    assert [json.loads(line)["pool"] for line in told.out.splitlines()] == ["a:tank"]
+    assert told.err == f"zconsole: b: zpool list: {REFUSED}\n"
+
+
+@pytest.mark.parametrize("words", [["status"], ["watch", "--count", "1"]])
+def test_a_pool_that_no_host_has_is_not_found(host, capsys, words):
+    host()
+    assert main([*words, "nosuch", "--host", "root@box"]) == ExitCode.NOT_FOUND
+    assert capsys.readouterr() == ("", "zconsole: root@box: no such pool: nosuch\n")
+    assert main([*words, "nosuch", "--host", "a,b"]) == ExitCode.NOT_FOUND
+    assert capsys.readouterr().err == "zconsole: a, b: no such pool: nosuch\n"
+
+
+@pytest.mark.parametrize("words", [["status"], ["watch", "--count", "1"]])
+def test_a_host_without_zpool_or_out_of_reach_is_unavailable(host, capsys, tmp_path, words):
+    remote = host()
+    (tmp_path / "tools" / "zpool").write_text("#!/bin/sh\necho zpool: not found >&2; exit 127\n")
+    assert main([*words, "--host", "root@box"]) == ExitCode.UNAVAILABLE
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert "root@box: zpool list: zpool: not found" in told.err
+    remote.cut()
+    assert main([*words, "--host", "root@box"]) == ExitCode.UNAVAILABLE
+    assert "Connection refused" in capsys.readouterr().err
+
+
+def test_a_host_without_pools_has_nothing_to_report(host, capsys, tmp_path):
+    host()
+    (tmp_path / "tools" / "zpool").write_text("#!/bin/sh\n")
+    assert main(["status", "--host", "root@box"]) == ExitCode.OK
+    assert capsys.readouterr() == ("", "zconsole: no pools are imported\n")
+
+
+def test_with_exit_status_the_pools_shown_come_before_the_host_that_is_away(host):
+    remote = host(capture="unavail-leaf")
+    remote.cut("b")
+    assert main(["status", "--host", "a,b", "--exit-status"]) == ExitCode.DEGRADED
+
+
+def test_a_host_never_seen_has_no_age(host, capsys):
+    remote = host()
+    remote.cut("b")
+    assert main(["watch", "--host", "a,b", "--json", "--count", "1"]) == ExitCode.OK
+    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["pool"], each["stale_seconds"]) for each in seen] == [("a:tank", 0), ("b", None)]
+    assert main(["watch", "--host", "a,b", "--count", "1"]) == ExitCode.OK
+    assert " old)" not in capsys.readouterr().out
+
+
+async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
+    remote = host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        (first,) = await source.sample()
+        assert "status" in first
+        remote.cut()
+        (lost,) = await source.sample()
+        assert lost["pool"] == "tank"
+        assert "Connection refused" in lost["problem"]
+        remote.mend()
+        (again,) = await source.sample()
+        assert "status" in again
+    finally:
+        await source.aclose()
+
+
+async def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not(tmp_path):
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    usual = source._patience
+    slow = asyncio.create_task(asyncio.Event().wait())
+    await source._wait([slow], 0.01)
+    longer = source._patience
+    assert longer > usual
+    for _ in range(20):
+        await source._wait([asyncio.create_task(asyncio.sleep(0))], 60)
+    assert source._patience == usual
+    slow.cancel()
+
+
+def test_told_to_end_it_lets_go_of_the_connection(host, tmp_path):
+    remote = host()
+    words = [sys.executable, "-m", "zconsole", "watch", "--host", "root@box", "--interval", "0.1"]
+    before = set(Path("/tmp").glob("zconsole-*"))
+    watch = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watch.stdout.readline()
+    watch.terminate()
+    watch.communicate(timeout=20)
+    assert watch.returncode == 130
+    assert "-O" in remote.calls[-1]
+    assert set(Path("/tmp").glob("zconsole-*")) <= before
+
+
+def test_nothing_can_be_changed_over_the_link(tmp_path):
+    assert not RemoteSource("root@box", (), 1.0, tmp_path).capabilities.may_act
+
+
+def test_watch_follows_it(host, capsys):
+    host()
+    assert main(["watch", "--host", "root@box", "--count", "2", "--interval", "0.1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("words", [["status", "--host=-x"], ["watch", "--host", "a b"]])
+def test_bad_hosts_are_one_line(words, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_file_and_a_host_do_not_go_together(capsys):
+    assert main(["status", "--from", "x", "--host", "a"]) == 2

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import threading
+import types
+from array import array
+
+import pytest
+
+from tests.unit.zfs.sources.source_fakes import STATUS, TEXT
+from tests.unit.zfs.sources.written import line, sample, write
+from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.zfs.decode import decode
+from zconsole.zfs.sources import open_text, record, replay
+from zconsole.zfs.sources.record import Recorder
+from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.replay import ReplaySource
+from zconsole.zfs.sources.samples import pool_name
+
+
+async def played(path: str) -> list[tuple]:
+    source = ReplaySource(path, None)
+    rounds = []
+    while (found := await source.sample()) is not None:
+        rounds.append(found)
+    return rounds
+
+
+class TestRecorder:
+    def test_lines_are_ascii_json_that_replays(self, tmp_path):
+        path = tmp_path / "r"
+        raw = {**sample(1.5), "text": "caf\xe9 \udcff"}
+        with Recorder(str(path)) as recorder:
+            recorder.write([raw])
+        assert path.read_bytes().isascii()
+        assert json.loads(path.read_text()) == raw
+
+    def test_arrays_become_lists(self, tmp_path):
+        path = tmp_path / "r"
+        tree = {"scan_stats": array("Q", [1, 2**64 - 1]).tobytes()}
+        with Recorder(str(path)) as recorder:
+            recorder.write([{"t": 1.0, "libzfs": {"name": "tank", "vdev_tree": tree}}])
+        written = json.loads(path.read_text())
+        assert written["libzfs"]["vdev_tree"] == {"scan_stats": [1, 2**64 - 1]}
+
+    @pytest.mark.parametrize("was_there", [False, True])
+    def test_nothing_to_record_leaves_no_file_of_its_own(self, tmp_path, was_there):
+        path = tmp_path / "r"
+        if was_there:
+            path.touch()
+        with pytest.raises(NotFoundError), Recorder(str(path)):
+            raise NotFoundError("no pool")
+        assert path.exists() == was_there
+        with contextlib.suppress(NotFoundError), Recorder(str(path)) as recorder:
+            recorder.write([sample(1)])
+            raise NotFoundError("the pool is gone")
+        assert path.stat().st_size > 0
+
+    def test_each_line_is_there_before_the_next_is_written(self, tmp_path):
+        path = tmp_path / "r"
+        with Recorder(str(path)) as recorder:
+            for count in (1, 2, 3):
+                recorder.write([sample(count)])
+                assert len(path.read_text().splitlines()) == count
+
+    def test_a_sample_without_any_form_is_left_out(self, tmp_path):
+        path = tmp_path / "r"
+        with Recorder(str(path)) as recorder:
+            recorder.write([{"t": 1.0, "pool": "tank", "problem": "stuck"}, sample(1.0)])
+        assert len(path.read_text().splitlines()) == 1
+
+    def test_a_recording_is_added_to_and_its_cut_line_dropped(self, tmp_path):
+        path = write(tmp_path / "r", line(sample(1)), line(sample(2))[:20])
+        with Recorder(path) as recorder:
+            recorder.write([sample(3)])
+        lines = (tmp_path / "r").read_text().splitlines()
+        assert [json.loads(each)["t"] for each in lines] == [1, 3]
+
+    def test_a_long_cut_line_is_found_from_behind(self, tmp_path):
+        path = write(tmp_path / "r", line(sample(1)), '{"text": "' + "x" * 200_000)
+        Recorder(path).__exit__(None, None, None)
+        assert (tmp_path / "r").read_text() == line(sample(1))
+
+    @pytest.mark.parametrize("content", ["precious\n", "{}\n", "[1]\n", '{"t": 1'])
+    def test_another_file_is_left_alone(self, tmp_path, content):
+        path = write(tmp_path / "r", content)
+        with pytest.raises(UsageError, match="no recording"):
+            Recorder(path)
+        assert (tmp_path / "r").read_text() == content
+
+    def test_an_empty_file_may_be_used(self, tmp_path):
+        with Recorder(write(tmp_path / "r")) as recorder:
+            recorder.write([sample(1)])
+        assert (tmp_path / "r").read_text() == line(sample(1)).replace(" ", "")
+
+    def test_a_missing_directory_is_not_found(self, tmp_path):
+        with pytest.raises(NotFoundError):
+            Recorder(str(tmp_path / "no/r"))
+
+    def test_root_follows_no_link(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        write(tmp_path / "target", line(sample(1)))
+        (tmp_path / "r").symlink_to(tmp_path / "target")
+        with pytest.raises(ZconsoleError):
+            Recorder(str(tmp_path / "r"))
+
+    def test_a_full_disk_leaves_whole_lines(self, tmp_path, monkeypatch):
+        path = tmp_path / "r"
+        written = os.write
+
+        def full(file, data):
+            if len(data) < 100:
+                raise OSError(28, "No space left on device")
+            return written(file, data[:100])
+
+        with Recorder(str(path)) as recorder:
+            recorder.write([sample(1)])
+            monkeypatch.setattr(record.os, "write", full)
+            with pytest.raises(ZconsoleError, match="No space left"):
+                recorder.write([sample(2)])
+        assert [json.loads(each)["t"] for each in path.read_text().splitlines()] == [1]
+
+    def test_a_pipe_is_written_to(self, tmp_path):
+        reading, writing = os.pipe()
+        with Recorder(f"/proc/self/fd/{writing}") as recorder:
+            recorder.write([sample(1)])
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            assert json.loads(pipe.read())["t"] == 1
+
+
+class TestReplay:
+    async def test_pools_of_one_round_come_together(self, tmp_path):
+        lines = [sample(t, pool) for t in (1, 2) for pool in ("a", "b")] + [sample(3, "a")]
+        rounds = await played(write(tmp_path / "r", *map(line, lines)))
+        assert [[(raw["pool"], raw["t"]) for raw in each] for each in rounds] == [
+            [("a", 1), ("b", 1)],
+            [("a", 2), ("b", 2)],
+            [("a", 3)],
+        ]
+
+    async def test_samples_say_replay_and_keep_unknown_keys(self, tmp_path):
+        (found,) = await played(write(tmp_path / "r", line({**sample(1), "new": 1})))
+        assert (found[0]["source"], found[0]["new"]) == ("replay", 1)
+        assert decode(found[0])[0].source == "replay"
+
+    async def test_a_form_that_is_null_is_not_there(self, tmp_path):
+        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, "status": None, "list": None}))
+        ((raw,),) = await played(path)
+        assert (raw["text"], raw.keys() & {"status", "list"}) == (TEXT, set())
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4},
+            {"events": "none", "tunables": [1]},
+            {"events": ["resilver_start"], "tunables": {"zfs_scan_legacy": "off"}},
+        ],
+        ids=["objects", "lists", "contents"],
+    )
+    async def test_what_another_recorder_means_by_our_names_is_ignored(self, tmp_path, other):
+        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, **other}))
+        ((raw,),) = await played(path)
+        assert (raw["text"], raw.keys() & other.keys()) == (TEXT, set())
+        assert decode(raw)
+
+    async def test_a_recording_without_pool_keys_is_told_apart_by_its_forms(self, tmp_path):
+        lines = [{"t": 1, "text": TEXT}, {"t": 2, "text": TEXT}, {"t": 3, "status": STATUS}]
+        assert len(await played(write(tmp_path / "r", *map(line, lines)))) == 3
+        assert pool_name({"t": 1, "status": {"pools": 3}}) == ""
+
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ("junk\n", "not JSON"),
+            ("[1]\n", "not a JSON object"),
+            ('{"text": "x"}\n', "no time t"),
+            ('{"t": true, "text": "x"}\n', "no time t"),
+            ('{"t": NaN, "text": "x"}\n', "no time t"),
+            ('{"t": 1}\n', "none of libzfs, status, text"),
+            ('{"t": 1, "text": 3}\n', "none of"),
+            ('{"t": 1, "text": "x", "status": 3}\n', "another type"),
+        ],
+    )
+    async def test_a_bad_line_is_named_by_its_number(self, tmp_path, bad, why):
+        path = write(tmp_path / "r", line(sample(1)), "\n", bad, line(sample(2)))
+        first, (gap,), last = await played(path)
+        assert (first[0]["t"], last[0]["t"]) == (1, 2)
+        assert gap["place"] == f"{path}: line 3"
+        assert why in gap["gap"]
+
+    @pytest.mark.parametrize("t", ["1" + "0" * 400, "-1e308", "Infinity", "9" * 5000, "1e11"])
+    async def test_a_time_that_is_none_is_a_gap(self, tmp_path, t):
+        path = write(tmp_path / "r", line(sample(1)), f'{{"t": {t}, "text": "x"}}\n')
+        _, (gap,) = await played(path)
+        assert gap["gap"] in ("no time t", "not JSON")
+
+    async def test_a_gap_has_the_time_and_pool_that_its_line_has(self, tmp_path):
+        lines = [line(sample(1)), '{"t": 7, "pool": "b"}\n', "junk\n"]
+        _, (known,), (unknown,) = await played(write(tmp_path / "r", *lines))
+        assert (known["t"], known["pool"], unknown["t"], "pool" in unknown) == (7, "b", 1, False)
+
+    async def test_a_bad_first_line_is_a_gap_before_anything_that_could_lack_it(self, tmp_path):
+        gaps = Gaps()
+        source = ReplaySource(write(tmp_path / "r", "junk\n", line(sample(5))), None, gaps)
+        assert (await source.sample())[0]["t"] == 5
+        assert await source.sample() is None
+        assert gaps.words == f"{tmp_path}/r: line 1: not JSON (1 gap in the recording)"
+
+    async def test_a_line_that_is_too_long_is_passed_over(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(open_text, "LONGEST_LINE", 2000)
+        long = line({**sample(2), "more": "x" * 3_000_000})
+        path = write(tmp_path / "r", line(sample(1)), long, line(sample(3)))
+        assert [raw["t"] for (raw,) in await played(path) if "gap" not in raw] == [1, 3]
+
+    async def test_a_line_that_does_not_end_is_not_followed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(open_text, "FARTHEST", 3_000_000)
+        monkeypatch.setattr(open_text, "LONGEST_LINE", 2000)
+        gaps = Gaps()
+        path = write(tmp_path / "r", line(sample(1)), "x" * 9_000_000, "\n", line(sample(3)))
+        source = ReplaySource(path, None, gaps)
+        assert (await source.sample())[0]["t"] == 1
+        assert await source.sample() is None
+        assert "damaged: a line is longer than 2 MiB" in gaps.words
+
+    async def test_a_file_without_any_sample_is_given_up(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(replay, "FARTHEST", 100)
+        with pytest.raises(NotUnderstoodError, match="no sample in"):
+            await played(write(tmp_path / "r", "junk\n" * 99, line(sample(1))))
+
+    async def test_pools_without_end_are_a_gap(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(replay, "MOST_MEMORY", 3 * replay.POOL_MEMORY)
+        lines = [line(sample(t, str(t))) for t in range(5)] + [line(sample(9, "0"))]
+        rounds = await played(write(tmp_path / "r", *lines))
+        assert [raw.get("gap") or raw["pool"] for found in rounds for raw in found] == [
+            *("0", "1", "2"), "too many pools", "too many pools", "0"
+        ]  # fmt: skip
+
+    async def test_a_last_line_cut_short_is_left_out_with_a_note(self, tmp_path):
+        gaps = Gaps()
+        path = write(tmp_path / "r", line(sample(1)), line(sample(2))[:30])
+        source = ReplaySource(path, None, gaps)
+        assert (await source.sample())[0]["t"] == 1
+        assert await source.sample() is None
+        assert "line 2: the last line is cut short (1 gap" in gaps.words
+
+    @pytest.mark.parametrize("content", ["", "\n\n", '{"t": 1, "te'])
+    async def test_nothing_whole_in_it_is_not_understood(self, tmp_path, content):
+        with pytest.raises(NotUnderstoodError):
+            await played(write(tmp_path / "r", content))
+
+    async def test_no_file_is_not_found(self, tmp_path):
+        with pytest.raises(NotFoundError):
+            await played(str(tmp_path / "r"))
+
+    async def test_bytes_that_are_no_utf8_are_no_reason_to_stop(self, tmp_path):
+        (tmp_path / "r").write_bytes(b'{"t": 1, "text": "' + b"\xff" + b'"}\n')
+        ((raw,),) = await played(str(tmp_path / "r"))
+        assert raw["text"] == "\udcff"
+
+    async def test_a_mark_of_the_order_of_bytes_is_skipped(self, tmp_path):
+        (tmp_path / "r").write_bytes(b"\xef\xbb\xbf" + line(sample(1)).encode())
+        assert (await played(str(tmp_path / "r")))[0][0]["t"] == 1
+
+    @pytest.mark.parametrize(
+        ("times", "speed", "pauses"),
+        [
+            ((1, 2, 4), 2, [0.5, 1.0]),
+            ((1, 100_000, 100_001), 1, [replay.LONGEST_PAUSE, 1.0]),
+            ((5, 4, 6), 1, [0.0, 2.0]),
+        ],
+    )
+    async def test_time_passes_as_recorded(self, tmp_path, monkeypatch, times, speed, pauses):
+        now, slept = [0.0], []
+
+        async def sleep(seconds):
+            slept.append(seconds)
+            now[0] += seconds
+
+        loop = types.SimpleNamespace(time=lambda: now[0])
+        fake = types.SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop)
+        monkeypatch.setattr(replay, "asyncio", fake)
+        source = ReplaySource(write(tmp_path / "r", *(line(sample(t)) for t in times)), speed)
+        while await source.sample() is not None:
+            pass
+        assert slept == pytest.approx(pauses)
+
+
+class TestKept:
+    """Recordings in the encoding of a shell, or packed to be sent."""
+
+    LINES = (line(sample(1)), line(sample(2)))
+
+    async def times(self, path):
+        return [raw["t"] for (raw,) in await played(str(path))]
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    async def test_a_mark_of_the_order_of_bytes(self, tmp_path, encoding):
+        path = tmp_path / "r"
+        path.write_bytes("".join(self.LINES).encode(encoding))
+        assert await self.times(path) == [1, 2]
+
+    async def test_packed_by_gzip(self, tmp_path):
+        path = tmp_path / "r.gz"
+        path.write_bytes(gzip.compress("".join(self.LINES).encode()))
+        assert await self.times(path) == [1, 2]
+
+    async def test_a_pipe_is_read_once(self, tmp_path):
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        packed = gzip.compress("".join(self.LINES).encode())
+        writer = threading.Thread(target=path.write_bytes, args=(packed,))
+        writer.start()
+        assert await self.times(path) == [1, 2]
+        writer.join()
+
+    @pytest.mark.parametrize("more", [slice(-4), slice(-9)], ids=["length", "checksum"])
+    async def test_a_packed_one_is_read_as_far_as_it_goes(self, tmp_path, more):
+        path, gaps = tmp_path / "r.gz", Gaps()
+        path.write_bytes(gzip.compress("".join(self.LINES).encode())[more])
+        source = ReplaySource(str(path), None, gaps)
+        times = []
+        while (found := await source.sample()) is not None:
+            times.append(found[0]["t"])
+        assert times == [1, 2]
+        assert "r.gz: damaged: " in gaps.words
+
+    async def test_what_follows_a_packed_one_is_no_reason_to_lose_it(self, tmp_path):
+        path, gaps = tmp_path / "r.gz", Gaps()
+        packed = [gzip.compress(each.encode()) for each in self.LINES]
+        path.write_bytes(b"".join((*packed, b"more")))
+        source = ReplaySource(str(path), None, gaps)
+        assert [(await source.sample())[0]["t"] for _ in range(2)] == [1, 2]
+        assert await source.sample() is None
+        assert "r.gz: damaged: " in gaps.words
+
+    @pytest.mark.parametrize("damage", [slice(40), slice(3)])
+    async def test_a_packed_one_that_is_cut_is_one_clear_line(self, tmp_path, damage):
+        path = tmp_path / "r.gz"
+        path.write_bytes(gzip.compress("".join(self.LINES).encode())[damage])
+        with pytest.raises(NotUnderstoodError, match=r"r\.gz: damaged"):
+            await played(str(path))

@@ -1,0 +1,87 @@
+"""Everything a console needs to act: on this machine, or on a simulated one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from zconsole.actions.machine import Machine
+from zconsole.actions.refresh import Asker, MachineFacts
+from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
+from zconsole.system.audit.log import Log, audit_log
+from zconsole.system.host import steady_clock
+from zconsole.system.state_dir import state_dir
+from zconsole.tunables import guard
+from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import Parameters, SysfsParameters
+from zconsole.tunables.store import FileTunableStore, process_mark
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.backend import RebalanceBackend
+
+Freeze = Callable[[str, int], Awaitable[None]]
+"""Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
+
+FROZEN = 3600.0
+"""Seconds after which frozen scans go on, whatever the console does."""
+
+
+def live_rebalance() -> RebalanceBackend:
+    """Rebalance on this machine."""
+    from zconsole.rebalance.live_backend import LiveRebalance
+
+    return LiveRebalance()
+
+
+@dataclass(frozen=True, slots=True)
+class ActionBackend:
+    """What acts; made anew for each console."""
+
+    runner: CommandRunner
+    """Asks the machine; what does not answer in time is ended."""
+    command_runner: CommandRunner
+    """Runs what a plan says; that is never cut short."""
+    ask: Asker
+    log: Log
+    parameters: Parameters
+    control: Control
+    freeze: Freeze
+    denied: str = ""
+    """Why nothing may be changed here, whatever the source says; empty when it may."""
+    clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = steady_clock
+    """The clock by which samples say when they began."""
+    rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
+    """Makes the console's side of rebalance; loaded once it is wanted."""
+
+
+def live_backend(read_only: bool) -> ActionBackend:
+    """A kit for this machine; one that may not write says why in ``denied``."""
+    runner = ProcessRunner()
+    parameters = SysfsParameters()
+    denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"
+    # Made and checked whenever something is written there: a directory that is unusable or hangs
+    # must not keep anybody from clearing a pool.
+    directory = state_dir(create=False)
+    log = audit_log()
+    mark = process_mark(os.getpid())
+
+    async def freeze(name: str, value: int) -> None:
+        await guard.start(runner, directory, name, value, FROZEN, mark)
+
+    return ActionBackend(
+        runner,
+        LastingRunner(),
+        MachineFacts(runner, Machine()),
+        log,
+        parameters,
+        Control(
+            parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
+        ),
+        freeze,
+        denied,
+    )

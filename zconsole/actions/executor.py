@@ -1,0 +1,242 @@
+"""Running a confirmed plan: checked again on a fresh look, without a shell, audited, followed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zconsole.actions.conditions import answering
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
+from zconsole.actions.recorded import DONE, RunRecord
+from zconsole.actions.refresh import Look
+from zconsole.actions.refusals import explain
+from zconsole.errors import ZconsoleError
+from zconsole.system.async_process import CommandRunner
+from zconsole.system.audit.log import Log
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import steady_clock
+from zconsole.system.process import Completed, DeadlineError
+
+DEADLINE = 600.0
+"""Seconds a command may take: a replace waits for the pool to write its configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionEvent:
+    """Something that happened while a plan ran; ``text`` is as printed, uncleaned."""
+
+    kind: str
+    """refused, begun, output, skipped, failed, warning or done."""
+    text: str
+    step: Step | None = None
+    meaning: str | None = None
+    """What zpool's refusal means, in the operator's words."""
+
+
+class Executor:
+    """Runs plans against one machine, or one simulated pool."""
+
+    def __init__(
+        self,
+        runner: CommandRunner,
+        look: Look,
+        log: Log,
+        denied: str = "",
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = steady_clock,
+    ) -> None:
+        """``steady`` is the clock by which ``look`` says when it began."""
+        self._runner = runner
+        self._look = look
+        self._log = log
+        self.denied = denied
+        """Why nothing may be run here (read-only, not root); empty when it may."""
+        self._clock = clock
+        self._steady = steady
+
+    async def run(
+        self, plan: ActionPlan, typed: str | None = None
+    ) -> AsyncIterator[ExecutionEvent]:
+        """Run the plan's commands one after another; ends at the first that fails.
+
+        ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
+        ``refused``; canceled, it leaves the command under way to itself and runs no further one.
+        Before each command the pool is looked at anew: a look that began before the operator
+        confirmed, or before the last command ended, doesn't count. A command that failed is never
+        tried again.
+        """
+        if why := self._barred(plan, typed):
+            yield ExecutionEvent("refused", why)
+            return
+        record = RunRecord(self._log, self._clock, plan)
+        for number, step in enumerate(plan.steps):
+            begun = False
+            async for event in self._one(plan, step, record, first=number == 0):
+                begun = begun or event.kind == "begun"
+                yield event
+                if event.kind in ("failed", "refused"):
+                    await record.over("failed" if begun else event.text)
+                    return
+        if why := await record.over(DONE):
+            yield ExecutionEvent("warning", why)
+        yield ExecutionEvent("done", plan.title)
+
+    async def follow(self, plan: ActionPlan, every: float = 2.0) -> ActionOutcome | None:
+        """Look every ``every`` seconds until the plan's end shows; None when it has no end."""
+        if plan.follow is None:
+            return None
+        while (outcome := plan.follow(await self._look(plan.pool, self._steady()))) is None:
+            await asyncio.sleep(every)
+        self.ended(plan, outcome)
+        return outcome
+
+    def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
+        """Write down how a followed action ended; nobody waits for that line."""
+        self._log.note(
+            self._clock(),
+            "ended",
+            kind="action",
+            action=plan.action,
+            title=plan.title,
+            pool=plan.pool,
+            guid=plan.guid,
+            ok=outcome.ok,
+            text=outcome.text,
+        )
+
+    def _barred(self, plan: ActionPlan, typed: str | None) -> str | None:
+        if self.denied:
+            return self.denied
+        if plan.refused is not None:
+            return plan.refused
+        if not plan.steps:
+            return "there is nothing to run"
+        if plan.needs_typed is not None and typed != plan.needs_typed:
+            return f"to confirm, type {plan.needs_typed}"
+        return None
+
+    async def _one(
+        self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
+    ) -> AsyncIterator[ExecutionEvent]:
+        """Everything about one command: a fresh look, its lines in the log, what it printed."""
+        since = self._steady()
+        try:
+            now = await self._look(plan.pool, since)
+        except ZconsoleError as error:
+            yield ExecutionEvent("failed", str(error), step)
+            return
+        record.urgent = plan.urgent(now)
+        why = outdated(now, since, record.urgent)
+        if why is None and step.skip is not None and (needless := step.skip(now)):
+            yield ExecutionEvent("skipped", needless, step)
+            return
+        why = why or self._unmet(plan, step, now, first)
+        if why is None and first and plan.saves_evidence:
+            why = await record.evidence(now)
+        if why := why or await record.begun(step):
+            yield ExecutionEvent("refused", why, step)
+            return
+        if why := await self._other_pool(plan, now, record.urgent):
+            await record.ended(step, f"not run: {why}")
+            yield ExecutionEvent("refused", why, step)
+            return
+        yield ExecutionEvent("begun", step.command, step)
+        async for event in self._step(step, record):
+            yield event
+
+    def _unmet(self, plan: ActionPlan, step: Step, now: Situation, first: bool) -> str | None:
+        """Why this step may not run on this pool as it is now."""
+        same = same_pool(plan.pool, plan.guid)
+        rest = plan.preconditions if first else ()
+        return failing((same, *rest, *step.requires), now)
+
+    async def _other_pool(self, plan: ActionPlan, now: Situation, urgent: bool) -> str | None:
+        """Why the name is not this plan's pool any more, asked just before the command.
+
+        zpool takes a pool by name only. Between this answer and zpool's own look-up lie a few
+        milliseconds in which the pool could be exported and another one imported under its name.
+        Where a command names a device it does so by GUID, if known, and fails on another pool; a
+        scrub, ``clear`` or ``set`` would run there. A suspended pool is not asked, since zpool
+        would hang: it can be exported by nobody else either.
+        """
+        if plan.guid is None or now.suspended:
+            return None
+        found = await self._look.guid(plan.pool)
+        if found is None and not urgent:
+            return f"cannot tell whether {plan.pool} is still the same pool: zpool gave no GUID"
+        if found is None or found == plan.guid:
+            return None
+        return f"another pool is named {plan.pool} now: GUID {found}, not {plan.guid}; plan again"
+
+    async def _step(self, step: Step, record: RunRecord) -> AsyncIterator[ExecutionEvent]:
+        try:
+            completed = await self._command(step)
+        except asyncio.CancelledError:
+            record.left_running(step, "left running: the console was quit")
+            raise
+        except (OSError, DeadlineError) as error:
+            warning = await record.ended(step, "failed", error=str(error))
+            events = [ExecutionEvent("failed", str(error), step, _unanswered(error))]
+        else:
+            warning = await record.ended(step, _result(completed), **_output(completed))
+            events = list(_said(completed, step))
+        if warning:
+            yield ExecutionEvent("warning", warning, step)
+        for event in events:
+            yield event
+
+    async def _command(self, step: Step) -> Completed:
+        if step.write is None:
+            return await self._runner.run(step.argv, DEADLINE)
+        path, text = step.write
+        await in_daemon_thread(Path(path).write_text, text)
+        return Completed(step.argv, 0, "", "")
+
+
+def outdated(now: Situation, since: float, urgent: bool) -> str | None:
+    """Why a situation is no ground to act on: seen before ``since``, or with a problem.
+
+    What is urgent runs by what was known last, if the newest look found nothing newer.
+    """
+    if now.looked is None or now.looked <= since:
+        return f"no sample of {now.pool.name} was taken after you confirmed; try again"
+    if urgent:
+        return None
+    if now.suspended:
+        return answering().check(now)
+    if now.problem is not None:
+        return f"{now.pool.name} cannot be read: {now.problem}; nothing was run"
+    return None
+
+
+def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
+    """What a command printed, and what that means."""
+    text = (completed.stderr + completed.stdout).strip()
+    yield from (ExecutionEvent("output", line, step) for line in text.splitlines())
+    if completed.returncode != 0:
+        text = text or f"exit status {completed.returncode}"
+        yield ExecutionEvent("failed", text, step, explain(text))
+    elif meaning := explain(completed.stdout):
+        yield ExecutionEvent("warning", completed.stdout.strip(), step, meaning)
+
+
+def _output(completed: Completed) -> dict[str, Any]:
+    return {
+        "status": completed.returncode,
+        "stdout": completed.stdout,
+        "stderr": completed.stderr,
+    }
+
+
+def _result(completed: Completed) -> str:
+    return DONE if completed.returncode == 0 else "failed"
+
+
+def _unanswered(error: Exception) -> str | None:
+    if isinstance(error, DeadlineError):
+        return "It may still take effect: look at the pool before doing anything else."
+    return None

@@ -1,0 +1,185 @@
+"""Taking one device off and on line, and detaching one side (zpool(8); vdev.c, spa.c)."""
+
+from __future__ import annotations
+
+from zconsole.actions import conditions as must
+from zconsole.actions.disturbance import disturbed
+from zconsole.actions.follow import gone, leaf_is
+from zconsole.actions.leftover import leftover
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import Target, disk_path, find, members
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import is_complete, parity
+
+NOT_THERE = "the device is not in the pool"
+
+
+def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
+    """Take a device offline; ``temporary`` only until the next import or reboot."""
+    target = find(s.pool, key)
+    if target is None:
+        return refuse("offline", "Take a device offline", s.pool.name, NOT_THERE)
+    options = ("-t",) if temporary else ()
+    argv = zpool("offline", *options, operands=(s.pool.name, target.argument))
+    lasts = "until the next reboot or import" if temporary else "until it is put online, over a"
+    plan = ActionPlan(
+        action="offline",
+        title=f"Take {target.name} offline",
+        pool=s.pool.name,
+        steps=(Step(argv, "take it offline"),),
+        consequences=(
+            f"it stays offline {lasts}{'' if temporary else ' reboot too'}",
+            _left_without(target),
+            "put online again, it is resilvered with what was written meanwhile",
+        ),
+        preconditions=(must.answering(), must.present(target), _can_spare(target)),
+        follow=leaf_is(key, lambda t: t.vdev.state == "OFFLINE", f"{target.name} is offline"),
+    )
+    return decide(plan, s)
+
+
+def plan_online(s: Situation, key: str) -> ActionPlan:
+    """Put a device online again; it is resilvered with what it missed."""
+    target = find(s.pool, key)
+    if target is None:
+        return refuse("online", "Put a device online", s.pool.name, NOT_THERE)
+    argv = zpool("online", operands=(s.pool.name, disk_path(target.vdev)))
+    plan = ActionPlan(
+        action="online",
+        title=f"Put {target.name} online",
+        pool=s.pool.name,
+        steps=(Step(argv, "put it online"),),
+        consequences=("what it missed is resilvered onto it", *disturbed(s, target, False)),
+        preconditions=(
+            must.answering(),
+            must.present(target),
+            must.same_scans(s),
+            must.nothing_runs("rebuild"),
+            _not_online(target),
+        ),
+        urgent=lambda now: True,
+        follow=leaf_is(key, lambda t: is_complete(t.vdev), f"{target.name} is online and complete"),
+    )
+    return decide(plan, s)
+
+
+def plan_detach(s: Situation, key: str) -> ActionPlan:
+    """Remove a side of a mirror, or one device of a replacing or spare group."""
+    target = find(s.pool, key)
+    if target is None:
+        return refuse("detach", "Detach a device", s.pool.name, NOT_THERE)
+    argv = zpool("detach", operands=(s.pool.name, target.argument))
+    plan = ActionPlan(
+        action="detach",
+        title=f"Detach {target.name}",
+        pool=s.pool.name,
+        steps=(Step(argv, f"remove {target.name}", reversible=False),),
+        consequences=(_detach_effect(target),),
+        not_undone=("the copy on it is dropped: it has to be filled anew to come back",),
+        warnings=_group_meaning(s, target),
+        preconditions=(
+            must.answering(),
+            must.present(target),
+            must.no_checkpoint(),
+            _detachable(target),
+        ),
+        needs_typed=target.vdev.name,
+        follow=gone(key, f"{target.name} is detached"),
+    )
+    return decide(plan, s)
+
+
+def _left_without(target: Target) -> str:
+    absent = sum(not is_complete(m) for m in members(target.top) if not _holds(m, target.vdev))
+    left = parity(target.top) - absent - 1
+    if left < 0:
+        return f"{target.top.name} has no redundancy to spare"
+    more = f"{left} more device{'' if left == 1 else 's'} may fail"
+    return f"while it is offline, {more} in {target.top.name} without losing data"
+
+
+def _holds(member: Vdev, vdev: Vdev) -> bool:
+    return any(leaf is vdev for leaf in member.walk())
+
+
+def _can_spare(target: Target) -> Precondition:
+    """The vdev keeps its data without this device (else zpool says "no valid replicas")."""
+
+    def _check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        if now is None:
+            return NOT_THERE
+        if now.vdev.vclass in ("spare", "cache") or now.vdev.children:
+            return f"{now.name} is no device that can be taken offline"
+        if now.vdev.state == "OFFLINE":
+            return f"{now.name} is offline already"
+        siblings = now.group.children if now.group else ()
+        if any(is_complete(v) for v in siblings if v is not now.vdev):
+            return None
+        absent = sum(not is_complete(m) for m in members(now.top) if not _holds(m, now.vdev))
+        if absent + 1 > parity(now.top):
+            return f"no valid replicas: {now.top.name} would lose data without {now.name}"
+        return None
+
+    return Precondition("the vdev keeps its data without it", _check)
+
+
+def _not_online(target: Target) -> Precondition:
+    def _check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        if now is not None and now.vdev.state == "ONLINE":
+            return f"{now.name} is online"
+        return None
+
+    return Precondition("it is not online", _check)
+
+
+def _detach_effect(target: Target) -> str:
+    """What is left in its place, and what that means for a replace or a spare."""
+    group = target.group
+    if group is None:
+        return f"{target.top.name} keeps {len(target.top.children) - 1} sides"
+    others = ", ".join(v.name for v in group.children if v is not target.vdev)
+    if group.kind != "spare":
+        return f"{others} stays in the place; the replace is over"
+    if group.children[0] is target.vdev:
+        return f"{others}, a spare until now, becomes a permanent part of {target.top.name}"
+    return f"{others} stays in the place; the spare goes back to the list of spares"
+
+
+def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
+    """Why the group is still there, once no resilver runs that would end it."""
+    if target.group is None or s.active("resilver") or s.active("rebuild"):
+        return ()
+    return tuple(filter(None, (leftover(target.group),)))
+
+
+def _detachable(target: Target) -> Precondition:
+    """It is a side of a mirror or group, and what stays holds no less than what goes."""
+
+    def _check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        if now is None:
+            return NOT_THERE
+        if now.parent is None or (now.group is None and now.parent.kind != "mirror"):
+            return "only sides of mirrors, and devices being replaced or spared, can be detached"
+        rest = [v for v in now.parent.children if v is not now.vdev]
+        if any(is_complete(v) for v in rest):
+            return None
+        if _newcomer_being_filled(s, now):
+            return None
+        return f"no valid replicas: nothing else in {now.parent.name} is complete"
+
+    return Precondition("what stays is no less complete", _check)
+
+
+def _newcomer_being_filled(s: Situation, target: Target) -> bool:
+    """A device still being filled in a group: detaching it backs the replace or spare out.
+
+    Nothing marks it while the resilver only walks metadata, so a running one is enough.
+    """
+    group = target.group
+    if group is None or group.children[0] is target.vdev:
+        return False
+    filling = s.active("resilver") is not None or s.active("rebuild") is not None
+    return filling or not is_complete(target.vdev)

@@ -1,0 +1,134 @@
+"""``zconsole balance``: how evenly data is spread over the top-level vdevs, and what if."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zconsole.cli import event_loop, local
+from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
+from zconsole.eta.duration import Duration
+from zconsole.monitor.frame import Frame
+from zconsole.output import json, text
+from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
+from zconsole.pool.balance import balance
+from zconsole.pool.model import Vdev
+from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, shape_of
+from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
+from zconsole.scan_report.store import ReportStore
+from zconsole.system.state_dir import state_dirs
+from zconsole.units import duration
+from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
+from zconsole.zfs.sources.live import LiveSource
+from zconsole.zfs.sources.saved import read_text
+from zconsole.zfs.sources.strip_decorations import LIST
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One pool, live or saved."""
+
+    root: Vdev
+    version: str | None = None
+    paces: tuple[PastRate, ...] = ()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the balance of each pool; returns the exit code."""
+    adds, resizes = [shape_of(word) for word in args.add_vdev], dict(map(resize_of, args.resize))
+    disk = disk_of(args.disk) if args.disk is not None else None
+    found = _saved(args) if args.saved else event_loop.run(_live(args))
+    if not found:
+        print("zconsole: no pools are imported", file=sys.stderr)
+    if len(found) > 1 and resizes:
+        raise UsageError("--resize needs one POOL")
+    for seen in found:
+        after = grown(seen.root, adds, resizes)
+        look = outlook(seen.root, after, seen.version) if adds or resizes else None
+        if args.json:
+            print(json.line(_object(seen, look, disk)))
+        else:
+            print(_text(seen, look, disk), end="")
+    return ExitCode.OK
+
+
+def _object(seen: _Seen, look: Outlook | None, disk: int | None) -> dict[str, Any]:
+    now = balance(seen.root, seen.version)
+    found: dict[str, Any] = {"version": 1, "pool": seen.root.name, **json.balance_object(now)}
+    if look is not None:
+        found |= outlook_object(look)
+    if disk is not None:
+        found["resilver"] = duration_object(_time(seen, disk))
+    return found
+
+
+def _text(seen: _Seen, look: Outlook | None, disk: int | None) -> str:
+    name = seen.root.name
+    if look is None:
+        report = text.balance_report(name, balance(seen.root, seen.version))
+    else:
+        report = "\n".join(text.clean_lines((name, *outlook_lines(look)))) + "\n"
+    return report + "".join(f"{line}\n" for line in _resilver(seen, disk))
+
+
+def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
+    if disk is None:
+        return
+    found = _time(seen, disk)
+    if found is None:
+        yield "a resilver of that disk: not known, no finished scan of this pool tells"
+        return
+    low, high = duration(found.low), duration(found.high)
+    yield f"a resilver of that disk: {duration(found.expected)} ({low} to {high}); {found.reason}"
+
+
+def _time(seen: _Seen, disk: int) -> Duration | None:
+    return resilver_duration(seen.root, disk, seen.paces)
+
+
+def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
+    pools = capacities(read_text(args.saved, LIST))
+    found = [_Seen(_tree(found)) for found in pools]
+    chosen = [entry for entry in found if args.pool in (None, entry.root.name)]
+    if not chosen and args.pool is not None:
+        raise NotFoundError(f"no pool {args.pool!r} in that output")
+    return chosen
+
+
+def _tree(found: PoolCapacity) -> Vdev:
+    """The listing's top-level vdevs under a root."""
+    return Vdev(found.pool.name, "root", children=tuple(_vdev(row) for row in found.vdevs))
+
+
+def _vdev(row: CapacityRow) -> Vdev:
+    """A single device's printed size is the device's own, so alloc and free together are used."""
+    size = row.space_bytes if row.kind in ("disk", "file") else row.size_bytes
+    return Vdev(
+        row.name,
+        row.kind,
+        row.vclass,
+        size_bytes=size,
+        alloc_bytes=row.alloc_bytes,
+        free_bytes=row.free_bytes,
+        fragmentation=row.fragmentation,
+    )
+
+
+async def _live(args: argparse.Namespace) -> Sequence[_Seen]:
+    source = LiveSource([args.pool] if args.pool else [])
+    try:
+        frames = local.session(keep=False).advance(await source.sample() or ())
+    finally:
+        await source.aclose()
+    return [_seen(frame) for frame in frames]
+
+
+def _seen(frame: Frame) -> _Seen:
+    if frame.problem or frame.root is None:
+        raise UnavailableError(f"{frame.pool}: {frame.problem or 'no sample'}")
+    scans = tuple(view.scan for view in frame.scans)
+    kept = ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else []
+    return _Seen(frame.root, frame.version, paces(frame.root, scans, kept))

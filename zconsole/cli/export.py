@@ -1,0 +1,80 @@
+"""``zconsole export``: Prometheus metrics, served or written."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zconsole.cli import event_loop, remote
+from zconsole.errors import ExitCode, UsageError
+from zconsole.monitor.frame import Frame
+from zconsole.output.prometheus.metrics import families
+from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.state_dir import StateError
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import CollectorRegistry
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export until interrupted, or ``--count`` samples; returns the exit code."""
+    if (args.textfile is None) == (args.listen is None):
+        raise UsageError("export needs either --listen [ADDR:]PORT or --textfile PATH")
+    address = address_of(args.listen) if args.listen is not None else None
+    page = Page()
+    registry = registry_of(page)
+    try:
+        return event_loop.run(_export(args, page, registry, address))
+    except KeyboardInterrupt:
+        return ExitCode.OK
+
+
+async def _export(
+    args: argparse.Namespace,
+    page: Page,
+    registry: CollectorRegistry,
+    address: tuple[str, int] | None,
+) -> int:
+    stop: Callable[[], None] = serve(registry, address) if address else lambda: None
+    if address:
+        print(f"zconsole: metrics at http://{address[0]}:{address[1]}/metrics", file=sys.stderr)
+    try:
+        await feed(remote.sampled(args), page, registry, args.textfile, args.count)
+    except asyncio.CancelledError:
+        return ExitCode.OK
+    finally:
+        stop()
+    return ExitCode.OK
+
+
+async def feed(
+    rounds: AsyncGenerator[list[Frame], None],
+    page: Page,
+    registry: CollectorRegistry,
+    textfile: str | None,
+    count: int | None,
+) -> None:
+    """Put every round on the page, and in the file if one is asked for."""
+    taken = 0
+    async with contextlib.aclosing(rounds) as following:
+        async for frames in following:
+            page.families = families(frames, await in_daemon_thread(_jobs))
+            if textfile is not None:
+                write(registry, Path(textfile))
+            taken += 1
+            if taken == count:
+                return
+
+
+def _jobs() -> Sequence[Mapping[str, Any]]:
+    from zconsole.rebalance.job import control
+
+    with contextlib.suppress(StateError):  # no reason to end what tells of pools
+        return [status.as_json() for status in control.listed()]
+    return []

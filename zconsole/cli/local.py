@@ -1,0 +1,62 @@
+"""A session for samples of this machine, with what is kept of them on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zconsole.cli.output import local_zone
+from zconsole.diagnosis.device_errors.probes import signs_of
+from zconsole.history.storage import HistoryStore
+from zconsole.monitor.device_prober import DeviceProber
+from zconsole.monitor.session import Session
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.async_writer import AsyncWriter, Write
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.patient import Patient
+from zconsole.system.state_dir import StateError, state_dir, state_dirs
+
+if TYPE_CHECKING:
+    from zconsole.scan_report.keeper import ReportKeeper
+    from zconsole.scan_report.report import ScanReport
+
+
+def session(keep: bool = True) -> Session:
+    """A session for samples of this machine: its dates in the machine's zone, its history on disk.
+
+    With ``keep`` the history is written too, where there is a directory of one's own for it.
+    """
+    readable = state_dirs()
+    notes: list[str] = []
+    try:
+        directory = Patient().call(partial(state_dir, create=True)) if keep else None
+    except StateError as error:
+        notes.append(f"no history kept: {error}")
+        directory = None
+    writer = AsyncWriter()
+    reports = _keeper(directory, readable, writer.write) if directory else None
+    store = HistoryStore(directory, readable, writer.write)
+    return Session(zone=local_zone(), store=store, reports=reports, writer=writer, notes=notes)
+
+
+def _keeper(directory: Path, readable: Sequence[Path], write: Write) -> ReportKeeper:
+    # Only here: a one-shot report keeps none.
+    from zconsole.scan_report.keeper import ReportKeeper
+    from zconsole.scan_report.store import ReportStore
+
+    return ReportKeeper(ReportStore(directory, readable, write))
+
+
+async def past(guid: str) -> Sequence[ScanReport]:
+    """The reports kept of a pool's scans, newest first; read beside everything else."""
+    from zconsole.scan_report.store import ReportStore
+
+    return await in_daemon_thread(ReportStore(None, state_dirs()).reports, None, guid)
+
+
+def signs() -> DeviceProber:
+    """Asks this machine's SMART and kernel log about devices in trouble."""
+    runner = ProcessRunner()
+    return DeviceProber(lambda path, since: signs_of(runner, path, since))

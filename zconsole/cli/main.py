@@ -1,0 +1,112 @@
+"""The command line: one parser, one command module a command, exit codes for every ending."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from zconsole.cli.options import COMMANDS, parser_of
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.system import broken_pipe
+from zconsole.units import clean
+
+YOUNG = 50_000
+"""Objects made before Python looks for cycles among them. A start makes a hundred thousand, which
+all stay: with Python's own 700 it would look so often that it took a tenth of the start."""
+
+VALUED = ("--theme", "--hook", "--host", "--interval")
+"""Options before the command whose value is a word of its own."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code and never lets a traceback out for bad input."""
+    gc.set_threshold(YOUNG)
+    _open_streams()
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except ZconsoleError as error:
+        print(f"zconsole: {clean(str(error))}", file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        broken_pipe.swallow()
+        return ExitCode.OK
+    except OSError as error:
+        broken_pipe.swallow()
+        print(f"zconsole: {clean(_reason(error))}", file=sys.stderr)
+        denied = isinstance(error, PermissionError)
+        return ExitCode.UNAVAILABLE if denied else ExitCode.FAILED
+
+
+def _dispatch(words: list[str]) -> int:
+    name = command_of(words)
+    args = parser_of(name).parse_args(_without_command(words, name))
+    command = importlib.import_module(f"zconsole.cli.{name}")
+    with _tidy_stdout():
+        return int(command.run(args))
+
+
+def command_of(words: Sequence[str]) -> str:
+    """The command named by the first word that is no global option; ``console`` otherwise."""
+    index = _first_word(words)
+    if index is not None and words[index] in COMMANDS:
+        return words[index]
+    return "console"
+
+
+def _first_word(words: Sequence[str]) -> int | None:
+    """Index of the first word that is neither a global option nor its value."""
+    index = 0
+    while index < len(words):
+        if words[index] == "--":
+            return None
+        if words[index] in VALUED:
+            index += 2
+        elif words[index].startswith("-"):
+            index += 1
+        else:
+            return index
+    return None
+
+
+def _without_command(words: list[str], name: str) -> list[str]:
+    index = _first_word(words)
+    if index is not None and words[index] == name:
+        return words[:index] + words[index + 1 :]
+    return words
+
+
+@contextlib.contextmanager
+def _tidy_stdout() -> Iterator[None]:
+    """Flush while a closed pipe can still be answered quietly; surrogates are never fatal."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    yield
+    sys.stdout.flush()
+
+
+def _reason(error: OSError) -> str:
+    """What the system said no to, as ``PATH: reason``; of a full disk there is only a reason."""
+    reason = error.strerror or str(error)
+    name = error.filename
+    if isinstance(name, bytes):
+        name = os.fsdecode(name)
+    return f"{name}: {reason}" if isinstance(name, str) else reason  # others are descriptors
+
+
+def _open_streams() -> None:
+    """Give each closed standard stream something harmless.
+
+    Python has None for it, which ``print`` takes for standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))

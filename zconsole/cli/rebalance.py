@@ -1,0 +1,333 @@
+"""`zconsole rebalance plan|run|status|pause|resume|stop`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.rebalance.job.job_output import Show, lasting, say
+from zconsole.rebalance.job.status_text import job_line, job_lines
+from zconsole.rebalance.planning.plan_text import plan_lines, summary_lines
+from zconsole.system.safe_path import resolved
+from zconsole.units import clean
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.job.audited import AuditedJobs
+    from zconsole.rebalance.job.control import JobStatus, Unread
+    from zconsole.rebalance.job.job_store import Record
+    from zconsole.rebalance.job.locks import TreeLocks
+    from zconsole.rebalance.planning.plan_model import RebalancePlan
+    from zconsole.rebalance.planning.settings import Settings
+    from zconsole.rebalance.planning.survey import Ages, Sink
+    from zconsole.rebalance.planning.walk import Portion
+
+LOOKS = frozenset({"plan", "status"})
+"""What changes nothing."""
+NAMED = 5
+"""Jobs that are named of those that cannot be read."""
+COUNT_INTERVAL = 0.2
+"""Seconds between two lines of ``plan --progress``."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; returns the exit code. Raises ZconsoleError."""
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {
+        "plan": _plan,
+        "run": _run,
+        "status": _status,
+        "pause": _pause,
+        "stop": _stop,
+        "resume": _resume,
+    }
+    if args.read_only and args.action not in LOOKS:
+        raise UsageError(f"{args.action} is about changing files; not with --read-only")
+    with _worded():
+        return actions[args.action](args)
+
+
+@contextlib.contextmanager
+def _worded() -> Iterator[None]:
+    """What SQLite says of a journal, in our words. Raises NotUnderstoodError, ZconsoleError."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ZconsoleError(f"the job's journal: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise NotUnderstoodError(f"the job's journal is damaged: {error}") from error
+
+
+def _limits(args: argparse.Namespace) -> dict[str, Any]:
+    """The limits that were given, by their names in the settings."""
+    given = {
+        "rate": args.limit_rate,
+        "max_latency": args.max_latency,
+        "window": args.window,
+        "max_bytes": args.max_bytes,
+        "until_spread": args.until_spread,
+        "min_free": args.min_free,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    from zconsole.rebalance.planning.settings import Limits, Settings
+
+    if not args.dirs:
+        raise UsageError("which directories?")
+    if not all(args.dirs):  # to realpath that is the working directory, to a script an unset name
+        raise UsageError("an empty word names no directory")
+    return Settings(
+        dirs=tuple(os.path.realpath(word) for word in args.dirs),
+        engine=args.engine,
+        aim=args.aim,
+        accept_races=args.accept_races,
+        allow_non_zfs=args.allow_non_zfs,
+        during_scan=getattr(args, "during_scan", False),
+        limits=Limits(**_limits(args)),
+    )
+
+
+def _plan(args: argparse.Namespace) -> int:
+    from zconsole.rebalance.engine.syscalls import Sys
+    from zconsole.rebalance.planning import plan
+    from zconsole.rebalance.planning.facts import FactsReader
+
+    settings, reader = _settings(args), FactsReader()
+    found = plan.places(settings.dirs, reader)
+    sink = _counter(time.monotonic) if args.progress else None
+    made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
+    if args.json:
+        _print_json(made.as_json())
+    else:
+        print("\n".join(plan_lines(made.as_json())))
+    return ExitCode.FAILED if made.refused else ExitCode.OK
+
+
+def _counter(clock: Callable[[], float]) -> Sink:
+    """What prints how far a walk is, a few times a second."""
+    files = size = 0
+    shown = float("-inf")
+
+    def count(portion: Portion, _: Ages) -> None:
+        nonlocal files, size, shown
+        files += len(portion.files)
+        size += sum(status.st_size for _, status in portion.files)
+        if clock() - shown >= COUNT_INTERVAL:
+            shown = clock()
+            where = os.fsdecode(portion.directory.name)
+            _print_json({"progress": {"files": files, "bytes": size, "where": where}})
+
+    return count
+
+
+def _run(args: argparse.Namespace) -> int:
+    from zconsole.rebalance.engine.item import StopJobError
+
+    try:
+        journal = _journal(args)
+        if journal is not None and os.path.lexists(journal):
+            record, locks = _again(args, journal), None
+        else:
+            record, locks = _create(args, journal)
+    except StopJobError:
+        say("stopped while counting files: nothing was moved")
+        return ExitCode.OK
+    if args.detach:
+        _audited().start(record)
+        return ExitCode.OK
+    return _execute(record, args.json, locks)
+
+
+def _journal(args: argparse.Namespace) -> Path | None:
+    """The journal that was named; a link of somebody else is not followed to it."""
+    if args.journal is None:
+        return None
+    try:
+        return resolved(args.journal)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{args.journal}: no such directory") from error
+
+
+def _again(args: argparse.Namespace, journal: Path) -> Record:
+    """Take up a job by its journal; one that never came to its plan counts its files again."""
+    from zconsole.rebalance.job import control, resuming
+    from zconsole.rebalance.planning.facts import FactsReader
+
+    record = control.adopt(journal)
+    given = {name: getattr(args, name) for name in resuming.OPTIONS}
+    dirs = _settings(args).dirs if args.dirs else ()
+    resuming.refuse_difference(journal, control.status(record).settings, dirs, given)
+    say(f"job {record.job}")
+    control.take_up(record, _limits(args))
+    if not args.detach and not control.is_counted(record):
+        _show_plan(control.recount(record, FactsReader()).plan.as_json())
+    return record
+
+
+def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, TreeLocks | None]:
+    """Plan a new job, show the plan, and ask; nobody else can run the job before the answer.
+
+    Unless another process is to run it, its trees stay locked, so that no job comes between.
+    """
+    from zconsole.rebalance.job import control
+    from zconsole.rebalance.planning.facts import FactsReader
+
+    if not args.yes and not sys.stdin.isatty():
+        raise UsageError("no terminal to ask on: pass --yes")
+
+    def ask(plan: RebalancePlan) -> None:
+        _show_plan(plan.as_json())
+        if not args.yes and not _agreed():
+            raise ZconsoleError("nothing was done")
+
+    def begun(record: Record) -> None:
+        say(f"job {record.job}")
+
+    settings = _settings(args)
+    hold = not args.detach
+    made = control.create(settings, FactsReader(), journal, args.yes, begun, ask=ask, hold=hold)
+    return made.record, made.locks
+
+
+def _show_plan(plan: Mapping[str, Any]) -> None:
+    if plan["refused"]:
+        raise ZconsoleError(f"refused: {plan['refused']}")
+    say("\n".join(plan_lines(plan)))
+
+
+def _agreed() -> bool:
+    asked = say("Move these files? [y/N] ", end="")
+    return asked and sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
+    """Run a job in this process."""
+    from zconsole.rebalance.job import execute
+
+    with _audited().run(record):
+        failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _printer(as_json: bool) -> Show:
+    if as_json:
+        return lambda records: print("\n".join(map(json.dumps, records)), flush=True)
+    return _print_lines
+
+
+def _print_lines(records: Sequence[dict[str, Any]]) -> None:
+    """Text for people: failures and skips as they happen, and the end."""
+    for record in records:
+        summary = record.get("summary")
+        if summary is not None:
+            print("\n".join(summary_lines(summary)), flush=True)
+        elif record["outcome"] != "moved":
+            print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
+
+
+def _audited() -> AuditedJobs:
+    """Orders to jobs, each with its lines in the audit log."""
+    from zconsole.rebalance.job.audited import AuditedJobs
+    from zconsole.system.audit.log import audit_log
+
+    return AuditedJobs(audit_log())
+
+
+def _status(args: argparse.Namespace) -> int:
+    from zconsole.rebalance.job import control, job_store
+
+    if args.job:
+        _show_job(control.status(job_store.find(args.job)), args.json)
+        return ExitCode.OK
+    unread: list[Unread] = []
+    for status in control.listed(unread):
+        if not args.json:
+            print(job_line(status.as_json()))
+            continue
+        try:
+            with _worded():
+                _show_job(status, args.json)
+        except ZconsoleError as error:
+            say(f"zconsole: job {status.record.job}: {clean(str(error))}")
+    _tell_unread(unread)
+    return ExitCode.OK
+
+
+def _show_job(status: JobStatus, as_json: bool) -> None:
+    from zconsole.rebalance.job import control
+
+    data, left = status.as_json(), control.left_out(status.record)
+    if as_json:
+        _print_json({**data, **left})
+    else:
+        print("\n".join(job_lines(data, left)))
+
+
+def _pause(args: argparse.Namespace) -> int:
+    return _steer(args, "pause")
+
+
+def _stop(args: argparse.Namespace) -> int:
+    return _steer(args, "stop")
+
+
+def _steer(args: argparse.Namespace, order: str) -> int:
+    from zconsole.rebalance.job import control, job_store
+
+    record = job_store.find(args.job)
+    _audited().steer(record, order)
+    say(f"{order}: job {record.job}")
+    if args.json:
+        _print_json(control.status(record).as_json())
+    return ExitCode.OK
+
+
+def _resume(args: argparse.Namespace) -> int:
+    from zconsole.rebalance.job import control, job_store
+
+    if args.all == bool(args.job):
+        raise UsageError("resume JOB, or resume --all")
+    unread: list[Unread] = []
+    audited = _audited()
+    records = (
+        [s.record for s in control.resumable(unread)] if args.all else [job_store.find(args.job)]
+    )
+    code = _tell_unread(unread)
+    for record in records:
+        try:
+            audited.resume(record, _limits(args))
+        except ZconsoleError as error:
+            code = error.code
+            say(f"zconsole: job {record.job}: {clean(str(error))}")
+            continue
+        say(f"resumed job {record.job}")
+        if args.json:
+            _print_json(control.status(record).as_json())
+    return code
+
+
+def _tell_unread(unread: Sequence[Unread]) -> ExitCode:
+    """Tell of jobs whose journals are gone or damaged; the code of the last, OK without any."""
+    for record, error in unread[:NAMED]:
+        forget = f"to forget the job, delete {record.file}"
+        say(f"zconsole: job {record.job}: {clean(f'{error}; {forget}')}")
+    if len(unread) > NAMED:
+        say(f"zconsole: {len(unread) - NAMED} more jobs cannot be read")
+    errors = [error for _, error in unread if isinstance(error, ZconsoleError)]
+    return errors[-1].code if errors else ExitCode.FAILED if unread else ExitCode.OK
+
+
+def _print_json(data: Mapping[str, Any]) -> None:
+    print(json.dumps(data), flush=True)

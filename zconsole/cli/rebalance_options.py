@@ -1,0 +1,83 @@
+"""The sub-commands of `zconsole rebalance` and their options."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+
+from zconsole.cli.option_types import check, positive, share, size_above_0
+from zconsole.rebalance.job import systemd_unit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The sub-commands and their options."""
+    _show_unit(parser)
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    plan = commands.add_parser("plan", help="measure, predict, change nothing")
+    _add_work(plan)
+    plan.add_argument("--progress", action="store_true", help="count on stdout while it is made")
+    run = commands.add_parser("run", help="move the files of directories")
+    _add_work(run)
+    _add_run(run)
+    status = commands.add_parser("status", help="one job, or all")
+    status.add_argument("job", nargs="?", metavar="JOB")
+    for word, text in (("pause", "hold a running job"), ("stop", "end a running job")):
+        commands.add_parser(word, help=text).add_argument("job", metavar="JOB")
+    resume = commands.add_parser("resume", help="go on with a paused, stopped or dead job")
+    resume.add_argument("job", nargs="?", metavar="JOB")
+    resume.add_argument("--all", action="store_true", help="jobs ended by a death or a shutdown")
+    _add_limits(resume)
+    _show_unit(resume)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="JSON objects on stdout")
+
+
+def _show_unit(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = systemd_unit.shown(sys.argv[0], sys.executable)
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dirs", nargs="*", metavar="DIR")
+    parser.add_argument("--engine", choices=("auto", "copy", "rewrite"), default="auto")
+    parser.add_argument(
+        "--aim",
+        choices=("balance", "width", "properties", "recordsize"),
+        default="balance",
+        help="even fill; parity width after an expansion; new compression or checksum; recordsize",
+    )
+    parser.add_argument(
+        "--accept-races",
+        action="store_true",
+        help="copy even where a write of another process could be lost",
+    )
+    parser.add_argument("--allow-non-zfs", action="store_true", help="copy on any filesystem")
+    _add_limits(parser)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit-rate", type=size_above_0, metavar="BYTES/S")
+    parser.add_argument("--max-latency", type=positive, metavar="SECONDS")
+    parser.add_argument("--max-bytes", type=size_above_0, metavar="N")
+    parser.add_argument("--until-spread", type=share, metavar="F", help="0 to 1")
+    parser.add_argument("--min-free", type=share, metavar="F", help="share to keep free, 0 to 1")
+    parser.add_argument("--window", type=_window, metavar="HH:MM-HH:MM")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--detach", action="store_true", help="run in the background")
+    parser.add_argument("--during-scan", action="store_true", help="do not wait for scans to end")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="resumes the job if it exists")
+
+
+def _window(word: str) -> str:
+    from zconsole.rebalance.job.pacer import window_gate
+
+    fits = False
+    with contextlib.suppress(ValueError):
+        fits = bool(window_gate(word, lambda: 0))
+    check(word, "window, as 22:00-06:00", fits)
+    return word

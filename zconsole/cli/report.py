@@ -1,0 +1,145 @@
+"""``zconsole report``: the reports of past and running scans, and two of them compared."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
+from itertools import islice
+from pathlib import Path
+
+from zconsole.cli import event_loop
+from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.monitor.session import Session
+from zconsole.output import json
+from zconsole.scan_report.keeper import ReportKeeper
+from zconsole.scan_report.markdown import compared, markdown
+from zconsole.scan_report.report import ScanReport, dumped
+from zconsole.scan_report.statistics import differences, set_apart
+from zconsole.scan_report.store import ReportStore, read_report
+from zconsole.scan_report.svg import svg
+from zconsole.system.state_dir import state_dirs
+from zconsole.units import clean, duration, size
+from zconsole.zfs.sources.open_text import lines, reading
+from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.replay import ReplaySource
+from zconsole.zfs.sources.samples import is_sample
+
+FARTHEST = 4096
+"""Lines in which a recording's first sample is looked for."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is asked for; returns the exit code."""
+    zone = UTC if args.recording else None
+    if args.compare:
+        return _compare(args, zone)
+    reports = _known(args)
+    if args.list:
+        _list(reports, args.json, zone)
+    else:
+        _print(_chosen(reports, args.scan, args.pool), args, zone)
+    return ExitCode.OK
+
+
+def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
+    """Newest first: from a recording, or from the state directories."""
+    if args.recording:
+        found = event_loop.run(recorded(args.recording))
+        return [report for report in found if args.pool in (None, report.pool)]
+    return ReportStore(None, state_dirs()).reports(args.pool)
+
+
+async def recorded(path: str) -> Sequence[ScanReport]:
+    """The reports of every scan in a recording, newest first, those that still ran included.
+
+    What of it cannot be read is told on stderr. Raises NotUnderstoodError where nothing can.
+    """
+    gaps = Gaps()
+    session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
+    done: list[ScanReport] = []
+    async for frames in event_loop.rounds(ReplaySource(path, None, gaps), session, 0.0):
+        for frame in frames:
+            done.extend(keeper.push(frame))
+    event_loop.tell_gaps(gaps)
+    return sorted((*done, *keeper.current()), key=lambda report: -report.start)
+
+
+def _chosen(reports: Sequence[ScanReport], number: int, pool: str | None) -> ScanReport:
+    if not reports:
+        whose = f" of {pool}" if pool else ""
+        raise NotFoundError(f"no scan report{whose}: they are kept while zconsole watches a scan")
+    if number > len(reports):
+        raise NotFoundError(f"no scan {number}: there are {len(reports)}, 1 is the newest")
+    return reports[number - 1]
+
+
+def _print(report: ScanReport, args: argparse.Namespace, zone: tzinfo | None) -> None:
+    if args.json:
+        print(dumped(report))
+    elif args.svg:
+        print(svg(report, zone), end="")
+    else:
+        print(markdown(report, zone), end="")
+
+
+def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> int:
+    for number, report in enumerate(reports, 1):
+        if as_json:
+            print(json.line({"scan": number, **_summary(report)}))
+            continue
+        words = [f"{number:>3}", report.pool, report.function, report.state]
+        words.append(datetime.fromtimestamp(report.start, zone).strftime("%Y-%m-%d %H:%M"))
+        words += [duration(report.duration), size(report.issued_bytes)]
+        print(clean("  ".join(words)))
+    return ExitCode.OK
+
+
+def _summary(report: ScanReport) -> dict[str, object]:
+    names = ("pool", "guid", "function", "vdev", "state", "start", "end", "duration")
+    return {name: getattr(report, name) for name in (*names, "issued_bytes", "errors")}
+
+
+def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
+    if args.svg:
+        raise UsageError("--compare prints text or JSON, no SVG")
+    words: list[str] = args.compare
+    known = _known(args) if any(map(_is_number, words)) else ()
+    first, second = (_named(word, known, args.pool) for word in words)
+    if not args.json:
+        print(compared(first, second, zone), end="")
+        return ExitCode.OK
+    rows = [
+        {"name": d.name, "unit": d.unit, "first": d.first, "second": d.second, "change": d.change}
+        for d in differences(first, second)
+    ]
+    apart = {name: list(pair) for name, pair in set_apart(first, second).items()}
+    print(json.line({"version": 1, "compared": rows, "tunables": apart}))
+    return ExitCode.OK
+
+
+def _named(word: str, known: Sequence[ScanReport], pool: str | None) -> ScanReport:
+    """By its number among those known, else a file: a report's JSON, or a recording."""
+    if _is_number(word):
+        if int(word) == 0:
+            raise UsageError("scans count from 1, the newest")
+        return _chosen(known, int(word), pool)
+    path = Path(word)
+    if _is_recording(path):
+        return _chosen(event_loop.run(recorded(word)), 1, None)
+    return read_report(path)
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
+def _is_recording(path: Path) -> bool:
+    """Whether a line near its beginning is a sample."""
+    try:
+        with reading(str(path)) as file:
+            return any(is_sample(line) for line in islice(lines(file), FARTHEST))
+    except NotUnderstoodError:
+        return False
+    except ZconsoleError as error:
+        raise NotFoundError(str(error)) from None

@@ -1,0 +1,125 @@
+"""``zconsole status``: a one-shot health report of live pools or of saved output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from zconsole.cli import output
+from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
+from zconsole.system.broken_pipe import for_who_reads
+from zconsole.units import clean, duration
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import NO_READER
+from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.saved import read_states
+
+NONE = "no pools are imported"
+FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
+LONG_BEFORE = 60.0
+"""Seconds after which what a recording last had of a pool is told to be old."""
+FINE = frozenset({"OK", "UNKNOWN"})
+
+Sentence = tuple[str, str | None]
+"""What zpool says in place of a pool, and the pool's name where it is about one."""
+Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
+"""The pools, and what is not to be had of other machines."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; returns the exit code."""
+    if args.saved and args.host is not None:
+        raise UsageError("--from reads a file, --host another machine: not both")
+    frames, failures = _saved(args) if args.saved else _live(args)
+    lacking = [str(failure) for failure in failures]
+    for text in lacking or ([] if frames or args.saved else [NONE]):
+        _say(text)
+    with for_who_reads():
+        output.report(frames, args.json)
+    code = exit_status(frames) if args.exit_status else ExitCode.OK
+    return code or next((failure.code for failure in failures), ExitCode.OK)
+
+
+def exit_status(frames: Sequence[Frame]) -> ExitCode:
+    """The worst of all pools: 11 faulted or suspended, 10 degraded or with data errors."""
+    worst = ExitCode.OK
+    for frame in frames:
+        words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
+        if FAULTED.intersection(words):
+            return ExitCode.FAULTED
+        if frame.problem or frame.error_count or frame.health.word not in FINE:
+            worst = ExitCode.DEGRADED
+    return worst
+
+
+def _saved(args: argparse.Namespace) -> Found:
+    zone = output.local_zone()
+    gaps = Gaps()
+    raws = read_states(args.saved, zone, gaps)
+    session = Session(zone=zone, gaps=gaps)
+    shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
+    session.end()
+    said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
+    _check_names(args.pools, shown, said)
+    frames = tuple(frame for frame in shown if not args.pools or frame.pool in args.pools)
+    for frame in frames:
+        if (before := raws[-1]["t"] - frame.t) > LONG_BEFORE:
+            _say(f"{frame.pool}: last recorded {duration(before)} before the end")
+    for text, name in said:
+        if name in args.pools if args.pools else name or not shown:
+            _say(text)
+    if not shown and not said:
+        _say(NONE)
+    if gaps.count:
+        _say(gaps.words)
+    return frames, ()
+
+
+def _say(text: str) -> None:
+    print(f"zconsole: {clean(text)}", file=sys.stderr)
+
+
+def _in_place(raw: Raw) -> Sequence[Sentence]:
+    """What zpool said of pools that it did not show."""
+    if "text" not in raw:
+        return ()
+    from zconsole.zfs.decode.text import in_place  # only here: JSON needs none of it
+
+    return in_place(raw["text"])
+
+
+def _check_names(names: Sequence[str], shown: Sequence[Frame], said: Sequence[Sentence]) -> None:
+    """Raise NotFoundError for a name that is neither shown nor said to be healthy."""
+    known = {frame.pool for frame in shown} | {name for _, name in said}
+    why = next((f": {text}" for text, name in said if name is None and not shown), "")
+    for name in names:
+        if name not in known:
+            raise NotFoundError(f"no pool {name!r} in that output{why}")
+
+
+def _live(args: argparse.Namespace) -> Found:
+    # Only here: saved output is read without what it takes to sample a machine.
+    from zconsole.cli import event_loop
+
+    return event_loop.run(_sampled(args))
+
+
+async def _sampled(args: argparse.Namespace) -> Found:
+    if args.host is not None:
+        from zconsole.cli import remote
+
+        return await remote.once(args.host, args.pools)
+    from zconsole.cli import local
+    from zconsole.zfs.sources.live import LiveSource
+
+    source = LiveSource(args.pools)
+    try:
+        frames = local.session(keep=False).advance(await source.sample() or ())
+        unread = frames and source.capabilities.name == NO_READER
+        why = source.capabilities.reason
+    finally:
+        await source.aclose()
+    return frames, (UnavailableError(f"no way to read pools: {why}"),) if unread else ()

@@ -1,0 +1,55 @@
+"""Opening the console on a terminal, over any feed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zconsole.actions.backend import ActionBackend
+    from zconsole.monitor.feed import Feed
+    from zconsole.ui.console_options import Past
+
+
+def has_terminal() -> bool:
+    """Whether a console can be drawn here: on a TTY that is not dumb.
+
+    Textual paints on stderr: with that in a file, nobody would see what the keys do.
+    """
+    ttys = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    return ttys and os.environ.get("TERM") != "dumb"
+
+
+def open_console(
+    args: argparse.Namespace,
+    feed: Feed,
+    zone: tzinfo | None,
+    host: str | None = None,
+    make_backend: Callable[[], ActionBackend] | None = None,
+    past: Past | None = None,
+) -> int:
+    """Run the console over a feed until the operator quits; returns its exit code.
+
+    Without ``make_backend`` nothing can be changed through it.
+    """
+    # Only here: whoever asks whether there is a terminal may find none.
+    from zconsole.ui.console_options import ConsoleOptions, no_past
+    from zconsole.ui.start import run_console
+    from zconsole.ui.theme.saved_theme import SavedTheme
+
+    options = ConsoleOptions(
+        host=os.uname().nodename if host is None else host,
+        pools=tuple(getattr(args, "pools", ())),
+        theme=args.theme,
+        choice=SavedTheme(),
+        ascii=args.ascii,
+        mouse=not args.no_mouse,
+        read_only=args.read_only,
+        zone=zone,
+        past=past or no_past,
+    )
+    return run_console(feed, options, make_backend)

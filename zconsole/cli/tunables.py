@@ -1,0 +1,137 @@
+"""``zconsole tunables``: list, set, preset and restore the tunables of scans and rebuilds."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from zconsole.errors import ExitCode, UnavailableError, UsageError
+from zconsole.output import json
+from zconsole.output.tunables import record, table
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.audit.log import MemoryLog, audit_log
+from zconsole.system.state_dir import state_dir, state_dirs
+from zconsole.tunables import guard
+from zconsole.tunables.control import Control, Setting, known
+from zconsole.tunables.parameters import MODULE, SysfsParameters
+from zconsole.tunables.presets import NAMES, preset
+from zconsole.tunables.store import NAME, FileTunableStore
+from zconsole.units import clean
+
+
+def run(args: argparse.Namespace, module: Path = MODULE) -> int:
+    """Do what is asked of the tunables of this machine; returns the exit code."""
+    parameters = SysfsParameters(module)
+    if args.action == "list":
+        return _list(args, parameters)
+    if args.read_only:
+        raise UsageError(f"{args.action} changes the kernel's tunables; not with --read-only")
+    values = assignments(args.words) if args.action == "set" else {}
+    _check(args)
+    if not parameters.era:
+        raise UnavailableError("the zfs module is not loaded on this machine")
+    memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
+    control = Control(parameters, memory, audit_log())
+    if args.action == "set":
+        return _set(args, control, values, module)
+    if args.action == "preset":
+        return _preset(args, control, parameters)
+    return _restore(args, control)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for words that make no sense, with ZFS or without."""
+    if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
+        raise UsageError(f"preset needs one of {', '.join(NAMES)}")
+    if args.action == "restore":
+        for name in args.words:
+            known(name)
+
+
+def assignments(words: Iterable[str]) -> dict[str, int]:
+    """``NAME=VALUE`` words as numbers in range. Raises UsageError for others, or for none."""
+    values: dict[str, int] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        tunable = known(name)
+        if not equals or not (text.isascii() and text.isdigit()):
+            raise UsageError(f"{word!r} is not NAME=VALUE with a whole number")
+        values[name] = int(text)
+        if problem := tunable.problem(values[name]):
+            raise UsageError(problem)
+    if not values:
+        raise UsageError("set needs NAME=VALUE")
+    return values
+
+
+def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
+    if args.words:
+        raise UsageError(f"list takes no names: {args.words[0]!r}")
+    control = Control(parameters, FileTunableStore(_remembered()), MemoryLog())
+    _show(args, control.list())
+    if parameters.era:
+        return ExitCode.OK
+    _say("the zfs module is not loaded on this machine: there are no live values")
+    return ExitCode.UNAVAILABLE
+
+
+def _remembered() -> Path:
+    """Where originals are: our own directory, or the machine's where ours has none."""
+    own, *others = state_dirs()
+    return next((place for place in (own, *others) if (place / NAME).exists()), own)
+
+
+def _set(
+    args: argparse.Namespace, control: Control, values: Mapping[str, int], module: Path
+) -> int:
+    guarded = {n: v for n, v in values.items() if known(n).guarded and v}
+    plain = {n: v for n, v in values.items() if n not in guarded}
+    problems = (control.problem(name, value) for name, value in guarded.items())
+    if problem := next(filter(None, problems), None):
+        raise UsageError(problem)
+    control.set(plain, time.time())
+    for name, value in guarded.items():
+        asyncio.run(
+            guard.start(
+                ProcessRunner(), state_dir(create=True), name, value, args.seconds, None, module
+            )
+        )
+        _say(f"{name} is put back in {args.seconds:g} s by a guard process")
+    _show(args, [control.setting(name) for name in values])
+    return ExitCode.OK
+
+
+def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParameters) -> int:
+    chosen = preset(args.words[0], parameters, args.limit)
+    for warning in chosen.warnings:
+        _say(warning)
+    _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
+    return ExitCode.OK
+
+
+def _restore(args: argparse.Namespace, control: Control) -> int:
+    done = control.restore(time.time(), args.words or None)
+    for entry in done:
+        _say(f"{entry.name}: {entry.text}")
+    if not done:
+        _say("nothing to put back")
+    _show(args, [control.setting(entry.name) for entry in done])
+    return ExitCode.OK
+
+
+def _show(args: argparse.Namespace, settings: Iterable[Setting]) -> None:
+    if args.json:
+        for setting in settings:
+            print(json.line(record(setting)))
+        return
+    for line in table(tuple(settings)):
+        print(clean(line))
+
+
+def _say(text: str) -> None:
+    print(f"zconsole: {clean(text)}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Why a scan is slow, and what is breaking."""

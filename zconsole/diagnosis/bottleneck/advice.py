@@ -1,0 +1,145 @@
+"""What could be done about a limit: the command or the tunable, by the version that runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from zconsole.tunables.catalog import BY_NAME
+
+if TYPE_CHECKING:
+    from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+
+METADATA = "wait: the order of issue is being worked out; more ARC for metadata makes it shorter"
+CPU = "lighter checksums do not change what is written already; leave it the cores it wants"
+BUS = (
+    "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
+    "spread the disks over more ports"
+)
+UNSORTED = "this version takes blocks in the order they were written; from 0.8 it sorts them"
+FIRST_SORTED = (0, 8)
+"""From this release scans sort what they issue and have no delays (dsl_scan.c)."""
+
+
+class Throttle(NamedTuple):
+    """A tunable that holds a scan back, if one was found, and what to do."""
+
+    name: str
+    value: int
+    text: str
+
+    @property
+    def certain(self) -> bool:
+        """Whether a tunable was found away from its default."""
+        return bool(self.name)
+
+
+def throttle(seen: Evidence) -> Throttle:
+    """Which tunable holds the scan back; without a name where none is known to."""
+    if seen.tunables.get("zfs_scan_suspend_progress"):
+        advice = "zconsole tunables restore zfs_scan_suspend_progress"
+        return Throttle("zfs_scan_suspend_progress", 1, advice)
+    if seen.version and seen.version < FIRST_SORTED:
+        return _delay(seen)
+    for name in _candidates(seen):
+        value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
+        if value is not None and default is not None and value < default:
+            return Throttle(name, value, f"zconsole tunables set {name}={default} (its default)")
+    return Throttle("", 0, f"try a higher {_candidates(seen)[0]} (zconsole tunables set)")
+
+
+def _delay(seen: Evidence) -> Throttle:
+    """Before 0.8 a scan waits some ticks before each read while others do I/O."""
+    name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
+    value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
+    if not value:
+        return Throttle("", 0, "zfs_scan_idle and zfs_top_maxinflight are next to look at")
+    advice = f"set {name}=0: the scan then no longer waits {value} ticks before each read"
+    return Throttle(name, value, advice)
+
+
+def _candidates(seen: Evidence) -> tuple[str, ...]:
+    if seen.scan.function == "rebuild":
+        return ("zfs_rebuild_vdev_limit", "zfs_vdev_rebuild_max_active", "zfs_rebuild_max_segment")
+    kind = "scrub" if seen.scan.function == "scrub" else "resilver"
+    writes = () if kind == "scrub" else ("zfs_vdev_async_write_min_active",)
+    return (
+        "zfs_vdev_scrub_max_active",
+        "zfs_scan_vdev_limit",
+        f"zfs_{kind}_min_time_ms",
+        "zfs_vdev_max_active",
+        *writes,
+    )
+
+
+def more_writes(seen: Evidence) -> str:
+    """For a disk being filled that gets too few requests at once."""
+    name = "zfs_vdev_async_write_min_active"
+    if seen.scan.function == "rebuild":
+        name = "zfs_vdev_rebuild_max_active"
+    value = seen.tunables.get(name)
+    now = f" (now {value})" if value is not None else ""
+    return f"zconsole tunables set {name}={max(8, 4 * (value or 2))}{now}"
+
+
+def slow_disk(name: str) -> str:
+    """For one source disk that the others wait for."""
+    return (
+        f"look at {name}'s errors, SMART and cable; offline it if redundancy is left, or replace "
+        "it next"
+    )
+
+
+def stuck(name: str) -> str:
+    """For a disk that no longer answers."""
+    return f"look at the kernel's log and {name}'s cable, power and SMART; pull it if it stays so"
+
+
+def new_disk(seen: Evidence, disk: Disk) -> str:
+    """For a resilver that goes as fast as the new disk writes."""
+    small = disk.request is not None and disk.request < 128 * 1024
+    if small and seen.version and seen.version < FIRST_SORTED:
+        return UNSORTED
+    top = seen.tops.get(disk.top)
+    if small and top is not None and top.kind.startswith(("mirror", "draid")):
+        return "small writes: next time a sequential rebuild (replace -s), which writes larger"
+    return "nothing to tune: it writes as fast as it can; a write this slow for its kind is a fault"
+
+
+def smr(name: str) -> str:
+    """For a disk that collapsed."""
+    return (
+        f"check {name}'s model for shingled recording; let it drain with less load, or replace it "
+        "with a conventional disk"
+    )
+
+
+def foreground(seen: Evidence) -> str:
+    """For a scan that gives way to applications."""
+    if seen.version and seen.version < FIRST_SORTED:
+        return "zfs_scrub_delay=0 or zfs_resilver_delay=0 puts it on a par with other I/O"
+    kind = "scrub" if seen.scan.function == "scrub" else "resilver"
+    return f"less load, or zconsole tunables set zfs_{kind}_min_time_ms higher, at their expense"
+
+
+def memory(seen: Evidence) -> str:
+    """For a scan that cannot sort everything at once.
+
+    Its limit is a share of RAM, but no more than a twentieth of what the pool holds
+    (dsl_scan_should_clear, module/zfs/dsl_scan.c).
+    """
+    value = seen.tunables.get("zfs_scan_mem_lim_fact", 20)
+    held = seen.scan.total_bytes
+    if seen.memory and held and held / 20 <= seen.memory / max(1, value):
+        return "nothing to tune: sorting may use a twentieth of what the pool holds, and does"
+    better = max(1, value // 2)
+    setting = f"zfs_scan_mem_lim_fact={better}"
+    return f"zconsole tunables set {setting} (1/{better} of RAM; now 1/{value})"
+
+
+def random_io(seen: Evidence) -> str:
+    """For a scan whose disks seek."""
+    if seen.version and seen.version < FIRST_SORTED:
+        return UNSORTED
+    if seen.scan.function == "rebuild":
+        return ""
+    return "small, scattered blocks; zfs_vdev_scrub_max_active higher lets disks reorder more"

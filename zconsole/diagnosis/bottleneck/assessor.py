@@ -1,0 +1,106 @@
+"""Judging the running scan of one pool, from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
+from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
+from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
+from zconsole.diagnosis.bottleneck.hysteresis import Hysteresis
+from zconsole.diagnosis.bottleneck.rules import judge
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
+from zconsole.history.views import ScanView
+from zconsole.pool.model import IoRates, Sample
+from zconsole.pool.topology import Placed
+
+ScanKey = tuple[str, str | None, float | None]
+FEW = 64
+"""Leaves up to which every sample is looked at."""
+SELDOM = 20.0
+"""Seconds between looks at larger pools."""
+
+
+class Assessor:
+    """Fed with every sample while a scan runs; remembers its disks from one scan to the next."""
+
+    def __init__(self, first: Sample, scan: ScanKey) -> None:
+        """``first``: the sample in which this scan was first seen."""
+        self.verdict: Verdict | None = None
+        self.ceiling: Ceiling | None = None
+        self._past: dict[str, LeafStats] = {}
+        self._load = PoolLoadStats()
+        self._scan, self._since = scan, first.clock
+        self._looked = float("-inf")
+        self._turns = StageCycleTracker()
+        self._sorted: float | None = None
+        self._steady = Hysteresis()
+        for seen in (each for each in first.pool.scans if each.key == scan and first.exact):
+            self._turns.add(first.t, first.clock, seen)
+
+    def push(
+        self,
+        sample: Sample,
+        tree: Mapping[str, Placed],
+        rates: Mapping[str, IoRates],
+        view: ScanView,
+    ) -> None:
+        """Take in a sample whose rates are known, with its running scan."""
+        if view.scan.key != self._scan:
+            self._begin(view, sample.clock)
+        self._take_turns(sample, view)
+        if len(tree) > FEW and sample.clock - self._looked < SELDOM:
+            return
+        self._looked = sample.clock
+        self._remember(sample.clock, tree, rates)
+        self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
+
+    def _begin(self, view: ScanView, clock: float) -> None:
+        self._scan, self._since = view.scan.key, clock
+        self._turns, self._sorted, self._steady = StageCycleTracker(), None, Hysteresis()
+        for past in self._past.values():
+            past.begin()
+
+    def _take_turns(self, sample: Sample, view: ScanView) -> None:
+        before = self._turns.stage
+        if sample.exact:
+            self._turns.add(sample.t, sample.clock, view.scan)
+        if self._turns.stage != before:
+            self._sorted = None
+        now = sorted_share(view.scan)
+        self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
+
+    def _remember(
+        self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
+    ) -> None:
+        for key, place in tree.items():
+            if place.vdev.children or key not in rates:
+                continue
+            past = self._past.get(key)
+            if past is None:
+                past = self._past[key] = LeafStats()
+            past.add(clock, place.vdev, rates[key])
+        for key in self._past.keys() - tree.keys():
+            del self._past[key]
+        moved = [rates[key] for key in self._past if key in rates]
+        self._load.add(sum((each.read or 0.0) + (each.write or 0.0) for each in moved))
+
+    def _judge(
+        self,
+        sample: Sample,
+        view: ScanView,
+        tree: Mapping[str, Placed],
+        disks: tuple[Disk, ...],
+    ) -> None:
+        watched = sample.clock - self._since
+        load, turns = self._load.load(), self._turns.turns()
+        if self._turns.stage is not None:
+            view = view._replace(stage=self._turns.stage)
+        seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
+        found = judge(seen)
+        between = self._turns.stage is not None and turns.limited
+        self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
+        shared = self.verdict is not None and self.verdict.cause == "bus"
+        if not between or seen.stage == "issuing":
+            self.ceiling = ceiling_of(seen, load.most if shared else None)

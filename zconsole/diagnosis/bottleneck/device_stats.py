@@ -1,0 +1,118 @@
+"""What is remembered of each disk between samples: mean queues, best rates, recent writes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import fmean, pstdev
+
+from zconsole.pool.model import IoRates, Vdev
+
+FRESH = 0.25
+"""Weight of the newest queue depths in their running mean."""
+WRITES_KEPT = 24
+KEEP_EVERY = 5.0
+"""Seconds between two remembered write rates: about a transaction group."""
+SURE_BUSY = 0.1
+TOTALS_KEPT = 8
+LARGE = 128 * 1024.0
+"""Bytes a request from which busy time says how fast a disk could stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """What all devices of a pool move together, read and written, in bytes/s."""
+
+    now: float = 0.0
+    most: float = 0.0
+    """The most that was ever seen for two samples in a row."""
+    unsteady: float = 1.0
+    """How much it varied of late: standard deviation by mean; 1 where too little was seen."""
+
+
+@dataclass(slots=True)
+class LeafStats:
+    """One leaf's recent past; bytes/s, and requests for the queues."""
+
+    pending: dict[str, float] = field(default_factory=dict)
+    active: dict[str, float] = field(default_factory=dict)
+    best_read: float = 0.0
+    """The fastest it was seen to read, or would have at its then busy share; 0 while it idled."""
+    best_write: float = 0.0
+    seen_read: float = 0.0
+    """The fastest it was seen to read for two samples in a row, in this scan or before it."""
+    seen_write: float = 0.0
+    """The fastest it was seen to write in this scan."""
+    writes: deque[float] = field(default_factory=lambda: deque(maxlen=WRITES_KEPT))
+    _kept: float = float("-inf")
+    _read: float = 0.0
+
+    def add(self, clock: float, vdev: Vdev, rates: IoRates) -> None:
+        """Take in one sample."""
+        self._mix(vdev.queues)
+        self.best_read = max(self.best_read, _possible(rates.read, rates.read_ops, rates))
+        self.best_write = max(self.best_write, _possible(rates.write, rates.write_ops, rates))
+        self.seen_read = max(self.seen_read, min(self._read, rates.read or 0.0))
+        self._read = rates.read or 0.0
+        self.seen_write = max(self.seen_write, rates.write or 0.0)
+        if rates.write is not None and clock - self._kept >= KEEP_EVERY:
+            self.writes.append(rates.write)
+            self._kept = clock
+
+    def begin(self) -> None:
+        """Another scan begins: how it writes now says nothing of how it did."""
+        self.seen_write = 0.0
+        self.writes.clear()
+
+    def _mix(self, queues: Mapping[str, tuple[int, int]]) -> None:
+        weight = FRESH if self.active else 1.0
+        for name, (pending, active) in queues.items():
+            self.pending[name] = _mixed(self.pending.get(name, 0.0), pending, weight)
+            self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
+
+    @property
+    def unsteady(self) -> float:
+        """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
+        recent = list(self.writes)[-16:]
+        mean = fmean(recent) if recent else 0.0
+        return pstdev(recent) / mean if len(recent) >= 4 and mean > 0 else 0.0
+
+
+@dataclass(slots=True)
+class PoolLoadStats:
+    """What all devices together moved in the last samples, and at most; bytes/s."""
+
+    most: float = 0.0
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=TOTALS_KEPT))
+
+    def add(self, total: float) -> None:
+        """Take in one sample."""
+        if self.recent:
+            self.most = max(self.most, min(self.recent[-1], total))
+        self.recent.append(total)
+
+    def load(self) -> PoolLoad:
+        """As evidence."""
+        return PoolLoad(self.recent[-1] if self.recent else 0.0, self.most, self._unsteady())
+
+    def _unsteady(self) -> float:
+        mean = fmean(self.recent) if self.recent else 0.0
+        known = len(self.recent) == TOTALS_KEPT and mean > 0
+        return pstdev(self.recent) / mean if known else 1.0
+
+
+def _mixed(old: float, new: float, weight: float) -> float:
+    return old + weight * (new - old)
+
+
+def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
+    """What a disk could stream: its rate by its busy share, for large requests of one direction.
+
+    What a disk does that idles most of the time says nothing of what it could.
+    """
+    if not rate or not ops or (rates.busy is not None and rates.busy < SURE_BUSY):
+        return 0.0
+    both = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
+    usable = rates.busy is not None and ops > 0.9 * both
+    return rate / rates.busy if usable and rate / ops >= LARGE and rates.busy else rate

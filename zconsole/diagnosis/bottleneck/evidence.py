@@ -1,0 +1,211 @@
+"""The figures a verdict rests on, gathered from one sample and the pool's recent past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
+from zconsole.history.views import ScanView
+from zconsole.pool.model import IoRates, Sample, Scan, Vdev
+from zconsole.pool.topology import Placed
+from zconsole.pool.version import parse_version
+
+DATA = ("normal", "special", "dedup")
+FOREGROUND = ("sync_r", "sync_w", "async_r")
+"""Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
+include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_scan.c)."""
+SCANNING = ("scrub", "rebuild")
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One leaf at work for the scan. Rates in bytes/s and requests/s, times in seconds."""
+
+    name: str
+    top: str
+    """Key of its top-level vdev."""
+    target: bool
+    """Whether it is being filled; else the scan reads from it."""
+    rates: IoRates
+    past: LeafStats
+
+    @property
+    def rate(self) -> float:
+        """Bytes/s in the direction the scan uses it."""
+        return (self.rates.write if self.target else self.rates.read) or 0.0
+
+    @property
+    def ops(self) -> float:
+        """Requests/s in that direction."""
+        return (self.rates.write_ops if self.target else self.rates.read_ops) or 0.0
+
+    @property
+    def request(self) -> float | None:
+        """Mean bytes a request in that direction; None without requests."""
+        return self.rate / self.ops if self.ops > 0 else None
+
+    @property
+    def busy(self) -> float | None:
+        """Share of time with I/O in flight; without diskstats, from requests and their waits."""
+        if self.rates.busy is not None:
+            return self.rates.busy
+        wait = self.rates.latency
+        ops = (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
+        return None if wait is None else min(1.0, ops * wait)
+
+    @property
+    def measured(self) -> bool:
+        """Whether its load is known: a busy share, or that it had no requests."""
+        idle = self.rates.read_ops == 0 and self.rates.write_ops == 0
+        return self.busy is not None or idle
+
+    @property
+    def service(self) -> float | None:
+        """Device seconds a request: busy time by requests; None when idle or unknown."""
+        ops = (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
+        return self.busy / ops if self.busy is not None and ops > 0 else None
+
+    @property
+    def pending(self) -> float:
+        """Scan requests waiting to be sent to it, averaged over the last samples."""
+        names = (*SCANNING, "async_w") if self.target else SCANNING
+        return sum(self.past.pending.get(name, 0.0) for name in names)
+
+    @property
+    def others(self) -> float | None:
+        """Share of the requests in flight that are applications'; None without queue figures."""
+        active = self.past.active
+        total = sum(active.values())
+        if not active or total <= 0:
+            return None
+        return sum(active.get(name, 0.0) for name in FOREGROUND) / total
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What there is to judge one running scan by."""
+
+    scan: Scan
+    stage: str | None
+    rate: float
+    """Bytes/s of progress."""
+    disks: tuple[Disk, ...] = ()
+    tops: Mapping[str, Vdev] = field(default_factory=dict)
+    """Top-level vdevs at work, by key."""
+    cpu: float | None = None
+    memory: int | None = None
+    seconds: float = 0.0
+    """How long it was watched."""
+    turns: StageCycles = field(default_factory=StageCycles)
+    """How walking and issuing took turns."""
+    walked: float | None = None
+    """Share of the metadata that has been walked, 0…1."""
+    sorted_share: float | None = None
+    """How much of what is left to issue was sorted in memory, at most, in this issuing."""
+    foreground_writes: float = 0.0
+    """Bytes/s written to the disks the scan only reads."""
+    load: PoolLoad = field(default_factory=PoolLoad)
+    """What all devices move together."""
+    version: tuple[int, ...] = ()
+    tunables: Mapping[str, int] = field(default_factory=dict)
+    """Live module parameters, where known."""
+
+    @property
+    def sources(self) -> tuple[Disk, ...]:
+        """The disks the scan reads."""
+        return tuple(disk for disk in self.disks if not disk.target)
+
+    @property
+    def targets(self) -> tuple[Disk, ...]:
+        """The disks being filled."""
+        return tuple(disk for disk in self.disks if disk.target)
+
+
+def middle(values: Iterable[float | None], default: float = 0.0) -> float:
+    """The median of what is known."""
+    known = [value for value in values if value is not None]
+    return median(known) if known else default
+
+
+def disks_of(
+    view: ScanView,
+    tree: Mapping[str, Placed],
+    rates: Mapping[str, IoRates],
+    past: Mapping[str, LeafStats],
+) -> tuple[Disk, ...]:
+    """The leaves that work for a scan: sources and, unless it is a scrub, those being filled.
+
+    A resilver reads only the top-level vdevs of the devices it fills; the others are left out.
+    A distributed spare lies on every disk of its dRAID: each is a source, none is new.
+    """
+    filling = view.scan.function in ("resilver", "rebuild")
+    leaves = [p for p in tree.values() if _at_work(p)]
+    at_work = {p.top for p in leaves if p.vdev.resilvering} if filling else set()
+    chosen = [p for p in leaves if not at_work or p.top in at_work]
+    return tuple(
+        Disk(p.vdev.name, p.top or "", filling and _is_filled(p, tree), rates[p.key], past[p.key])
+        for p in chosen
+        if p.key in rates and p.key in past
+    )
+
+
+def _at_work(place: Placed) -> bool:
+    vdev = place.vdev
+    online = vdev.state in ("ONLINE", "DEGRADED") and not vdev.awaiting_resilver
+    device = not vdev.children and vdev.kind != "dspare" and place.depth > 0
+    return device and vdev.vclass in DATA and online
+
+
+def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
+    """zpool marks all disks of a dRAID that rebuilds; only those of a replacing vdev are new."""
+    member = place.parent == place.top and place.top in tree
+    distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
+    return place.vdev.resilvering and not distributed
+
+
+def evidence_of(
+    sample: Sample,
+    view: ScanView,
+    disks: tuple[Disk, ...],
+    tree: Mapping[str, Placed],
+    seconds: float,
+    turns: StageCycles,
+    sorted_share: float | None,
+    load: PoolLoad,
+) -> Evidence:
+    """Everything together; ``seconds`` watched."""
+    scan = view.scan
+    total, walked = scan.total_bytes, scan.scanned_bytes
+    one_stage = not scan.two_stage
+    return Evidence(
+        scan=scan,
+        stage=view.stage,
+        rate=(view.scan_rate if one_stage else view.issue_rate) or 0.0,
+        disks=disks,
+        tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
+        cpu=sample.host.cpu if sample.host else None,
+        memory=sample.host.memory_total if sample.host else None,
+        seconds=seconds,
+        turns=turns,
+        walked=walked / total if walked is not None and total and scan.two_stage else None,
+        sorted_share=sorted_share,
+        foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
+        load=load,
+        version=parse_version(sample.version),
+        tunables=sample.tunables,
+    )
+
+
+def sorted_share(scan: Scan) -> float | None:
+    """Bytes walked and not issued, as a share of all that is left; None when unknown."""
+    counts = (scan.total_bytes, scan.scanned_bytes, scan.issued_bytes)
+    if None in counts or not scan.two_stage:
+        return None
+    total, scanned = float(scan.total_bytes or 0), float(scan.scanned_bytes or 0)
+    waiting = queued(scan)
+    needed = max(0.0, 1.0 - (scan.skipped_bytes or 0) / scanned) if scanned else 1.0
+    left = waiting + max(0.0, total - scanned) * needed
+    return waiting / left if left > 0 else None

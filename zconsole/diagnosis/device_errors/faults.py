@@ -1,0 +1,228 @@
+"""What is wrong with one device, and the signs that tell why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from zconsole.units import duration
+
+
+@dataclass(frozen=True, slots=True)
+class SmartCounts:
+    """A device's own counts, since it was made; None where it keeps none."""
+
+    passed: bool | None = None
+    """Its own overall verdict."""
+    reallocated: int | None = None
+    """Sectors it has given up (ATA attribute 5, SCSI grown defects)."""
+    pending: int | None = None
+    """Sectors it cannot read now (197)."""
+    uncorrectable: int | None = None
+    """(198; NVMe media errors)."""
+    crc: int | None = None
+    """Transfers that arrived damaged: the link, not the disk (199)."""
+
+    def words(self) -> str:
+        """``passed, 0 reallocated, 3 pending``, as far as it is known."""
+        verdict = () if self.passed is None else ("passed" if self.passed else "FAILS",)
+        counts = (
+            (self.reallocated, "reallocated"),
+            (self.pending, "pending"),
+            (self.uncorrectable, "uncorrectable"),
+            (self.crc, "CRC errors"),
+        )
+        return ", ".join((*verdict, *(f"{n} {word}" for n, word in counts if n is not None)))
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """New errors of one device within ``seconds``."""
+
+    read: int = 0
+    write: int = 0
+    cksum: int = 0
+    slow: int = 0
+    seconds: float = 3600.0
+
+    @property
+    def total(self) -> int:
+        """Read, write and checksum errors together; slow I/Os are none."""
+        return self.read + self.write + self.cksum
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResults:
+    """What the device and the kernel say themselves."""
+
+    smart: SmartCounts | None = None
+    kernel: tuple[str, ...] = ()
+    """The kernel's messages about it within the hour, newest last."""
+    before: SmartCounts | None = None
+    """What it counted when it was asked first: counts that grow are of now, not of long ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFault:
+    """One device with new errors, or that came and went."""
+
+    key: str
+    name: str
+    deltas: Deltas
+    last: float
+    """Epoch seconds of the newest sign."""
+    flaps: int = 0
+    """How often it left and came back within the hour."""
+    restarts: int = 0
+    """How many scan restarts followed it."""
+    cause: str = "unclear"
+    """``cable`` (link, power, port), ``disk`` or ``unclear``."""
+    text: str = ""
+    """In one line: what was seen, and what it speaks for."""
+    gone: bool = False
+    """Whether it left and is not back."""
+    signs: ProbeResults | None = None
+    """What else was asked about it; None where nobody did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the signs speak for."""
+
+    cause: str
+    why: str
+
+
+def judge(deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None) -> Judgement:
+    """Cable or disk, by all signs together; unclear where they contradict or say too little.
+
+    A link that is bad damages transfers (CRC counts, checksum errors) and lets devices vanish and
+    come back; a disk that is bad has sectors it cannot read, and grows slow. Counts that grow
+    while it is watched weigh twice as much as those of a device's whole life.
+    """
+    signs = signs or ProbeResults()
+    link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
+    words = "; ".join(word for word, _ in (*link, *medium))
+    for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
+        if own and (not other or _weight(own) > _weight(other) + 1):
+            return Judgement(cause, "; ".join(word for word, _ in own))
+    return Judgement("unclear", words)
+
+
+Weighed = list[tuple[str, int]]
+"""Signs in words, and how much each weighs."""
+
+
+def _weight(found: Weighed) -> int:
+    return sum(weight for _, weight in found)
+
+
+def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Weighed:
+    found: Weighed = []
+    smart = signs.smart or SmartCounts()
+    if flaps:
+        found.append((LEFT[flaps > 1], 1))
+    found += _counted(signs, "crc", "CRC errors on its link")
+    if deltas.cksum > 3 * max(1, deltas.read) and not smart.pending:
+        found.append(("what it returns without an error is damaged", 1))
+    if any(_says(line, LINK_WORDS) for line in signs.kernel):
+        found.append(("the kernel resets its link", 1))
+    return found
+
+
+def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Weighed:
+    found: Weighed = []
+    if signs.smart is not None and signs.smart.passed is False:
+        found.append(("SMART says it fails", 1))
+    found += _counted(signs, "pending", "sectors it cannot read")
+    found += _counted(signs, "uncorrectable", "uncorrectable errors")
+    found += _counted(signs, "reallocated", "sectors given up")
+    if deltas.read > 3 * max(1, deltas.cksum):
+        found.append(("it reports read errors itself", 1))
+    if any(_says(line, DISK_WORDS) for line in signs.kernel):
+        found.append(("the kernel reports bad sectors", 1))
+    if deltas.slow and found:  # by themselves they may be load, link or disk
+        found.append((f"{deltas.slow} slow I/Os", 1))
+    return found
+
+
+def _counted(signs: ProbeResults, name: str, words: str) -> Weighed:
+    """A count above 0, and whether it grows."""
+    now = getattr(signs.smart, name, None)
+    before = getattr(signs.before, name, None)
+    if not now:
+        return []
+    if before is not None and now > before:
+        return [(f"{now} {words}, {now - before} of them new", 2)]
+    return [(f"{now} {words}", 1)]
+
+
+LEFT = ("it left and came back", "it leaves and comes back")
+LINK_WORDS = (
+    "link is slow",
+    "hard resetting link",
+    "softreset failed",
+    "sata link down",
+    "icrc",
+    "badcrc",
+    "interface fatal error",
+    "transport error",
+    "device offlined",
+    "link down",
+    "usb disconnect",
+)
+"""libata, SCSI and USB messages about the way to a device (drivers/ata/libata-{core,eh}.c)."""
+
+DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
+"""… and about what is written on it (drivers/scsi/constants.c, block/blk-core.c)."""
+
+
+def _says(line: str, words: Sequence[str]) -> bool:
+    text = line.lower()
+    return any(word in text for word in words)
+
+
+def described(
+    name: str, deltas: Deltas, flaps: int, restarts: int, found: Judgement, gone: bool = False
+) -> str:
+    """``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart followed``.
+
+    What was counted is not repeated as a sign.
+    """
+    counts = (
+        (deltas.read, "read"),
+        (deltas.write, "write"),
+        (deltas.cksum, "checksum"),
+    )
+    told = ", ".join(f"{count} {word}" for count, word in counts if count)
+    parts = []
+    if told:
+        parts.append(f"{told} errors in {duration(deltas.seconds)}")
+    if deltas.slow:
+        parts.append(f"{deltas.slow} slow I/Os")
+    if flaps:
+        parts.append(f"left and came back {flaps} times" if flaps > 1 else "left and came back")
+    if gone:
+        parts.append("gone again" if flaps else "gone")
+    if restarts:
+        parts.append(f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed")
+    said = (*LEFT, *parts)
+    signs = [sign for sign in found.why.split("; ") if sign and sign not in said]
+    if found.why:
+        parts.insert(0, SUSPECTS[found.cause])
+    return f"{name}: {'; '.join(parts)}" + (f" ({'; '.join(signs)})" if signs else "")
+
+
+SUSPECTS = {
+    "cable": "its cable, port or power, it seems",
+    "disk": "the disk itself, it seems",
+    "unclear": "cable or disk, not clear",
+}
+
+
+def with_signs(found: DeviceFault, signs: ProbeResults) -> DeviceFault:
+    """The same trouble judged anew, with what the device and the kernel say."""
+    verdict = judge(found.deltas, found.flaps, signs)
+    counts = (found.deltas, found.flaps, found.restarts)
+    text = described(found.name, *counts, verdict, found.gone)
+    return replace(found, cause=verdict.cause, text=text, signs=signs)

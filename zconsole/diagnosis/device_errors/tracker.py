@@ -1,0 +1,127 @@
+"""The error counters of every device over the last hour."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from zconsole.pool.model import ErrorCounters, Event
+from zconsole.pool.topology import Placed
+
+if TYPE_CHECKING:
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
+
+HOUR = 3600.0
+KEPT = 200
+"""Changes of one device's counters that are kept."""
+AFTER = 120.0
+"""Seconds within which a scan restart is put down to a device that came or went."""
+HERE = ("ONLINE", "DEGRADED")
+
+
+class _Device:
+    """What is remembered of one device; ``changes`` are new errors as (t, r, w, c, slow)."""
+
+    __slots__ = ("back", "changes", "counters", "left", "state")
+
+    def __init__(self, counters: ErrorCounters, state: str) -> None:
+        self.counters = counters
+        self.state = state
+        self.changes: deque[tuple[float, int, int, int, int]] = deque(maxlen=KEPT)
+        self.left: deque[float] = deque(maxlen=KEPT)
+        self.back: deque[float] = deque(maxlen=KEPT)
+
+
+class DeviceErrorTracker:
+    """Fed with every sample's tree; says which devices had trouble within the hour."""
+
+    def __init__(self) -> None:
+        self._devices: dict[str, _Device] = {}
+        self._began: float | None = None
+
+    def push(self, t: float, tree: Mapping[str, Placed]) -> None:
+        """Take in the counters and states of a sample taken at ``t`` (epoch seconds)."""
+        if self._began is None:
+            self._began = t
+        for key, place in tree.items():
+            if place.vdev.children:
+                continue
+            device = self._devices.get(key)
+            if device is None:
+                self._devices[key] = _Device(place.vdev.errors, place.vdev.state)
+                continue
+            if place.vdev.errors is not device.counters:
+                self._count(t, device, place.vdev.errors)
+            self._notice(t, device, place.vdev.state)
+        for key in self._devices.keys() - tree.keys():
+            del self._devices[key]
+
+    def _count(self, t: float, device: _Device, now: ErrorCounters) -> None:
+        old, device.counters = device.counters, now
+        pairs = (
+            (old.read, now.read),
+            (old.write, now.write),
+            (old.cksum, now.cksum),
+            (old.slow, now.slow),
+        )
+        new = [max(0, (b or 0) - (a or 0)) if a is not None else 0 for a, b in pairs]
+        if any(new):
+            device.changes.append((t, new[0], new[1], new[2], new[3]))
+
+    def _notice(self, t: float, device: _Device, state: str) -> None:
+        was, device.state = device.state, state
+        if was in HERE and state not in (*HERE, "OFFLINE"):
+            device.left.append(t)
+        elif was not in HERE and state in HERE and device.left:
+            if was == "FAULTED":  # cleared by somebody: it need not have been away
+                device.left.pop()
+            else:
+                device.back.append(t)
+
+    def troubles(
+        self, t: float, tree: Mapping[str, Placed], events: Sequence[Event]
+    ) -> tuple[DeviceFault, ...]:
+        """The devices with new errors or flaps in the hour before ``t``, worst first."""
+        since = t - HOUR
+        seconds = min(HOUR, t - (self._began if self._began is not None else t))
+        restarts = [e.t for e in events if e.name.endswith("_restart") and e.t >= since]
+        found = [
+            _trouble(key, tree[key].vdev.name, device, since, seconds, restarts)
+            for key, device in self._devices.items()
+            if key in tree and _troubled(device, since)
+        ]
+        return tuple(sorted(found, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
+
+
+def _troubled(device: _Device, since: float) -> bool:
+    times = (device.changes[-1][0] if device.changes else 0.0, *list(device.left)[-1:])
+    return max(times) > 0 and max(times) >= since
+
+
+def _trouble(
+    key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
+) -> DeviceFault:
+    # Only here: as long as all is well nobody needs to judge.
+    from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, described, judge
+
+    recent = [change for change in device.changes if change[0] >= since]
+    deltas = Deltas(
+        read=sum(change[1] for change in recent),
+        write=sum(change[2] for change in recent),
+        cksum=sum(change[3] for change in recent),
+        slow=sum(change[4] for change in recent),
+        seconds=max(1.0, seconds),
+    )
+    back = [t for t in device.back if t >= since]
+    moves = [*back, *(t for t in device.left if t >= since)]
+    followed = sum(1 for restart in restarts if _follows(restart, moves))
+    found = judge(deltas, len(back))
+    last = max([change[0] for change in recent] + moves)
+    gone = device.state not in HERE and len(device.left) > len(device.back)
+    text = described(name, deltas, len(back), followed, found, gone)
+    return DeviceFault(key, name, deltas, last, len(back), followed, found.cause, text, gone)
+
+
+def _follows(restart: float, moves: Iterable[float]) -> bool:
+    return any(-AFTER / 4 <= restart - move <= AFTER for move in moves)

@@ -1,0 +1,64 @@
+"""The odd one out: a leaf much slower than the others of its top-level vdev."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zconsole.eta.median import median
+from zconsole.pool.model import IoRates
+from zconsole.pool.topology import Placed
+from zconsole.units import latency
+
+LATENCY_FACTOR = 3.0
+LATENCY_FLOOR = 0.010
+"""Below 10 ms a wait says more about caches than about the disk."""
+BUSY_SHARE = 0.9
+BUSY_GAP = 0.3
+
+
+def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
+    """Keys of leaves that stand out, with why: ``61ms, the others 8ms`` or ``97% busy, …``.
+
+    A leaf stands out when its wait is over three times the median of the other leaves of the same
+    top-level vdev (and over 10 ms), or when it is at least 90 % busy and 30 points above theirs.
+    A device that is being filled is no source disk and is compared with nobody.
+    """
+    by_top: dict[str, list[Placed]] = {}
+    for row in rows:
+        if row.top is not None and not row.vdev.children and _comparable(row):
+            by_top.setdefault(row.top, []).append(row)
+    found: dict[str, str] = {}
+    for leaves in by_top.values():
+        if len(leaves) > 2:
+            found.update(_among(leaves, rates))
+    return found
+
+
+def _comparable(row: Placed) -> bool:
+    vdev = row.vdev
+    filling = vdev.resilvering or vdev.awaiting_resilver
+    return vdev.vclass in ("normal", "special", "dedup") and vdev.state == "ONLINE" and not filling
+
+
+def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for leaf in leaves:
+        others = [rates[o.key] for o in leaves if o.key != leaf.key and o.key in rates]
+        own = rates.get(leaf.key)
+        if own is not None and (why := _stands_out(own, others)):
+            found[leaf.key] = why
+    return found
+
+
+def _stands_out(own: IoRates, others: Sequence[IoRates]) -> str | None:
+    waits = [o.latency for o in others if o.latency is not None]
+    if own.latency is not None and waits and own.latency >= LATENCY_FLOOR:
+        usual = median(waits)
+        if own.latency > LATENCY_FACTOR * usual:
+            return f"{latency(own.latency)}, the others {latency(usual)}"
+    shares = [o.busy for o in others if o.busy is not None]
+    if own.busy is not None and shares and own.busy >= BUSY_SHARE:
+        usual = median(shares)
+        if own.busy - usual >= BUSY_GAP:
+            return f"{own.busy:.0%} busy, the others {usual:.0%}"
+    return None

@@ -1,0 +1,163 @@
+"""The course of one scan or activity: its cumulative counters over running time, bounded.
+
+Running time leaves out pauses, exports and clock faults, so that a rate is bytes per second of
+work. Recent points are all kept; older ones thin out, so that days fit in a few hundred points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+MAX_POINTS = 600
+RECENT_POINTS = 240
+"""The newest points are never thinned out: at a sample a second, four minutes."""
+HOLE_INTERVALS = 3.0
+LEAP_FACTOR = 4.0
+"""Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
+STANDSTILL = 60.0
+STANDSTILL_SHARE = 0.05
+"""A hole this many seconds long, with less than this share of its usual work, was not work."""
+BESIDE = 10.0
+"""Seconds by which what another console remembered may be ahead of a sample of ours."""
+SANE = 2**60
+"""Counters beyond this are the kernel's unsigned underflow, not bytes (openzfs/zfs#17990)."""
+
+
+class ProgressReading(NamedTuple):
+    """What one sample says about the work: bytes since its start, as the source has them."""
+
+    t: float
+    clock: float
+    running: bool
+    issued: float
+    scanned: float = 0.0
+    processed: float = 0.0
+    pass_start: float | None = None
+    paused: float = 0.0
+    """Seconds this pass has spent paused."""
+
+    @property
+    def sane(self) -> bool:
+        """Whether every counter can be bytes."""
+        return all(0 <= n < SANE for n in (self.issued, self.scanned, self.processed))
+
+
+class CurvePoint(NamedTuple):
+    """Counters summed over every unbroken stretch watched, against running seconds."""
+
+    x: float
+    """Seconds of work since the first sample."""
+    t: float
+    issued: float
+    scanned: float
+    processed: float
+
+
+class ProgressCurve:
+    """Points of one scan, oldest first; breaks in the counters are bridged, never counted."""
+
+    def __init__(
+        self, points: Iterable[CurvePoint] = (), last: ProgressReading | None = None
+    ) -> None:
+        self.points: list[CurvePoint] = list(points)
+        self.last = last if self.points else None
+        self._remembered = self.last is not None
+        """Whether ``last`` is from an earlier run, whose clock says nothing now."""
+        self.moved_at = self.points[-1].x if self.points else 0.0
+        """Running seconds at which a counter last moved."""
+
+    def add(self, reading: ProgressReading) -> bool:
+        """Take a sample in; returns whether the counters or the clock broke since the last one."""
+        if not reading.sane:
+            return False
+        last = self.last
+        if last is None:
+            self.last = reading
+            self.points = [
+                CurvePoint(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
+            ]
+            return False
+        seconds = reading.t - last.t if self._remembered else reading.clock - last.clock
+        if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):
+            return False
+        self.last, self._remembered = reading, False
+        steps = _steps(last, reading)
+        broken = seconds < 0 or min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
+        if broken or not (last.running and reading.running):
+            seconds, steps = 0.0, (0.0, 0.0, 0.0)
+        seconds = max(0.0, seconds - max(0.0, reading.paused - last.paused))
+        worked = self._worked(seconds, steps)
+        self._append(reading.t, worked, steps)
+        if max(steps) <= 0:
+            self.moved_at -= seconds - worked
+        return broken
+
+    def _worked(self, seconds: float, steps: tuple[float, float, float]) -> float:
+        """Seconds of work between two samples: a hole in which next to nothing was done has few.
+
+        The clock was set, or the machine or the pool stood still: that says nothing of the speed.
+        """
+        if len(self.points) < 2 or seconds < max(STANDSTILL, HOLE_INTERVALS * self._interval):
+            return seconds
+        first, last, watched = self.points[0], self.points[-1], self.seconds
+        usual = ((last.issued - first.issued), (last.scanned - first.scanned))
+        shares = [s * watched / (u * seconds) for s, u in zip(steps, usual, strict=False) if u > 0]
+        share = max(shares, default=1.0)
+        return share * seconds if share < STANDSTILL_SHARE else seconds
+
+    @property
+    def _interval(self) -> float:
+        """The mean time between two points."""
+        return self.seconds / (len(self.points) - 1)
+
+    def _jumped(self, last: ProgressReading, reading: ProgressReading, seconds: float) -> bool:
+        """Whether bytes leapt across a hole in the sampling, as they do on import.
+
+        The kernel then counts as issued what its last checkpoint had walked (dsl_scan.c,
+        ``dsl_scan_init``) and begins a pass. It also begins one when the metadata walk is
+        complete (2.1.12 and later): a pass alone says nothing.
+        """
+        if last.pass_start is not None and last.pass_start == reading.pass_start:
+            return False
+        if len(self.points) < 3 or seconds < HOLE_INTERVALS * self._interval:
+            return False
+        usual = (self.points[-1].issued - self.points[0].issued) / self.seconds
+        return 0 < LEAP_FACTOR * usual * seconds < reading.issued - last.issued
+
+    def _append(self, t: float, seconds: float, steps: tuple[float, float, float]) -> None:
+        old = self.points[-1]
+        moved = (old.issued + steps[0], old.scanned + steps[1], old.processed + max(0.0, steps[2]))
+        point = CurvePoint(old.x + seconds, t, *moved)
+        if max(steps) > 0:
+            self.moved_at = point.x
+        if seconds == 0:
+            self.points[-1] = point
+            return
+        self.points.append(point)
+        if len(self.points) > MAX_POINTS:
+            self.points = thinned(self.points)
+
+    @property
+    def seconds(self) -> float:
+        """Running seconds watched."""
+        return self.points[-1].x - self.points[0].x if self.points else 0.0
+
+    @property
+    def idle(self) -> float:
+        """Running seconds since a counter last moved."""
+        return self.points[-1].x - self.moved_at if self.points else 0.0
+
+
+def _steps(last: ProgressReading, reading: ProgressReading) -> tuple[float, float, float]:
+    return (
+        reading.issued - last.issued,
+        reading.scanned - last.scanned,
+        reading.processed - last.processed,
+    )
+
+
+def thinned(points: list[CurvePoint]) -> list[CurvePoint]:
+    """Every other point of all but the newest ones; the first and last stay."""
+    old, new = points[:-RECENT_POINTS], points[-RECENT_POINTS:]
+    return old[::2] + new

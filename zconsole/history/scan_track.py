@@ -1,0 +1,214 @@
+"""Following one scan: its course, restarts and follow-on passes, stalls, stage and estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from zconsole import units
+from zconsole.eta import Estimate, Forecast, forecast, nothing
+from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
+from zconsole.eta.windows import ROUNDINGS
+from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work
+from zconsole.history.views import ScanView
+from zconsole.pool.model import Sample, Scan, Vdev
+
+STALL_SECONDS = 60.0
+"""A dozen transaction groups without a byte."""
+FROM_START = 30.0
+"""A scan first seen this soon after its start was watched from its start."""
+STAGE_SECONDS = 3.0
+"""How far back to look for what moved: at least to the sample before."""
+ENDED_SHARE = 0.98
+MAX_NOTES = 8
+
+
+def scan_slot(scan: Scan) -> str:
+    """Where the kernel keeps a scan; two scans with one slot follow each other."""
+    if scan.function == "rebuild":
+        return f"rebuild:{scan.vdev or ''}"
+    return "errorscrub" if scan.function == "errorscrub" else "scan"
+
+
+def series_key(scan: Scan) -> str:
+    """The scan's key in ``Series``; the same for its restarts and follow-on passes."""
+    return f"scan:{scan.function}:{scan.vdev or ''}"
+
+
+class ScanTrack:
+    """One scan (function, vdev, start) as far as it was watched."""
+
+    def __init__(
+        self,
+        scan: Scan,
+        course: ProgressCurve | None = None,
+        restarts: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.scan = scan
+        self.course = ProgressCurve() if course is None else course
+        self.restarts = restarts
+        self.notes = list(notes)
+        """Newest first."""
+        self.filling: frozenset[str] = frozenset()
+        """Keys of the leaves that were being resilvered while it ran."""
+        self.told = Forecast(nothing("no estimate yet: 1 sample"))
+        self.scan_rate: float | None = None
+
+    def add(self, sample: Sample, scan: Scan, when: str) -> None:
+        """Take in one sample of this scan; ``when`` is its clock time in words."""
+        self.scan = scan
+        reading = scan_reading(sample.t, sample.clock, scan)
+        if not scan.active:
+            return
+        if reading is None:
+            self.told = Forecast(nothing(_uncounted(scan)))
+            return
+        before = self.course.last
+        if self.course.add(reading) and before is not None:
+            self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
+        self.told = self._forecast(sample, scan)
+        self.scan_rate = self._scan_rate(scan)
+
+    def note(self, text: str) -> None:
+        """Keep something to tell, newest first."""
+        self.notes.insert(0, text)
+        del self.notes[MAX_NOTES:]
+
+    def _forecast(self, sample: Sample, scan: Scan) -> Forecast:
+        work = scan_work(scan, sample.pool.root)
+        if scan.state == "paused":
+            return Forecast(nothing("paused"))
+        if work is None:
+            return Forecast(nothing("no estimate: the total is not known"))
+        if work.issued <= 0:
+            return Forecast(nothing(_nothing_issued(scan)))
+        if not sample.dated and scan.pass_start is not None:
+            return Forecast(nothing("no estimate: the moment it was saved is not known"))
+        return forecast(self.course, work)
+
+    def _scan_rate(self, scan: Scan) -> float | None:
+        window = self.told.window
+        points = self.course.points
+        if window is None or len(points) < 2:
+            return scan.zpool_scan_rate
+        old = next((p for p in points if p.x >= points[-1].x - window), points[0])
+        seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
+        rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+        if rounding and moved < ROUNDINGS * 2 * rounding:
+            return scan.zpool_scan_rate
+        return moved / seconds if seconds > 0 else None
+
+    @property
+    def stalled(self) -> float | None:
+        """Seconds without progress, once longer than transaction groups and rounding explain."""
+        idle = self.course.idle
+        if self.scan.state != "running" or idle < STALL_SECONDS:
+            return None
+        rate, done = self.told.rate, issued_bytes(self.scan)
+        rounding = done[1] if done else 0.0
+        hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
+        return idle if idle > hidden else None
+
+    @property
+    def share_done(self) -> float:
+        """How far it got, 0…1; 0 when unknown."""
+        done, total = issued_bytes(self.scan), self.scan.to_issue_bytes
+        return done[0] / total if done and total else 0.0
+
+    def view(self, sample: Sample, scan: Scan) -> ScanView:
+        """What the views show of it."""
+        told = self.told if scan.active else Forecast(nothing(_over(scan)))
+        stalled = self.stalled if scan.active else None
+        if stalled is not None:
+            why = f"stalled: no progress for {units.duration(stalled)}"
+            told = told._replace(estimate=told.estimate._replace(reason=why))
+        running = scan.state == "running"
+        return ScanView(
+            scan=scan,
+            key=series_key(scan),
+            stage=self.stage(sample, scan),
+            percent=scan.percent,
+            scan_rate=self.scan_rate if running else None,
+            issue_rate=told.rate if told.rate is not None or not running else scan.zpool_issue_rate,
+            window=told.window,
+            estimate=told.estimate,
+            restarts=self.restarts,
+            stalled=stalled,
+            full=_to_full(sample.pool.root, scan, told) if running else None,
+            notes=tuple(self.notes),
+        )
+
+    def stage(self, sample: Sample, scan: Scan) -> str | None:
+        """The stage as sampled; where a live exact source sees both taking turns, the one at work.
+
+        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops walking metadata to issue
+        what it has sorted, and goes back. Where nothing moved of late, it is what moved last.
+        """
+        live = sample.exact and sample.source != "replay"
+        points = self.course.points
+        if scan.stage != "scanning" or not live or len(points) < 2:
+            return scan.stage
+        moved = next((n for n in range(len(points) - 1, 0, -1) if _moved(points, n)), 1)
+        least = points[-1].x - STAGE_SECONDS
+        old = next((p for p in points[:moved] if p.x >= least), points[moved - 1])
+        issued, scanned = points[moved].issued - old.issued, points[moved].scanned - old.scanned
+        return "issuing" if issued > 0 and scanned <= 0 else scan.stage
+
+
+def _moved(points: Sequence[CurvePoint], at: int) -> bool:
+    old, new = points[at - 1], points[at]
+    return new.issued > old.issued or new.scanned > old.scanned
+
+
+def _nothing_issued(scan: Scan) -> str:
+    if scan.stage == "scanning" and scan.function != "rebuild":
+        return "still scanning metadata, nothing issued yet"
+    return "nothing issued yet"
+
+
+def _uncounted(scan: Scan) -> str:
+    """Why there is no estimate of a scan that comes without bytes."""
+    if scan.state == "paused":
+        return "paused"
+    if scan.function == "errorscrub":
+        return "no estimate: an error scrub counts blocks with errors, not bytes"
+    return "no estimate: the bytes done are not known"
+
+
+def _over(scan: Scan) -> str:
+    return {"finished": "finished", "canceled": "canceled"}.get(scan.state, "nothing runs")
+
+
+def _broken_note(before: float, after: float, pass_start: float | None, when: str) -> str:
+    moved = f"from {units.size(before)} to {units.size(after)} issued"
+    cause = "the pool was imported again" if pass_start is not None else "counters jumped"
+    return f"{cause} by {when}: {moved}"
+
+
+def _to_full(root: Vdev, scan: Scan, told: Forecast) -> Estimate | None:
+    """To full redundancy when devices wait for another pass: this one and a whole further one."""
+    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves())
+    estimate, total = told.estimate, scan.to_issue_bytes
+    if not waiting or scan.function != "resilver" or not told.rate or total is None:
+        return None
+    if estimate.eta is None or estimate.high is None or estimate.low is None:
+        return None
+    further = total / told.rate
+    factor = max(1.0, estimate.high / estimate.eta) if estimate.eta > 0 else 2.0
+    devices = "1 device waits" if waiting == 1 else f"{waiting} devices wait"
+    reason = f"{devices} for another full pass, {units.duration(further)} at the present rate"
+    return Estimate(
+        estimate.eta + further,
+        estimate.low + further / factor,
+        estimate.high + further * factor,
+        reason,
+    )
+
+
+def ended_unseen(track: ScanTrack, gap: float) -> bool:
+    """Whether a scan last seen running can have finished in the ``gap`` seconds since."""
+    if track.scan.state != "running":
+        return False
+    eta = track.told.estimate.low
+    return track.share_done >= ENDED_SHARE or (eta is not None and eta <= gap)

@@ -1,0 +1,1 @@
+"""Samples become frames: one session a source, feeds of frames, alerts over them."""

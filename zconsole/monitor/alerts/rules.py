@@ -1,0 +1,259 @@
+"""What is worth waking somebody for: rules over frames, each said once until it has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Vdev
+from zconsole.units import duration
+
+KINDS = (
+    "finished",
+    "not-restored",
+    "restarted",
+    "stalled",
+    "eta-slipped",
+    "device-error",
+    "no-redundancy",
+    "suspended",
+    "free-floor",
+)
+"""Every kind of alert, in the order the documentation lists them."""
+
+WORKING = ("ONLINE", "DEGRADED")
+GONE = ("FAULTED", "UNAVAIL", "REMOVED")
+"""States no command puts a device into, but for ``zpool offline -f``."""
+
+QUIET = 30.0
+"""Seconds a condition must be gone before it may be said again."""
+ERRORS_QUIET = 900.0
+"""The same for new errors of one device, which come in trickles."""
+STANDING = 60.0
+"""Seconds an estimate must have been watched before it counts as a promise."""
+LEAST_SLIP = 60.0
+FREED = 0.01
+"""Share of the pool above the floor that must be free again before the floor counts as left."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertThresholds:
+    """The thresholds: seconds of standstill, share of the ETA, share of the pool kept free."""
+
+    stalled_after: float = 600.0
+    slip: float = 0.25
+    free_floor: float = 0.05
+    kinds: frozenset[str] = frozenset(KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One thing to tell, in one line."""
+
+    kind: str
+    pool: str
+    t: float
+    text: str
+    severity: str
+    subject: str = ""
+    """The device, vdev or scan it is about; what makes two alerts of a kind different."""
+
+
+@dataclass(slots=True)
+class _Promise:
+    """The end that was expected when the estimate first stood on enough, and when that was."""
+
+    seen: float
+    end: float | None = None
+    made: float = 0.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is remembered of one pool between two frames."""
+
+    active: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Condition (kind and subject) to the last time it held."""
+    held: frozenset[tuple[str, str]] = frozenset()
+    """Those that held at the last look, however long ago that was."""
+    errors: dict[str, int] | None = None
+    working: frozenset[str] = frozenset()
+    """Keys of the leaves that took part."""
+    running: dict[str, ScanView] = field(default_factory=dict)
+    ended: dict[str, ScanView] = field(default_factory=dict)
+    restarts: dict[str, int] = field(default_factory=dict)
+    promises: dict[str, _Promise] = field(default_factory=dict)
+    short_of_space: bool = False
+
+
+class AlertRules:
+    """Looks at every round of frames and says what is new; pure but for what it remembers."""
+
+    def __init__(self, rules: AlertThresholds | None = None) -> None:
+        self._rules = rules or AlertThresholds()
+        self._pools: dict[str, _Watched] = {}
+
+    def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
+        """The alerts of this round. A condition that holds on is said once, and again only
+        after it has been gone for half a minute."""
+        return tuple(alert for frame in frames for alert in self._pool(frame))
+
+    def _pool(self, frame: Frame) -> Iterator[Alert]:
+        seen = self._pools.setdefault(frame.pool, _Watched())
+        found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
+        now = {(a.kind, a.subject): a for a in found if a.kind in self._rules.kinds}
+        for condition in list(seen.active.keys() - seen.held):
+            if frame.t - seen.active[condition] > _quiet(condition[0]):
+                del seen.active[condition]
+        new = [alert for condition, alert in now.items() if condition not in seen.active]
+        seen.active.update(dict.fromkeys(now, frame.t))
+        seen.held = frozenset(now)
+        yield from new
+
+    def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
+        """What holds now: suspended, no redundancy, stalled, too little free."""
+        if "SUSPENDED" in (frame.kstat, frame.state):
+            yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
+        if frame.problem:
+            return
+        yield from _unprotected(frame)
+        for view in frame.scans:
+            if view.stalled is not None and view.stalled >= self._rules.stalled_after:
+                text = f"the {view.scan.function} has not moved for {duration(view.stalled)}"
+                yield _alert(frame, "stalled", "warning", text, _identity(view))
+        yield from self._space(frame, seen)
+
+    def _space(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
+        fill = frame.balance.target_fill
+        if fill is None:
+            return
+        floor = self._rules.free_floor + (FREED if seen.short_of_space else 0.0)
+        seen.short_of_space = 1 - fill < floor
+        if seen.short_of_space:
+            text = f"only {100 * (1 - fill):.1f}% of the pool is free"
+            yield _alert(frame, "free-floor", "warning", text)
+
+    def _happenings(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
+        """What happened since the last frame: new errors, restarts, a slipped ETA, an end."""
+        if frame.problem:
+            return
+        yield from _new_errors(frame, seen)
+        yield from _gone(frame, seen)
+        for view in frame.scans:
+            yield from _restarted(frame, view, seen)
+            yield from self._slipped(frame, view, seen)
+        yield from _ends(frame, seen)
+
+    def _slipped(self, frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
+        if view.estimate.eta is None or view.scan.state != "running":
+            return
+        end = frame.t + view.estimate.eta
+        promise = seen.promises.setdefault(_identity(view), _Promise(frame.t))
+        if frame.t - promise.seen < STANDING:
+            return
+        if promise.end is None:
+            promise.end, promise.made = end, frame.t
+        late = end - promise.end
+        if late > max(LEAST_SLIP, self._rules.slip * (promise.end - promise.made)):
+            promise.end, promise.made = end, frame.t
+            text = f"the {view.scan.function} will end {duration(late)} later than expected"
+            yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
+
+
+def _quiet(kind: str) -> float:
+    return ERRORS_QUIET if kind == "device-error" else QUIET
+
+
+def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "") -> Alert:
+    return Alert(kind, frame.pool, frame.t, text, severity, subject)
+
+
+def _identity(view: ScanView) -> str:
+    """A scan told from the one before it and after it."""
+    return f"{view.key}:{view.scan.start or 0:.0f}"
+
+
+def _unprotected(frame: Frame) -> Iterator[Alert]:
+    """Redundant top-level vdevs that have none left; a single disk never had any."""
+    tops = {row.vdev.name: row.vdev for row in frame.rows if row.depth == 1}
+    for entry in frame.redundancy:
+        if entry.left == 0 and _redundant(tops.get(entry.vdev)):
+            text = f"{entry.vdev} has no redundancy left"
+            yield _alert(frame, "no-redundancy", "error", text, entry.vdev)
+
+
+def _redundant(top: Vdev | None) -> bool:
+    return top is not None and top.kind.startswith(("mirror", "raidz", "draid"))
+
+
+def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    before = seen.errors
+    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
+    seen.errors = {key: vdev.errors.total for key, vdev in leaves.items()}
+    for key, vdev in leaves.items():
+        new = vdev.errors.total - (before or seen.errors).get(key, vdev.errors.total)
+        if new <= 0:
+            continue
+        counters = vdev.errors
+        text = f"{vdev.name}: {new} new error{'s' if new > 1 else ''} (now "
+        text += f"{counters.read or 0} read, {counters.write or 0} write, "
+        text += f"{counters.cksum or 0} checksum)"
+        text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
+        yield _alert(frame, "device-error", "error", text, key)
+
+
+def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """Devices that have left by themselves, whether or not they counted errors before."""
+    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
+    for key, vdev in leaves.items():
+        if key in seen.working and vdev.state in GONE:
+            text = f"{vdev.name} is {vdev.state} now"
+            yield _alert(frame, "device-error", "error", text, f"{key}:gone")
+    seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
+
+
+def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
+    """A restart that was seen happen: a count that rose, from unknown to one as well."""
+    known = seen.restarts.get(view.key)
+    now = view.restarts or 0
+    seen.restarts[view.key] = now
+    if known is not None and now > known and view.scan.active:
+        cause = f": {view.notes[0]}" if view.notes else ""
+        text = f"the {view.scan.function} started over{cause}"
+        yield _alert(frame, "restarted", "warning", text, f"{_identity(view)}:{now}")
+
+
+def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    now = {view.key: view for view in frame.scans}
+    for key, view in list(seen.running.items()):
+        current = now.get(key)
+        if current is None or not current.scan.active:
+            del seen.running[key]
+            seen.ended[key] = current or view
+    seen.running.update({key: view for key, view in now.items() if view.scan.active})
+    if seen.running:
+        seen.ended.clear()
+        return
+    for key, view in list(seen.ended.items()):
+        restored = frame.outcome_of(view.scan).restored
+        if restored is not None:
+            del seen.ended[key]
+            yield _end(frame, view, restored)
+
+
+def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
+    name, subject = view.scan.function, _identity(view)
+    if restored:
+        text = f"the {name} finished, the pool is safe"
+        return _alert(frame, "finished", "notice", text, subject)
+    why = next(iter(frame.health.reasons), frame.health.word)
+    if frame.health.word == "OK":
+        why = "what it should have replaced is still there"
+    if view.scan.state == "canceled":
+        why = "it was canceled"
+    elif view.scan.errors:
+        why = f"{view.scan.errors} errors"
+    return _alert(frame, "not-restored", "error", f"the {name} is over, but: {why}", subject)

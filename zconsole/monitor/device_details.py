@@ -1,0 +1,76 @@
+"""What is known of one device beyond its samples: serial, model, sector sizes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.units import size
+
+Pairs = tuple[tuple[str, str], ...]
+"""Label and value, in the order they are shown."""
+
+Details = Callable[[str], Awaitable[Pairs]]
+"""A leaf's path to what else is known of it."""
+
+DEADLINE = 2.0
+"""Seconds; /sys and udev's database answer at once or not at all."""
+
+LABELS = {
+    "device": "device",
+    "disks": "on",
+    "model": "model",
+    "serial": "serial",
+    "size": "capacity",
+    "rotational": "kind",
+    "logical_sector": "logical",
+    "physical_sector": "physical",
+}
+"""Short enough for the column they stand in."""
+
+
+async def no_details(path: str) -> Pairs:
+    """For sources that know no more of a device than its sample."""
+    return ()
+
+
+async def machine_details(path: str) -> Pairs:
+    """What /sys and udev say of the device at ``path``; empty when they say it too late."""
+    from zconsole.zfs.sources.blockdev import device_facts
+
+    try:
+        async with asyncio.timeout(DEADLINE):
+            facts = described(await in_daemon_thread(device_facts, path))
+    except (TimeoutError, OSError):
+        facts = ()
+    return (*facts, *await _signs(path))
+
+
+async def _signs(path: str) -> Pairs:
+    """What SMART and the kernel's log say of it; for root only, who may ask."""
+    from zconsole.diagnosis.device_errors.probes import kernel_messages, log_names, smart_of
+    from zconsole.system.async_process import ProcessRunner
+    from zconsole.system.host import is_root
+
+    if not is_root() or not path.startswith("/"):
+        return ()
+    runner, names = ProcessRunner(), log_names(path)
+    smart, lines = await asyncio.gather(
+        smart_of(runner, f"/dev/{names[0]}" if names else path), kernel_messages(runner, names)
+    )
+    counts = () if smart is None else (("SMART", smart.words()),)
+    return (*counts, *(("kernel", line) for line in lines))
+
+
+def described(facts: Mapping[str, str]) -> Pairs:
+    """Facts as ``device_facts`` gives them, in words."""
+    return tuple((LABELS[key], _worded(key, facts[key])) for key in LABELS if key in facts)
+
+
+def _worded(key: str, value: str) -> str:
+    if key == "size" and value.isdigit():
+        return size(int(value))
+    if key == "rotational":
+        return "rotating disk" if "1" in value else "solid state"
+    return f"sectors of {value} bytes" if key.endswith("sector") else value

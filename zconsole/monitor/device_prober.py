@@ -1,0 +1,71 @@
+"""Asking about devices in trouble beside the samples, and judging them by the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_signs
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.join import NO_EXTRAS, Extras, joined
+
+Ask = Callable[[str, float], Awaitable[ProbeResults]]
+"""A leaf's path and the epoch second since which messages count, to what is said of it."""
+
+AGAIN = 300.0
+"""Seconds an answer holds while nothing new happens to the device."""
+SOONEST = 60.0
+"""… and while something does."""
+HOUR = 3600.0
+AT_ONCE = 4
+"""Devices asked about at a time: a shelf that fails must not start forty smartctl."""
+
+
+class DeviceProber:
+    """One for a run; answers come with a later round than they were asked for in."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._known: dict[str, ProbeResults] = {}
+        self._asked: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
+        """The frames with their troubles judged by all that is known; never waits."""
+        return tuple(joined(frame, self._extras(frame)) for frame in frames)
+
+    async def aclose(self) -> None:
+        """Leave what is still being asked."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _extras(self, frame: Frame) -> Extras:
+        if not frame.troubles:
+            return NO_EXTRAS
+        paths = {row.key: row.vdev.path for row in frame.rows}
+        found = []
+        for trouble in frame.troubles:
+            path = paths.get(trouble.key)
+            if path is not None and not frame.problem:
+                self._begin(path, trouble, frame.t)
+            signs = self._known.get(path or "")
+            found.append(with_signs(trouble, signs) if signs else trouble)
+        return Extras(troubles=tuple(found))
+
+    def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
+        asked = self._asked.get(path, float("-inf"))
+        wait = SOONEST if trouble.last > asked else AGAIN
+        if now - asked < wait or len(self._tasks) >= AT_ONCE:
+            return
+        self._asked[path] = now
+        task = asyncio.create_task(self._take(path, now))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _take(self, path: str, now: float) -> None:
+        signs = await self._ask(path, now - HOUR)
+        old = self._known.get(path)
+        before = old.before if old is not None else signs.smart
+        smart = signs.smart or (old.smart if old is not None else None)
+        self._known[path] = ProbeResults(smart, signs.kernel, before or signs.smart)

@@ -1,0 +1,198 @@
+"""The frame: the only thing views read. A sample, and what the pool's history says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from zconsole.history.views import ActivityView, ScanView, Series
+from zconsole.pool.balance import Balance
+from zconsole.pool.health import Health
+from zconsole.pool.model import NOTHING, Event, HostLoad, IoRates, Sample, SampleFailure, Scan, Vdev
+from zconsole.pool.redundancy import Redundancy
+from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
+
+if TYPE_CHECKING:
+    from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
+
+
+class VdevRow(NamedTuple):
+    """One line of the topology."""
+
+    key: str
+    depth: int
+    vdev: Vdev
+    rates: IoRates
+    slow_sibling: str | None = None
+    """Why it is the odd one out among its siblings (``61 ms, others 8 ms``), else None."""
+    missing_since: float | None = None
+    """Epoch seconds at which the console saw it leave ONLINE, or its device go."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether its device left after the last answer of the pool, which has it ONLINE."""
+        return self.missing_since is not None and self.vdev.state == "ONLINE"
+
+
+class Mark(NamedTuple):
+    """Something done from a console, on the timeline of a scan's rate."""
+
+    t: float
+    """Epoch seconds."""
+    text: str
+
+
+class Frame(NamedTuple):
+    """One pool as the views show it. What the sample tells is read through properties."""
+
+    pool: str
+    """The name it is shown by; of one of several machines with the host before it."""
+    sample: Sample | None
+    """The newest good sample; None where none was ever taken, and ``failure`` says why."""
+    failure: SampleFailure | None
+    """Why there is no newer sample; None while there is nothing newer to be had."""
+    health: Health
+    scans: tuple[ScanView, ...]
+    activities: tuple[ActivityView, ...]
+    redundancy: tuple[Redundancy, ...]
+    rows: tuple[VdevRow, ...]
+    balance: Balance
+    series: Series
+    over_since: float | None = None
+    """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
+    events: tuple[Event, ...] = ()
+    """Newest last."""
+    flags: tuple[str, ...] = ()
+    """REPLAY, DEMO, as the source says."""
+    limit: Verdict | None = None
+    """What the running scan waits for; None when none runs."""
+    ceiling: Ceiling | None = None
+    """The fastest the running scan could go; None while nothing was seen to tell."""
+    marks: tuple[Mark, ...] = ()
+    """What was done from consoles, newest last."""
+    troubles: tuple[DeviceFault, ...] = ()
+    """Devices with new errors, or that came and went, within the hour; worst first."""
+
+    @property
+    def scan(self) -> ScanView | None:
+        """The running scan, else the newest, else None."""
+        return self.scans[0] if self.scans else None
+
+    @property
+    def outcome(self) -> ScanOutcome:
+        """How the newest scan has ended."""
+        return self.outcome_of(self.scan.scan if self.scan else None)
+
+    def outcome_of(self, scan: Scan | None) -> ScanOutcome:
+        """How one of the pool's scans, also one it does not show any more, has ended."""
+        waited = None if self.over_since is None else self.t - self.over_since
+        return scan_outcome(scan, self.root, self.health.word, waited)
+
+    @property
+    def t(self) -> float:
+        """Epoch seconds of the sample; of the failure where there never was a sample."""
+        if self.sample is not None:
+            return self.sample.t
+        return self.failure.t if self.failure else 0.0
+
+    @property
+    def source(self) -> str | None:
+        """What took the sample; None where none was ever taken."""
+        return self.sample.source if self.sample else None
+
+    @property
+    def exact(self) -> bool:
+        """See Sample.exact."""
+        return self.sample is not None and self.sample.exact
+
+    @property
+    def guid(self) -> str | None:
+        """See Pool.guid."""
+        return self.sample.pool.guid if self.sample else None
+
+    @property
+    def state(self) -> str | None:
+        """See Pool.state; the kernel's word where there never was a sample."""
+        return self.sample.pool.state if self.sample else self.kstat
+
+    @property
+    def message(self) -> str | None:
+        """See Pool.message."""
+        return self.sample.pool.message if self.sample else None
+
+    @property
+    def action(self) -> str | None:
+        """What zpool advises to do about its message."""
+        return self.sample.pool.action if self.sample else None
+
+    @property
+    def see(self) -> str | None:
+        """Where zpool says that more is told of its message."""
+        return self.sample.pool.see if self.sample else None
+
+    @property
+    def error_count(self) -> int | None:
+        """See Pool.error_count."""
+        return self.sample.pool.error_count if self.sample else None
+
+    @property
+    def errors(self) -> tuple[str, ...] | None:
+        """See Pool.errors."""
+        return self.sample.pool.errors if self.sample else None
+
+    @property
+    def comment(self) -> str | None:
+        """See Pool.comment."""
+        return self.sample.pool.comment if self.sample else None
+
+    @property
+    def root(self) -> Vdev | None:
+        """The topology; None before the first good sample."""
+        return self.sample.pool.root if self.sample else None
+
+    @property
+    def version(self) -> str | None:
+        """See Sample.version."""
+        return self.sample.version if self.sample else None
+
+    @property
+    def tunables(self) -> Mapping[str, int]:
+        """Module parameters of scans, where known."""
+        return self.sample.tunables if self.sample else NOTHING
+
+    @property
+    def stale_seconds(self) -> float | None:
+        """Age of the newest good sample; None where there never was one."""
+        if self.sample is None or self.failure is None:
+            return None if self.sample is None else 0.0
+        return max(0.0, self.failure.t - self.sample.t)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no newer sample, in words; None while there is nothing wrong."""
+        return self.failure.text if self.failure else None
+
+    @property
+    def absent(self) -> bool:
+        """Whether it was exported or destroyed: the kernel's list of pools has it no longer."""
+        return self.failure is not None and self.failure.absent
+
+    @property
+    def kstat(self) -> str | None:
+        """See Sample.kstat; the newest, also with a failure."""
+        newest = self.failure or self.sample
+        return newest.kstat if newest else None
+
+    @property
+    def host(self) -> HostLoad | None:
+        """The machine's load, the newest known."""
+        failed = self.failure.host if self.failure else None
+        return failed or (self.sample.host if self.sample else None)
+
+    @property
+    def looked(self) -> float | None:
+        """Seconds of the steady clock when the newest look at the pool began, also one that ended
+        in ``problem``: without a problem, the frame shows nothing older. None if unknown."""
+        newest = self.failure or self.sample
+        return newest.began if newest else None

@@ -1,0 +1,36 @@
+"""Which preset lifts what limits the running scan, by the verdict on it."""
+
+from __future__ import annotations
+
+from zconsole.diagnosis.bottleneck.finding import Verdict
+from zconsole.monitor.frame import Frame
+
+_LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
+"""Cause of a verdict to a key of ``presets.LIMITS``."""
+
+OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
+"""Causes that no tunable lifts."""
+
+
+def likely_limit(frame: Frame) -> str | None:
+    """A key of ``presets.LIMITS``; None when nothing is clear, or no tunable would help."""
+    scan = frame.scan.scan if frame.scan else None
+    if scan is None or scan.state != "running" or frame.limit is None:
+        return None
+    if scan.function == "rebuild" and frame.limit.cause == "throttle":
+        return "rebuild"
+    return _by_verdict(frame.limit)
+
+
+def hopeless(frame: Frame) -> str | None:
+    """Why no tunable would make the scan faster; None when one might."""
+    if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
+        return None
+    return f"{frame.limit.text}: no tunable lifts that"
+
+
+def _by_verdict(verdict: Verdict) -> str | None:
+    if verdict.cause == "throttle":
+        writes = "zfs_vdev_async_write_min_active" in verdict.advice
+        return "new-disk-writes" if writes else "scan-reads"
+    return _LIFTED.get(verdict.cause)

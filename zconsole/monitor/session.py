@@ -1,0 +1,214 @@
+"""A run over any source: raw forms in, one frame a pool out, each pool with its own history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Protocol
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.history import PoolHistory
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.pool_monitor import PoolMonitor
+from zconsole.pool.model import Sample, SampleFailure
+from zconsole.system.state_dir import StateError
+from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.tree import check_size
+from zconsole.zfs.decode.values import is_time
+from zconsole.zfs.raw import Raw
+
+if TYPE_CHECKING:
+    from zconsole.history.storage import HistoryStore
+    from zconsole.system.async_writer import AsyncWriter
+    from zconsole.zfs.sources.recording_gaps import Gaps
+
+SETTLE = 0.5
+"""Seconds that the end waits for what is still to be written."""
+
+
+class FrameKeeper(Protocol):
+    """Keeps something of every good frame beyond the run, as reports of scans."""
+
+    def push(self, frame: Frame) -> object:
+        """Take in a frame. Raises StateError when something cannot be written."""
+
+    def close(self) -> None:
+        """Write what is unfinished once more. Raises StateError when that fails."""
+
+
+class Session:
+    """Turns the rounds of one source into frames, remembering each pool between them."""
+
+    def __init__(
+        self,
+        zone: tzinfo = UTC,
+        flags: tuple[str, ...] = (),
+        store: HistoryStore | None = None,
+        reports: FrameKeeper | None = None,
+        writer: AsyncWriter | None = None,
+        notes: Iterable[str] = (),
+        gaps: Gaps | None = None,
+    ) -> None:
+        """``store`` keeps histories between runs, ``reports`` those of scans; None for recordings,
+        demos and saved output. ``writer`` is what they write with, if not at once; ``notes`` what
+        there is to tell of them from the start. ``gaps`` counts the samples of a recording that
+        cannot be read, which then are no reason to end."""
+        self._zone = zone
+        self._flags = flags
+        self._store = store
+        self._reports = reports
+        self._writer = writer
+        self._notes = dict.fromkeys(notes)
+        self._told = 0
+        self._monitors: dict[str, PoolMonitor] = {}
+        self._last: dict[str, Frame] = {}
+        self._gaps = gaps
+
+    def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
+        """One frame for every pool of this round, in the round's order.
+
+        A raw form that cannot be read is a frame with a ``problem`` once the pool is known;
+        raises NotUnderstoodError where nothing tells which pool it is. In a recording with
+        ``gaps`` it is one, and a problem of every pool that it may be about.
+        """
+        frames: list[Frame] = []
+        for raw in raws:
+            try:
+                found = self._decode(raw)
+            except NotUnderstoodError as error:
+                if self._gaps is None:
+                    raise
+                frames.extend(self._missing(raw, error, self._gaps))
+            else:
+                frames.extend(self._frame(seen) for seen in self._apart(found))
+        return tuple(frames)
+
+    def end(self) -> None:
+        """To be called when the source has ended: raises the first NotUnderstoodError of a
+        recording in which nothing could be read."""
+        if self._gaps is not None and self._gaps.count and not self._last:
+            raise NotUnderstoodError(self._gaps.first)
+
+    def _missing(self, raw: Raw, error: NotUnderstoodError, gaps: Gaps) -> Iterator[Frame]:
+        """The frames of a gap. No rate is worked out across it: the counters begin anew."""
+        gaps.add(str(error))
+        t, clock = raw["t"], raw.get("clock", raw["t"])
+        text = f"gap in the recording: {error}"
+        for name in self._last:
+            if raw.get("pool", name) == name:
+                yield self._troubled(SampleFailure(name, t, clock, text, gap=True))
+
+    def _apart(self, found: Iterable[Sample | SampleFailure]) -> Iterator[Sample | SampleFailure]:
+        """``found`` as it is; a pool that one output shows twice has no past the second time.
+
+        Nothing tells what time lies between the two, or whether they are of one machine.
+        """
+        names: set[str] = set()
+        for seen in found:
+            name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
+            if name in names:
+                self._monitors.pop(name, None)
+            names.add(name)
+            yield seen
+
+    def history(self, pool: str) -> PoolHistory:
+        """What is remembered of a pool; empty for one not seen yet."""
+        return self._monitor(pool).history
+
+    def _monitor(self, pool: str) -> PoolMonitor:
+        if pool not in self._monitors:
+            self._monitors[pool] = PoolMonitor(self._zone, self._flags)
+        return self._monitors[pool]
+
+    def last(self, pool: str) -> Frame | None:
+        """The last good frame of a pool; None for one that has given none."""
+        return self._last.get(pool)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with the histories kept on disk, each thing once."""
+        return tuple(self._notes)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Those notes that have come since they were last taken."""
+        new = self.notes[self._told :]
+        self._told += len(new)
+        return new
+
+    def close(self) -> None:
+        """Keep every history once more and let go of the files."""
+        for frame in self._last.values():
+            self._keep(frame, at_once=True)
+        if self._store is not None:
+            self._store.close()
+        if self._reports is not None:
+            try:
+                self._reports.close()
+            except StateError as error:
+                self._note("reports", f"not kept: {error}")
+        if self._writer is not None:
+            self._writer.settle(SETTLE)
+
+    def _decode(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
+        try:
+            if "gap" in raw:
+                raise NotUnderstoodError(raw["gap"])
+            found = decode(raw, self._zone)
+            if raw.get("source") == "replay":
+                self._check_recorded(found)
+            return found
+        except NotUnderstoodError as error:
+            name = raw.get("pool")
+            if name is None or self._gaps is not None or not is_time(raw.get("t")):
+                raise _placed(error, raw) from None
+            clock = raw.get("clock", raw["t"])
+            return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
+
+    def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
+        """Raise NotUnderstoodError where a recording holds no pool, or pools without end."""
+        seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
+        if not seen:
+            raise NotUnderstoodError("no pool in it")
+        if seen.keys() - self._last.keys():
+            known = (f.root for name, f in self._last.items() if name not in seen and f.root)
+            check_size((*known, *(sample.pool.root for sample in seen.values())))
+
+    def _frame(self, seen: Sample | SampleFailure) -> Frame:
+        if isinstance(seen, SampleFailure):
+            return self._troubled(seen)
+        name, guid = seen.pool.name, seen.pool.guid
+        if name not in self._last and self._store is not None and guid is not None:
+            self._note(name, self._store.recall(guid, self.history(name)))
+        frame = self._last[name] = self._monitor(name).push(seen)
+        self._keep(frame)
+        self._report(frame)
+        return frame
+
+    def _keep(self, frame: Frame, at_once: bool = False) -> None:
+        if self._store is None or frame.guid is None:
+            return
+        try:
+            self._store.keep(frame.guid, self.history(frame.pool), frame.t, at_once)
+        except StateError as error:
+            self._note(frame.pool, f"history not kept: {error}")
+
+    def _report(self, frame: Frame) -> None:
+        if self._reports is None:
+            return
+        try:
+            self._reports.push(frame)
+        except StateError as error:
+            self._note(frame.pool, f"report not kept: {error}")
+
+    def _note(self, pool: str, trouble: str | None) -> None:
+        if trouble is not None:
+            self._notes[f"{pool}: {trouble}"] = None
+
+    def _troubled(self, trouble: SampleFailure) -> Frame:
+        return self._monitor(trouble.pool).push_failure(trouble, self._last.get(trouble.pool))
+
+
+def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:
+    """The error with the file and line it is about, where there are any."""
+    place = raw.get("place")
+    return NotUnderstoodError(f"{place}: {error}") if place else error

@@ -1,0 +1,157 @@
+"""Frames and rebalance jobs as gauges, independent of any library. Base units, as is custom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.units import clean
+
+Labels = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Family:
+    """A gauge with its samples; the label names are the same in each of them."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    samples: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
+
+
+FAMILIES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("zconsole_pool_up", "1 when the newest sample of the pool succeeded", ("pool",)),
+    ("zconsole_pool_stale_seconds", "age of the newest good sample", ("pool",)),
+    ("zconsole_pool_health", "1 for the pool's present word", ("pool", "word")),
+    ("zconsole_pool_data_errors", "data errors", ("pool",)),
+    ("zconsole_scan_active", "1 while running, 0 while paused", ("pool", "function", "vdev")),
+    ("zconsole_scan_stage", "1 for the stage at work", ("pool", "function", "vdev", "stage")),
+    ("zconsole_scan_done_ratio", "progress as zpool prints it", ("pool", "function", "vdev")),
+    ("zconsole_scan_issue_bytes_per_second", "windowed", ("pool", "function", "vdev")),
+    ("zconsole_scan_scan_bytes_per_second", "windowed", ("pool", "function", "vdev")),
+    ("zconsole_scan_eta_seconds", "time left", ("pool", "function", "vdev")),
+    ("zconsole_scan_eta_low_seconds", "low end of its range", ("pool", "function", "vdev")),
+    ("zconsole_scan_eta_high_seconds", "high end of its range", ("pool", "function", "vdev")),
+    ("zconsole_scan_stalled_seconds", "0 while it moves", ("pool", "function", "vdev")),
+    ("zconsole_scan_restarts", "restarts seen", ("pool", "function", "vdev")),
+    ("zconsole_scan_errors", "errors found", ("pool", "function", "vdev")),
+    ("zconsole_scan_limit", "1 for what the running scan waits for", ("pool", "cause")),
+    ("zconsole_scan_ceiling_bytes_per_second", "fastest these disks could go", ("pool",)),
+    ("zconsole_redundancy_left", "devices that may still fail", ("pool", "vdev")),
+    ("zconsole_balance_spread_ratio", "largest fill less smallest", ("pool",)),
+    ("zconsole_balance_imbalance_bytes", "bytes above the common fill", ("pool",)),
+    ("zconsole_vdev_fill_ratio", "share allocated", ("pool", "vdev")),
+    ("zconsole_vdev_new_write_ratio", "expected share of new writes", ("pool", "vdev")),
+    ("zconsole_device_read_bytes_per_second", "windowed", ("pool", "vdev", "device")),
+    ("zconsole_device_write_bytes_per_second", "windowed", ("pool", "vdev", "device")),
+    ("zconsole_device_wait_seconds", "mean wait of a request", ("pool", "vdev", "device")),
+    ("zconsole_device_busy_ratio", "share of time busy", ("pool", "vdev", "device")),
+    ("zconsole_device_new_errors", "errors within the hour", ("pool", "device")),
+    ("zconsole_device_flaps", "times it left and came back within the hour", ("pool", "device")),
+    ("zconsole_rebalance_job", "1 for the job's state", ("job", "state")),
+    ("zconsole_rebalance_done_bytes", "bytes rewritten", ("job",)),
+    ("zconsole_rebalance_total_bytes", "bytes to rewrite", ("job",)),
+    ("zconsole_rebalance_bytes_per_second", "present rate", ("job",)),
+)
+"""Name, help text and labels of every metric."""
+
+
+class Gauges:
+    """Collects samples under the declared families; what is not known has no sample."""
+
+    def __init__(self) -> None:
+        self.families = {name: Family(name, text, labels) for name, text, labels in FAMILIES}
+        self._seen: set[tuple[str, tuple[str, ...]]] = set()
+
+    def put(self, name: str, value: float | None, *labels: str | None) -> None:
+        """A sample with its label values, in the family's order; the first of equal ones counts."""
+        values = tuple(clean(label or "") for label in labels)
+        if value is None or (name, values) in self._seen:
+            return
+        self._seen.add((name, values))
+        self.families[f"zconsole_{name}"].samples.append((values, float(value)))
+
+
+def families(frames: Iterable[Frame], jobs: Sequence[Mapping[str, Any]] = ()) -> tuple[Family, ...]:
+    """Every metric with a sample; ``jobs`` are rebalance statuses as the command prints them."""
+    gauges = Gauges()
+    for frame in frames:
+        _pool(gauges, frame)
+    for job in jobs:
+        _job(gauges, job)
+    return tuple(family for family in gauges.families.values() if family.samples)
+
+
+def _pool(gauges: Gauges, frame: Frame) -> None:
+    pool = frame.pool
+    gauges.put("pool_up", 0.0 if frame.problem else 1.0, pool)
+    gauges.put("pool_stale_seconds", frame.stale_seconds, pool)
+    gauges.put("pool_health", 1.0, pool, frame.health.word)
+    if frame.problem:
+        return
+    gauges.put("pool_data_errors", frame.error_count, pool)
+    for view in frame.scans:
+        if view.scan.active:
+            _scan(gauges, pool, view)
+    if frame.limit is not None:
+        gauges.put("scan_limit", 1.0, pool, frame.limit.cause)
+    if frame.ceiling is not None:
+        gauges.put("scan_ceiling_bytes_per_second", frame.ceiling.rate, pool)
+    for entry in frame.redundancy:
+        gauges.put("redundancy_left", entry.left, pool, entry.vdev)
+    gauges.put("balance_spread_ratio", frame.balance.spread, pool)
+    gauges.put("balance_imbalance_bytes", frame.balance.imbalance_bytes, pool)
+    for vdev in frame.balance.vdevs:
+        gauges.put("vdev_fill_ratio", vdev.fill, pool, vdev.name)
+        gauges.put("vdev_new_write_ratio", vdev.new_write_share, pool, vdev.name)
+    for top, row in _leaves(frame.rows):
+        _device(gauges, pool, top, row)
+    for trouble in frame.troubles:
+        gauges.put("device_new_errors", trouble.deltas.total, pool, trouble.name)
+        gauges.put("device_flaps", trouble.flaps, pool, trouble.name)
+
+
+def _scan(gauges: Gauges, pool: str, view: ScanView) -> None:
+    scan, estimate = view.scan, view.estimate
+    labels = (pool, scan.function, scan.vdev)
+    gauges.put("scan_active", 1.0 if scan.state == "running" else 0.0, *labels)
+    if view.stage is not None:
+        gauges.put("scan_stage", 1.0, *labels, view.stage)
+    gauges.put("scan_done_ratio", None if view.percent is None else view.percent / 100, *labels)
+    gauges.put("scan_issue_bytes_per_second", view.issue_rate, *labels)
+    gauges.put("scan_scan_bytes_per_second", view.scan_rate, *labels)
+    gauges.put("scan_eta_seconds", estimate.eta, *labels)
+    gauges.put("scan_eta_low_seconds", estimate.low, *labels)
+    gauges.put("scan_eta_high_seconds", estimate.high, *labels)
+    gauges.put("scan_stalled_seconds", view.stalled or 0.0, *labels)
+    gauges.put("scan_restarts", view.restarts, *labels)
+    gauges.put("scan_errors", scan.errors, *labels)
+
+
+def _leaves(rows: Sequence[VdevRow]) -> Iterator[tuple[str, VdevRow]]:
+    top = ""
+    for row in rows:
+        if row.depth == 1:
+            top = row.vdev.name
+        if row.depth > 0 and not row.vdev.children:
+            yield top, row
+
+
+def _device(gauges: Gauges, pool: str, top: str, row: VdevRow) -> None:
+    labels, rates = (pool, top, row.vdev.name), row.rates
+    gauges.put("device_read_bytes_per_second", rates.read, *labels)
+    gauges.put("device_write_bytes_per_second", rates.write, *labels)
+    gauges.put("device_wait_seconds", rates.latency, *labels)
+    gauges.put("device_busy_ratio", rates.busy, *labels)
+
+
+def _job(gauges: Gauges, job: Mapping[str, Any]) -> None:
+    name = str(job["job"])
+    gauges.put("rebalance_job", 1.0, name, str(job["state"]))
+    gauges.put("rebalance_done_bytes", job.get("bytes_done"), name)
+    gauges.put("rebalance_total_bytes", job.get("bytes_total"), name)
+    gauges.put("rebalance_bytes_per_second", job.get("rate"), name)

@@ -1,0 +1,315 @@
+"""Frames as plain text, for pipes, dumb terminals and screen readers. All of it is cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, tzinfo
+
+from zconsole.eta import Estimate
+from zconsole.history.views import ActivityView, ScanView
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.model import Activity
+from zconsole.pool.redundancy import Redundancy
+from zconsole.units import clean, duration, latency, rate, size
+
+NAME_WIDTH = 16
+BAR_WIDTH = 30
+LAST_DATE = 250e9
+"""Epoch seconds a little before the year 9999, which is as far as dates go."""
+
+
+def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
+    """A pool in full: health, redundancy, scans, tree, balance, errors; ends in a newline.
+
+    ``zone`` is for clock times; None is the machine's own.
+    """
+    parts: list[str] = [*_heading(frame)]
+    for view in frame.scans:
+        parts.extend(_scan(view, frame.t, zone))
+    parts.extend(limit_lines(frame))
+    parts.extend(_activity(activity, frame.t, zone) for activity in frame.activities)
+    if frame.rows:
+        parts.extend(("", *_table(frame.rows)))
+    if frame.balance.vdevs:
+        parts.extend(("", *balance_lines(frame.balance)))
+    parts.extend(_errors(frame))
+    parts.extend(f"trouble: {trouble.text}" for trouble in frame.troubles)
+    return "\n".join(clean_lines(parts)) + "\n"
+
+
+def clean_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Each line made safe for a terminal."""
+    return (clean(text).rstrip() for text in lines)
+
+
+def padded(text: str, width: int) -> str:
+    """Clean text with blanks up to ``width`` cells of a terminal."""
+    return text + " " * (width - cells(text))
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal clean text takes."""
+    if text.isascii():
+        return len(text)
+    # Only here: most names are plain, and loading it takes ten milliseconds.
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
+    """One line a pool and sample: time, pool, health, the scan and what is left."""
+    words = [_clock(frame.t, zone), frame.pool, frame.health.word]
+    if frame.problem:
+        age = frame.stale_seconds
+        words.append(frame.problem if age is None else f"{frame.problem} ({duration(age)} old)")
+    elif frame.scan is not None:
+        words.extend(_scan_words(frame.scan))
+    else:
+        words.append("no scan")
+    if not frame.problem:
+        words.extend(word for view in frame.activities for word in _activity_words(view))
+    words.extend(f"{entry.vdev}:{entry.left}" for entry in frame.redundancy)
+    return clean("  ".join(words))
+
+
+def balance_report(name: str, found: Balance) -> str:
+    """The capacity balance of a pool: spread, bytes to even out and a bar per top-level vdev."""
+    return "\n".join(clean_lines((name, *balance_lines(found)))) + "\n"
+
+
+def _heading(frame: Frame) -> Iterator[str]:
+    state = f" ({frame.state})" if frame.state and frame.state != frame.health.word else ""
+    yield f"{frame.pool or 'a pool without a name'}: {frame.health.word}{state}"
+    yield from (f"  {reason}" for reason in frame.health.reasons)
+    if frame.problem and frame.problem not in frame.health.reasons:
+        yield f"  {frame.problem}"
+    if frame.redundancy:
+        yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
+    if frame.message:
+        yield f"  zpool says: {frame.message}"
+    if frame.action:
+        yield f"  action: {frame.action}"
+
+
+def limit_lines(frame: Frame) -> Iterator[str]:
+    """What the running scan waits for, how sure that is, what could be done, and the ceiling."""
+    limit, ceiling = frame.limit, frame.ceiling
+    if limit is None or not limit.figures:
+        return
+    sure = f" ({limit.sure:.0%} sure)" if limit.sure else ""
+    yield f"  limited by {limit.text}{sure}" if limit.sure else f"  limit: {limit.text}"
+    if limit.advice:
+        yield f"    {limit.advice}"
+    if ceiling is not None and ceiling.share is not None:
+        yield f"  at {ceiling.share:.0%} of the ceiling, {rate(ceiling.rate)}: {ceiling.text}"
+
+
+def _left(entry: Redundancy) -> str:
+    if entry.left or len(entry.untouchable) < 2:
+        return f"{entry.vdev} {entry.left}"
+    return f"{entry.vdev} 0, do not touch {', '.join(entry.untouchable)}"
+
+
+def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
+    scan = view.scan
+    if not scan.active:
+        yield _ended(view, now, zone)
+        return
+    stage = f", {view.stage}" if view.stage else ""
+    errors = f", {scan.errors} errors" if scan.errors else ""
+    yield f"{_scan_name(view)}: {scan.state}{stage}, {_percent(view)}{errors}"
+    if amounts := _amounts(view):
+        yield f"  {amounts}"
+    yield f"  {_eta(view, now, zone)}"
+    if view.full is not None and view.full.eta is not None:
+        yield f"  full redundancy in {_span(view.full, now, zone)}; {view.full.reason}"
+    yield from (f"  {note}" for note in view.notes)
+
+
+def _scan_name(view: ScanView) -> str:
+    return f"{view.scan.function} of {view.scan.vdev}" if view.scan.vdev else view.scan.function
+
+
+def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
+    scan = view.scan
+    on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
+    if scan.state != "finished":
+        return f"{_scan_name(view)}: {scan.state}{on}"
+    verb = "repaired" if scan.function == "scrub" else "resilvered"
+    known = scan.processed_bytes is not None  # neither Solaris 10 nor an error scrub tells
+    amount = f", {verb} {size(scan.processed_bytes)}" if known else ""
+    took = f" in {duration(scan.duration)}" if scan.duration is not None else ""
+    errors = f", {scan.errors} errors" if scan.errors is not None else ""
+    return f"{_scan_name(view)}: finished{amount}{took}{errors}{on}"
+
+
+def _percent(view: ScanView) -> str:
+    return "progress unknown" if view.percent is None else f"{view.percent:.2f}% done"
+
+
+def _amounts(view: ScanView) -> str:
+    """Bytes of each kind; nothing for a scan that counts none (an error scrub)."""
+    scan = view.scan
+    if (*scan.progress_bytes, scan.processed_bytes) == (None, None, None):
+        return ""
+    words = [f"scanned {size(scan.scanned_bytes)} of {size(scan.total_bytes)}"]
+    if scan.two_stage:
+        at = f" at {rate(view.issue_rate)}" if view.issue_rate is not None else ""
+        words.append(f"issued {size(scan.issued_bytes)}{at}")
+    elif view.scan_rate is not None:
+        words[0] += f" at {rate(view.scan_rate)}"
+    words.append(f"repaired {size(scan.processed_bytes)}")
+    return ", ".join(words)
+
+
+def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
+    found = view.estimate
+    zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
+    if found.eta is None:
+        return f"no ETA: {found.reason}{zpool}"
+    count = view.restarts or 0
+    restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
+    return f"ETA {_span(found, now, zone)}; {found.reason}{zpool}{restarts}"
+
+
+def _span(found: Estimate, now: float, zone: tzinfo | None) -> str:
+    """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``."""
+    span = ""
+    if found.low is not None and found.high is not None:
+        span = f" ({duration(found.low)} to {duration(found.high)})"
+    return f"{duration(found.eta)}{span}, {_day_clock(now + (found.eta or 0.0), now, zone)}"
+
+
+def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
+    activity = view.activity
+    where = f" of {activity.vdev}" if activity.vdev else ""
+    done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
+    at = f" at {rate(view.rate)}" if view.rate is not None else ""
+    eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
+    zpool = f"; zpool says {duration(activity.zpool_eta)}" if activity.zpool_eta is not None else ""
+    state = "discarding" if activity.discarding else activity.state
+    if activity.state == "finished":
+        on = f" on {_day_clock(activity.end, now, zone)}" if activity.end else ""
+        return f"{activity.kind}{where}: finished{_moved(activity)}{on}"
+    why = f", {activity.note}" if activity.note and activity.state == "paused" else ""
+    return f"{activity.kind}{where}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}"
+
+
+def _moved(activity: Activity) -> str:
+    done, total = activity.done_bytes, activity.total_bytes
+    if activity.state == "finished" and done is not None:
+        return f", {size(done)}"
+    if done is None:
+        left = " remaining" if activity.discarding else ""
+        return "" if total is None else f", {size(total)}{left}"
+    return f", {size(done)}" if total is None else f", {size(done)} of {size(total)}"
+
+
+def _activity_words(view: ActivityView) -> Iterator[str]:
+    """A removal or expansion that goes on; of trims there may be one a device."""
+    activity = view.activity
+    if activity.kind not in ("removal", "expansion") or activity.state not in ("running", "paused"):
+        return
+    yield activity.kind if activity.vdev is None else f"{activity.kind} {activity.vdev}"
+    yield activity.state
+    if activity.percent is not None:
+        yield f"{activity.percent:.2f}%"
+    yield f"{size(activity.done_bytes)}/{size(activity.total_bytes)} at {rate(view.rate)}"
+    if view.estimate.eta is not None:
+        yield f"ETA {duration(view.estimate.eta)}"
+
+
+def _scan_words(view: ScanView) -> Iterator[str]:
+    scan = view.scan
+    yield scan.function if scan.vdev is None else f"{scan.function} {scan.vdev}"
+    yield view.stage or scan.state
+    if view.percent is not None:
+        yield f"{view.percent:.2f}%"
+    if not scan.active:
+        return
+    scanning = scan.function == "rebuild" or not scan.two_stage
+    done, total = scan.progress_bytes
+    speed = view.scan_rate if scanning else view.issue_rate
+    if (done, total, speed) != (None, None, None):
+        yield f"{size(done)}/{size(total)} at {rate(speed)}"
+    found = view.estimate
+    if found.eta is None:
+        yield f"no ETA ({found.reason})"
+    else:
+        yield f"ETA {duration(found.eta)} ({duration(found.low)} to {duration(found.high)})"
+    if view.full is not None:
+        yield f"full redundancy {duration(view.full.eta)}"
+
+
+def _table(rows: tuple[VdevRow, ...]) -> Iterator[str]:
+    width = max(NAME_WIDTH, *(cells(clean(row.vdev.name)) + 2 * row.depth for row in rows))
+    yield f"{'NAME':<{width}}  {'STATE':<9} {'READ/s':>7} {'WRITE/s':>7} {'WAIT':>6} {'ERRORS':>11}"
+    vclass = "normal"
+    for row in rows:
+        if row.vdev.vclass != vclass and row.depth == 1:
+            vclass = row.vdev.vclass
+            if vclass != "normal":
+                yield vclass
+        yield _table_row(row, width)
+
+
+def _table_row(row: VdevRow, width: int) -> str:
+    vdev, rates = row.vdev, row.rates
+    name = padded(f"{'  ' * row.depth}{clean(vdev.name)}", width)
+    counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
+    errors = "" if None in counters else " ".join(size(c) for c in counters)
+    notes = [vdev.note] if vdev.note else []
+    if row.slow_sibling:
+        notes.append(f"slow: {row.slow_sibling}")
+    return (
+        f"{name}  {vdev.state:<9} {size(rates.read, ''):>7} {size(rates.write, ''):>7} "
+        f"{latency(rates.latency):>6} {errors:>11}  {', '.join(notes)}"
+    )
+
+
+def balance_lines(found: Balance) -> Iterator[str]:
+    """Spread and bytes to even out, then name, bar, fill, free and share of new writes a vdev."""
+    spread = "-" if found.spread is None else f"{100 * found.spread:.1f}%"
+    yield f"balance: spread {spread}, to even out {size(found.imbalance_bytes)}"
+    width = max((cells(clean(v.name)) for v in found.vdevs), default=0)
+    yield from (_balance_line(vdev, width) for vdev in found.vdevs)
+
+
+def _balance_line(vdev: VdevBalance, width: int) -> str:
+    filled = "" if vdev.fill is None else "#" * round(min(1.0, max(0.0, vdev.fill)) * BAR_WIDTH)
+    words = [
+        f"  {padded(clean(vdev.name), width)}  {filled:.<{BAR_WIDTH}}",
+        "    -" if vdev.fill is None else f"{100 * vdev.fill:5.1f}%",
+        f"{size(vdev.free_bytes):>5} free",
+    ]
+    if vdev.frag is not None:
+        words.append(f"{100 * vdev.frag:.0f}% fragmented")
+    if vdev.new_write_share is not None:
+        words.append(f"{100 * vdev.new_write_share:.0f}% of new writes")
+    return "  ".join(words)
+
+
+def _errors(frame: Frame) -> Iterator[str]:
+    if frame.error_count:
+        yield ""
+        yield f"data errors: {frame.error_count}"
+        yield from (f"  {path}" for path in frame.errors or ())
+        if not frame.errors:
+            yield "  (for the file names: zpool status -v, as root)"
+
+
+def _clock(t: float, zone: tzinfo | None) -> str:
+    return _date(t, zone).strftime("%H:%M:%S")
+
+
+def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
+    """Day and time, with the year where it is not this one."""
+    then, today = _date(t, zone), _date(now, zone)
+    return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")
+
+
+def _date(t: float, zone: tzinfo | None) -> datetime:
+    """The date of an epoch second, as far as there are dates: a stuck scan ends beyond them."""
+    return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

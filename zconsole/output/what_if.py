@@ -1,0 +1,68 @@
+"""What-if as a table before and after, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+from zconsole.eta.duration import Duration
+from zconsole.output.json import balance_object
+from zconsole.output.text import cells, padded
+from zconsole.pool.balance import VdevBalance
+from zconsole.pool.what_if import Outlook
+from zconsole.units import clean, size
+
+
+def outlook_lines(look: Outlook) -> Iterator[str]:
+    """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
+    width = max((cells(clean(v.name)) for v in look.after.vdevs), default=4)
+    yield f"{'VDEV':<{width}}  {'SIZE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
+    # In order, not by name: old listings call two vdevs the same.
+    for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
+        yield _line(now, was, width)
+    yield f"spread {_percent(look.before.spread)} -> {_percent(look.after.spread)}"
+    yield f"rebalancing: {cost_words(look)}"
+
+
+def cost_words(look: Outlook) -> str:
+    """What levelling would take: ``1.2T to rewrite for a spread of 5.0%``."""
+    left = _percent(look.spread_after)
+    if look.rewrite_bytes is None:
+        return f"rewriting everything once leaves a spread of {left}"
+    if look.rewrite_bytes:
+        return f"{size(look.rewrite_bytes)} to rewrite for a spread of {left}"
+    return "not needed"
+
+
+def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
+    pairs = (
+        (size(was.size_bytes) if was else "", size(now.size_bytes)),
+        (size(was.free_bytes) if was else "", size(now.free_bytes)),
+        (_percent(was.fill) if was else "", _percent(now.fill)),
+        (_percent(was.new_write_share) if was else "", _percent(now.new_write_share)),
+    )
+    shown = (f"{f'{a} -> {b}' if a and a != b else b:>15}" for a, b in pairs)
+    return f"{padded(clean(now.name), width)}  {' '.join(shown)}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def outlook_object(look: Outlook) -> dict[str, Any]:
+    """``after`` (a BALANCE) and ``rebalance`` (bytes to rewrite, or None, and the spread left)."""
+    cost = {"rewrite_bytes": look.rewrite_bytes, "spread_after": look.spread_after}
+    return {"after": balance_object(look.after), "rebalance": cost}
+
+
+def duration_object(found: Duration | None) -> dict[str, Any] | None:
+    """Seconds with their range, and what they rest on."""
+    if found is None:
+        return None
+    return {
+        "seconds": found.expected,
+        "low_seconds": found.low,
+        "high_seconds": found.high,
+        "reason": found.reason,
+    }

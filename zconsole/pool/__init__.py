@@ -1,0 +1,1 @@
+"""Pure facts of one pool: what it is, how safe, how even, and what if."""

@@ -1,0 +1,108 @@
+"""How evenly data lies on the normal-class top-level vdevs, and where new writes go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from zconsole.pool.model import Vdev
+from zconsole.pool.topology import data_vdevs, disks_of
+from zconsole.pool.version import Version, parse_version
+
+
+class VdevBalance(NamedTuple):
+    """Fill of one normal-class top-level vdev; the names of contract's BALANCE."""
+
+    name: str
+    kind: str
+    size_bytes: int | None
+    alloc_bytes: int | None
+    free_bytes: int | None
+    fill: float | None
+    frag: float | None
+    surplus_bytes: float | None
+    new_write_share: float | None
+
+
+class Balance(NamedTuple):
+    """How evenly data is spread over the normal-class top-level vdevs."""
+
+    target_fill: float | None
+    spread: float | None
+    imbalance_bytes: float | None
+    vdevs: tuple[VdevBalance, ...] = ()
+
+
+FREE_BYTES_ONLY = (2, 4)
+"""From this release the allocator's shares follow free bytes alone (metaslab.c, 2.4.0)."""
+
+
+def balance(root: Vdev, version: str | None = None) -> Balance:
+    """Fill, surplus and share of new writes of every normal-class top-level vdev.
+
+    ``version`` (``2.3.9``) chooses the allocator's rule: up to 2.3 a vdev's share of new writes
+    is proportional to free bytes times data disks, from 2.4 to free bytes; free bytes also where
+    the version or a vdev's data disks are not known (metaslab_group_alloc_update, metaslab.c).
+    """
+    vdevs = tuple(v for v in data_vdevs(root) if v.vclass == "normal")
+    known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
+    size = sum(v.size_bytes or 0 for v in known)
+    target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
+    weights = _weights(vdevs, version)
+    entries = tuple(
+        _entry(vdev, target, weight, sum(weights))
+        for vdev, weight in zip(vdevs, weights, strict=True)
+    )
+    fills = [e.fill for e in entries if e.fill is not None]
+    surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]
+    return Balance(
+        target_fill=target,
+        spread=max(fills) - min(fills) if fills else None,
+        imbalance_bytes=sum(max(0.0, s) for s in surpluses) if surpluses else None,
+        vdevs=entries,
+    )
+
+
+def data_disks(vdev: Vdev) -> int | None:
+    """Devices that hold data, parity taken off; None where the layout is not known."""
+    return disks_of(vdev.kind, len(vdev.children), vdev.spares_left or 0)
+
+
+def _weights(vdevs: tuple[Vdev, ...], version: str | None) -> list[float]:
+    free = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
+    if not weighs_disks(parse_version(version), vdevs):
+        return free
+    disks = [data_disks(v) for v in vdevs]
+    return [bytes_free * (count or 1) for bytes_free, count in zip(free, disks, strict=True)]
+
+
+def weighs_disks(release: Version, vdevs: Sequence[Vdev]) -> bool:
+    """Whether the allocator of a release counts data disks, and those of all vdevs are known."""
+    known = all(data_disks(vdev) is not None for vdev in vdevs)
+    return len(release) > 1 and release[:2] < FREE_BYTES_ONLY and known
+
+
+def _free(vdev: Vdev) -> int | None:
+    if vdev.free_bytes is not None:
+        return vdev.free_bytes
+    if vdev.alloc_bytes is None or vdev.size_bytes is None:
+        return None
+    return max(0, vdev.size_bytes - vdev.alloc_bytes)
+
+
+def _entry(vdev: Vdev, target: float | None, weight: float, weights: float) -> VdevBalance:
+    size, alloc, free = vdev.size_bytes, vdev.alloc_bytes, _free(vdev)
+    known = alloc is not None and bool(size)
+    return VdevBalance(
+        name=vdev.name,
+        kind=vdev.kind,
+        size_bytes=size,
+        alloc_bytes=alloc,
+        free_bytes=free,
+        fill=alloc / size if known and alloc is not None and size else None,
+        frag=vdev.fragmentation,
+        surplus_bytes=alloc - target * size
+        if known and alloc is not None and size and target is not None
+        else None,
+        new_write_share=weight / weights if free is not None and weights else None,
+    )

@@ -1,0 +1,104 @@
+"""Is it all right? One word, and why, worst first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zconsole.pool.model import Pool, SampleFailure, Vdev
+from zconsole.pool.scan_outcome import not_restored
+from zconsole.units import duration, size
+
+
+class Health(NamedTuple):
+    """Is it all right? ``word`` first, then why, worst first."""
+
+    word: str
+    """OK, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
+    NOT IMPORTED."""
+    severity: str
+    """ok, notice, warning or error."""
+    reasons: tuple[str, ...] = ()
+
+
+_UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
+"""How the notes of initialize and trim begin, which say nothing of why a device is gone."""
+LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
+
+
+def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
+    """The pool's condition from its own figures, at epoch second ``now``.
+
+    The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
+    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
+    source shows neither a state nor a device, as with the scan lines of saved output alone. Rows
+    of devices tell by their states whether it is DEGRADED, too: of a disk that the kernel itself
+    faults (spa_async_fault_vdev, module/zfs/spa.c 2.4.4) the vdevs above stay ONLINE.
+    ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
+    begins some transaction groups later.
+    """
+    unrestored = tuple(not_restored(pool, now, regrouped))
+    reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
+    if pool.state in LOST_STATES:
+        return Health(pool.state or "", "error", (*_lost(pool), *reasons))
+    if unrestored:
+        return Health("NOT RESTORED", "error", reasons)
+    if pool.error_count or pool.damaged:
+        return Health("ERRORS", "error", reasons)
+    if pool.state not in (None, "ONLINE"):
+        return Health(pool.state, "warning", reasons)
+    if pool.state is None and not pool.root.children:
+        return Health("UNKNOWN", "notice", reasons)
+    if any(map(_is_impaired, pool.root.walk())):
+        return Health("DEGRADED", "warning", reasons)
+    noisy = tuple(_counters(pool.root))
+    return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
+
+
+def unreachable(trouble: SampleFailure, age: float) -> Health:
+    """The health of a pool that gives no fresh sample: the last good one is ``age`` seconds old."""
+    lost = trouble.kstat if trouble.kstat in LOST_STATES else None
+    word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
+    seen = f"last seen {duration(age)} ago"
+    return Health(word, "error" if lost else "warning", (trouble.text, seen))
+
+
+def _is_impaired(vdev: Vdev) -> bool:
+    """Whether a vdev tells that its pool, whatever its own state, is not whole."""
+    apart = vdev.kind == "root" or vdev.vclass in ("spare", "cache")
+    return not apart and vdev.state not in ("ONLINE", "")
+
+
+def _lost(pool: Pool) -> Iterator[str]:
+    if pool.state == "SUSPENDED":
+        yield "all I/O is suspended: bring the device back, then clear"
+    elif pool.message:
+        yield pool.message
+
+
+def _data_errors(pool: Pool) -> Iterator[str]:
+    if pool.error_count:
+        plural = "s" if pool.error_count != 1 else ""
+        yield f"{pool.error_count} data error{plural}: files are damaged"
+    elif pool.damaged:
+        yield "data errors, it is not told how many: files are damaged"
+
+
+def _devices(pool: Pool) -> Iterator[str]:
+    leaves = (v for v in pool.root.leaves() if v.kind != "root" and v.vclass != "spare")
+    gone = [v for v in leaves if v.state != "ONLINE" and not v.resilvering]
+    for vdev in gone:
+        why = vdev.note.partition("  ")[0]
+        detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""
+        yield f"{vdev.name} {vdev.state}{detail}"
+
+
+def _counters(root: Vdev) -> Iterator[str]:
+    for leaf in root.leaves():
+        counts = leaf.errors
+        if counts.total:
+            yield (
+                f"{leaf.name}: {counts.read or 0} read, {counts.write or 0} write, "
+                f"{size(counts.cksum or 0)} checksum errors"
+            )

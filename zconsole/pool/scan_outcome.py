@@ -1,0 +1,102 @@
+"""Whether the scans of a pool are over, and whether they restored what they should.
+
+After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
+scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). What stays
+tells that, as a later scrub's figures take the place of the repair's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.topology import is_group
+
+GRACE = 20.0
+"""Seconds after a scan's end in which the kernel still takes out what was replaced
+(spa_vdev_resilver_done, an asynchronous task some transaction groups later) and in which a
+further pass begins; and after a replacement in which its repair begins."""
+
+
+class ScanOutcome(NamedTuple):
+    """How a scan has ended."""
+
+    over: bool
+    """Whether no scan of its pool runs or is paused."""
+    restored: bool | None
+    """Whether all is well after it; None until that can be told: what is wrong may yet pass."""
+    left_behind: bool
+    """Whether something is there that a good repair takes away."""
+    canceled: bool
+
+
+def scan_outcome(
+    scan: Scan | None, root: Vdev | None, word: str, waited: float | None
+) -> ScanOutcome:
+    """How ``scan`` has ended in a pool of this tree and this word of health.
+
+    ``waited``: seconds since no scan was seen to run; None while one runs.
+    """
+    canceled = scan is not None and scan.state == "canceled"
+    behind = left_behind(root)
+    bad = canceled or behind or word != "OK" or bool(scan is not None and scan.errors)
+    if waited is None or (bad and waited < GRACE):
+        return ScanOutcome(waited is not None, None, behind, canceled)
+    return ScanOutcome(True, not bad, behind, canceled)
+
+
+def settling(now: float, *ends: float | None) -> bool:
+    """Whether one of these moments was so short a time before ``now`` that more may follow."""
+    return any(0 <= now - t < GRACE for t in ends if t is not None)
+
+
+def left_behind(root: Vdev | None) -> bool:
+    """Whether something is there that a good repair takes away at its end or moments after it."""
+    return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())
+
+
+def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iterator[str]:
+    """Why redundancy is not restored though no repair runs; nothing while one still does.
+
+    ``regrouped``: when a replacing vdev or a waiting device was last seen to come.
+    """
+    if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
+        return
+    newest = _newest_repair(pool.scans)
+    wait = settling(now, newest.end if newest is not None else None, regrouped)
+    groups = [] if wait else list(_unfilled(pool, newest))
+    if groups and newest is not None and newest.state == "canceled":
+        yield "the last repair was canceled"
+    elif newest is not None and newest.errors:
+        yield f"the last repair ended with {newest.errors} errors"
+    if groups:
+        since = f"after the {newest.function}" if newest is not None else "and nothing fills it"
+        yield f"{', '.join(groups)} still there {since}"
+        if _checkpointed(pool):
+            yield "a checkpoint keeps a resilver from completing; discard it, then resilver again"
+    waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
+    if waiting and not wait:
+        yield f"{', '.join(waiting)} still waiting for a resilver"
+
+
+def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:
+    """Replacing and spare vdevs that a good repair would have ended.
+
+    Where no repair is known any more, a whole spare in the place of a lost device waits for none.
+    """
+    for vdev in filter(is_group, pool.root.walk()):
+        lost = vdev.children[0].state != "ONLINE"
+        stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
+        if newest is not None or not stands_in or _checkpointed(pool):
+            yield vdev.name
+
+
+def _checkpointed(pool: Pool) -> bool:
+    return any(a.kind == "checkpoint" for a in pool.activities)
+
+
+def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
+    repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
+    return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)

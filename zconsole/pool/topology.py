@@ -1,0 +1,85 @@
+"""Walking a topology with keys that stay the same from sample to sample."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from zconsole.pool.model import GROUP_KINDS, Vdev
+
+
+class Placed(NamedTuple):
+    """A vdev in its tree: its key, its depth and the keys above it."""
+
+    key: str
+    depth: int
+    vdev: Vdev
+    parent: str | None
+    top: str | None
+    """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
+
+
+def placed(root: Vdev) -> tuple[Placed, ...]:
+    """Every vdev below and including ``root``, in the order ``zpool status`` prints.
+
+    The key is the GUID where the source knows it, else the path of names from the root with a
+    counter where siblings share a name (``tank/raidz1#1/sda``). A hot spare's own row has its
+    class before the GUID, in use or not: the device that stands in elsewhere is another row.
+    """
+    found: list[Placed] = []
+    _place(root, None, None, "", 0, set(), found)
+    return tuple(found)
+
+
+def _place(
+    vdev: Vdev,
+    parent: str | None,
+    top: str | None,
+    trail: str,
+    depth: int,
+    seen: set[str],
+    found: list[Placed],
+) -> None:
+    trail = f"{trail}/{vdev.name}" if trail else vdev.name
+    key = _unique(vdev, trail, seen)
+    own_top = key if depth == 1 else top
+    found.append(Placed(key, depth, vdev, parent, own_top))
+    for child in vdev.children:
+        _place(child, key, own_top, trail, depth + 1, seen, found)
+
+
+def _unique(vdev: Vdev, trail: str, seen: set[str]) -> str:
+    base = vdev.guid or trail
+    if vdev.guid and vdev.vclass == "spare":
+        base = f"spare:{vdev.guid}"
+    key, count = base, 0
+    while key in seen:
+        count += 1
+        key = f"{base}#{count}"
+    seen.add(key)
+    return key
+
+
+def data_vdevs(root: Vdev) -> tuple[Vdev, ...]:
+    """The top-level vdevs that hold data: normal, special and dedup class, no holes."""
+    data = ("normal", "special", "dedup")
+    return tuple(
+        v for v in root.children if v.vclass in data and v.kind not in ("hole", "indirect")
+    )
+
+
+def is_group(vdev: Vdev) -> bool:
+    """Whether it is a replacing or hot-spare group (an interior vdev, not a spare device)."""
+    return vdev.kind in GROUP_KINDS and bool(vdev.children)
+
+
+def disks_of(kind: str, devices: int, spares: int = 0) -> int | None:
+    """Data disks of a top-level vdev of so many devices, ``spares`` of them distributed ones.
+
+    None where the layout is not known. A mirror or a single disk counts as one (vdev_get_ndisks,
+    module/zfs/vdev.c 2.3.9).
+    """
+    if kind in ("mirror", "disk", "file") or not devices:
+        return 1
+    if kind.startswith(("raidz", "draid")) and kind[-1].isdigit():
+        return max(1, devices - spares - int(kind[-1]))
+    return 1 if kind in GROUP_KINDS else None

@@ -1,0 +1,167 @@
+"""What if vdevs were added or disks swapped for bigger ones: balance after it, and what follows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.errors import UsageError
+from zconsole.pool.allocator import Space, raw_to_target, rewritten, spread
+from zconsole.pool.balance import Balance, balance, data_disks, weighs_disks
+from zconsole.pool.model import Vdev
+from zconsole.pool.topology import data_vdevs
+from zconsole.pool.version import parse_version
+from zconsole.units import parse_size
+
+LEVEL = 0.05
+"""Spread that counts as level."""
+_SHAPE = re.compile(
+    r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d+)x)?(?P<size>[\d.]+[BKMGTPE]?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A top-level vdev as it is asked for: raw bytes of one member, and how many."""
+
+    kind: str
+    members: int
+    member_bytes: int
+
+    @property
+    def raw(self) -> int:
+        """Bytes the vdev can allocate, parity included; of a mirror those of one side."""
+        return self.member_bytes * (1 if self.kind == "mirror" else self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Balance before and after, and what levelling would then take."""
+
+    before: Balance
+    after: Balance
+    rewrite_bytes: float | None
+    """Raw bytes to rewrite until fills are within LEVEL; None when one pass cannot do it."""
+    spread_after: float
+    """Spread left after rewriting those bytes, or everything once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question in words: vdevs to add, others of another size, a disk to time a resilver of."""
+
+    adds: tuple[Shape, ...] = ()
+    resizes: Mapping[str, Shape] = field(default_factory=dict)
+    disk: int | None = None
+    """Raw bytes."""
+
+    def __bool__(self) -> bool:
+        """Whether it changes any vdev."""
+        return bool(self.adds or self.resizes)
+
+
+def asked(text: str) -> Asked:
+    """``+ raidz2:6x4T raidz2-0=6x8T disk=8T``: SIZE adds, NAME=SIZE resizes, ``disk=`` times.
+
+    A ``+`` may stand before what is added. Raises UsageError for anything else.
+    """
+    try:
+        words = [word.removeprefix("+") for word in shlex.split(text)]
+    except ValueError:
+        raise UsageError("a quotation mark is missing") from None
+    adds, resizes, disk = [], {}, None
+    for word in filter(None, words):
+        if word.startswith("disk="):
+            disk = disk_of(word.removeprefix("disk="))
+        elif "=" in word:
+            name, shape = resize_of(word)
+            resizes[name] = shape
+        else:
+            adds.append(shape_of(word))
+    return Asked(tuple(adds), resizes, disk)
+
+
+MOST_DISKS = 10_000
+"""Of one vdev; more are a slip of the hand."""
+
+
+def resize_of(word: str) -> tuple[str, Shape]:
+    """``NAME=SIZE``. Raises UsageError for anything else."""
+    name, equals, size = word.rpartition("=")
+    if not equals or not name:
+        raise UsageError(f"{word!r} is not NAME=SIZE")
+    return name, shape_of(size)
+
+
+def shape_of(word: str) -> Shape:
+    """``36.4T`` (raw bytes in all), ``6x3T``, ``raidz2:6x3T`` or ``mirror:2x4T``; n·1024^k.
+
+    Raises UsageError for anything else.
+    """
+    match = _SHAPE.fullmatch(word)
+    each = parse_size(match["size"]) if match else None
+    if match is None or not each:
+        raise UsageError(f"{word!r} is no size: 36.4T, 6x3T, raidz2:6x3T or mirror:2x4T")
+    count = int(match["n"] or 1)
+    if count > MOST_DISKS:
+        raise UsageError(f"{word!r}: at most {MOST_DISKS} disks")
+    kind = match["kind"] or "disk"
+    least = {"mirror": 1, "disk": 1}.get(kind, int(kind[-1]) + 2 if kind[-1].isdigit() else 1)
+    if count < (least if match["n"] or kind.startswith("raidz") else 1):
+        raise UsageError(f"{word!r}: a {kind} has at least {least} disks")
+    return Shape(kind, count, each)
+
+
+def disk_of(word: str) -> int:
+    """The raw bytes of one disk: ``8T``. Raises UsageError for anything else."""
+    shape = shape_of(word)
+    if shape.kind != "disk" or shape.members != 1:
+        raise UsageError(f"{word!r} is not the size of one disk")
+    return shape.raw
+
+
+def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:
+    """The tree with vdevs added, and others of another size. Raises UsageError for a name that
+    is no normal-class top-level vdev, or a size that what is there would not fit in."""
+    names = [vdev.name for vdev in data_vdevs(root) if vdev.vclass == "normal"]
+    for name in resizes:
+        if names.count(name) > 1:
+            raise UsageError(f"{names.count(name)} vdevs are called {name!r}: which one is unclear")
+        if name not in names:
+            raise UsageError(f"no vdev {name!r} in {root.name}: {', '.join(sorted(names))}")
+    kept = [_resized(v, resizes[v.name]) if v.name in resizes else v for v in root.children]
+    new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
+    return root._replace(children=(*kept, *new))
+
+
+def _resized(vdev: Vdev, shape: Shape) -> Vdev:
+    size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
+    if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
+        raise UsageError(f"{vdev.name} holds more than that")
+    return vdev._replace(size_bytes=size, free_bytes=None)
+
+
+def _new(shape: Shape, index: int) -> Vdev:
+    members = tuple(Vdev(f"new-{index}.{i}", "disk") for i in range(shape.members))
+    name = f"new-{index}" if shape.kind == "disk" else f"{shape.kind}-{index}"
+    leaves = () if shape.kind == "disk" else members
+    return Vdev(name, shape.kind, size_bytes=shape.raw, alloc_bytes=0, children=leaves)
+
+
+def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
+    """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
+    tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
+    by_disks = weighs_disks(parse_version(version), tops)
+    spaces = [_space(vdev, by_disks) for vdev in tops]
+    total = sum(space.alloc for space in spaces)
+    need = raw_to_target(spaces, LEVEL, total) if total else 0.0
+    left = spread(rewritten(spaces, total if need is None else need))
+    return Outlook(balance(root, version), balance(after, version), need, left)
+
+
+def _space(vdev: Vdev, by_disks: bool) -> Space:
+    weight = float(data_disks(vdev) or 1) if by_disks else 1.0
+    takes = 0.0 if vdev.allocating is False else weight
+    return Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes)

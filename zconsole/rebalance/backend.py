@@ -1,0 +1,332 @@
+"""What a console asks of rebalance: directories with sizes, plans, and jobs to watch and steer.
+
+The seam has two sides: this machine (``live_backend``) and a simulated pool (in ``sim``).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.planning.settings import Limits, Settings
+
+RUNNING = ("running", "paused", "waiting")
+"""States in which a process works at the job, or would."""
+INTERRUPTED = ("dead", "planned")
+"""States of a job that a death or a reboot left; a resume goes on with it."""
+TERMINATED, HUNG_UP = "terminated", "hung up"
+"""Why a job stopped that a shutdown or the end of its terminal told to."""
+TARGET = 0.05
+"""The spread a plan speaks of when none is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class VdevFill:
+    """A normal-class top-level vdev: its fill as a share 0…1, before and after."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryView:
+    """What a plan says of one directory; sizes in bytes, ``None`` where ZFS would have to say."""
+
+    dir: str
+    files: int
+    bytes: int
+    engine: str | None
+    why: str
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Files by the reason they will be left as they are."""
+    pinned: Mapping[str, int | None] = field(default_factory=dict)
+    """Old blocks that stay allocated, by what holds them."""
+    incremental: int | None = None
+    """What the next incremental send grows by."""
+    sampled: Mapping[str, int] = field(default_factory=dict)
+    """What the files that were opened showed, counted: see ``pool_text.looked_words``."""
+    old: int | None = None
+    """Bytes in files older than the newest vdev; None where there is none, or nobody knows."""
+    below: tuple[Mapping[str, Any], ...] = ()
+    """The directories in it that are worth most: see ``hot_directories.as_json``."""
+    allocated: int = 0
+    """What the blocks take now."""
+    after: int | None = None
+    """What they take when all are written again."""
+    sizes_from: str | None = None
+    """How that is known, or why not; None where there is nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan, made: measured and predicted, and refused where it cannot work."""
+
+    settings: Settings
+    parts: tuple[DirectoryView, ...]
+    vdevs: tuple[VdevFill, ...] = ()
+    spread_before: float | None = None
+    spread_after: float | None = None
+    target: float = TARGET
+    bytes_to_target: int | None = None
+    available: int | None = None
+    """Bytes that may be written before the free-space floor."""
+    fragmentation: float | None = None
+    raw_factor: float = 1.0
+    """Allocated bytes a byte of a file takes: parity and padding."""
+    estimate: str = ""
+    """What the prediction rests on."""
+    notes: tuple[str, ...] = ()
+    refused: str | None = None
+    special: tuple[VdevFill, ...] = ()
+    """The special vdevs, where the pool has any."""
+    order: str = ""
+    """Which files go first."""
+
+    @property
+    def files(self) -> int:
+        """Files that will be moved."""
+        return sum(part.files for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that will be moved: all, or as many as the limit or the wanted spread needs."""
+        limits, whole = self.settings.limits, sum(part.bytes for part in self.parts)
+        bounds = [whole, limits.max_bytes]
+        if limits.until_spread is not None:
+            bounds.append(self.bytes_to_target)
+        return min(bound for bound in bounds if bound is not None)
+
+    @classmethod
+    def from_json(cls, settings: Settings, data: Mapping[str, Any]) -> PlanView:
+        """The object ``zconsole rebalance plan --json`` prints. Raises KeyError, TypeError."""
+        return cls(
+            settings,
+            tuple(_part(part) for part in data["directories"]),
+            _fills(data["vdevs"]),
+            data["spread_before"],
+            data["spread_after"],
+            data["target_spread"] or TARGET,
+            data["bytes_to_target"],
+            data["available_bytes"],
+            data["fragmentation"],
+            data["raw_factor"] or 1.0,
+            data["estimate"],
+            tuple(data["notes"]),
+            data["refused"],
+            _fills(data.get("special")),
+            data.get("order") or "",
+        )
+
+
+def _fills(rows: Sequence[Mapping[str, Any]] | None) -> tuple[VdevFill, ...]:
+    return tuple(VdevFill(row["name"], row["fill_before"], row["fill_after"]) for row in rows or ())
+
+
+def _part(data: Mapping[str, Any]) -> DirectoryView:
+    return DirectoryView(
+        data["dir"],
+        data["files"],
+        data["bytes"],
+        data["engine"],
+        data["why"],
+        data["skipped"],
+        data["pinned_bytes"],
+        data["next_incremental_bytes"],
+        data.get("sampled") or {},
+        data.get("old_bytes"),
+        tuple(data.get("below") or ()),
+        data.get("allocated_bytes") or 0,
+        data.get("allocated_after_bytes"),
+        data.get("sizes_from"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How far the making of a plan is: files seen so far, their bytes, and where it is."""
+
+    files: int = 0
+    bytes: int = 0
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """What is known of one job now; times in seconds, sizes in bytes."""
+
+    job: str
+    state: str
+    """running, paused, waiting, finished, stopped, dead, or planned before its first run."""
+    why: str | None
+    settings: Settings
+    limits: Limits
+    """As they are now: those of the settings, with what was changed since."""
+    engine: str
+    t: float | None = None
+    """When it last told of itself, epoch seconds."""
+    files_done: int = 0
+    files_total: int | None = None
+    bytes_done: int = 0
+    bytes_total: int | None = None
+    rate: float | None = None
+    eta_seconds: float | None = None
+    current: str | None = None
+    before: Mapping[str, float] = field(default_factory=dict)
+    """Fill of each vdev when the job began, 0…1."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[Mapping[str, Any], ...] = ()
+    """The first of those files, failed ones before skipped ones: see ``aftermath.files``."""
+    days: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def live(self) -> bool:
+        """Whether a process works at it."""
+        return self.state in RUNNING
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it ended without having been told to."""
+        return interrupted(self.state, self.why)
+
+    @property
+    def share(self) -> float | None:
+        """How much of its bytes is done, 0…1; of its files where they are all empty."""
+        if self.bytes_total:
+            return min(1.0, self.bytes_done / self.bytes_total)
+        return self.files_done / self.files_total if self.files_total else None
+
+
+def interrupted(state: str, why: str | None) -> bool:
+    """Whether a job ended without its operator having wanted it to."""
+    return state in INTERRUPTED or (state == "stopped" and why in (TERMINATED, HUNG_UP))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A mounted dataset of a pool."""
+
+    path: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryListing:
+    """The directories inside one, or why they cannot be told."""
+
+    path: str
+    names: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a directory holds, everything below it included; ``done`` once that is all."""
+
+    path: str
+    bytes: int | None
+    files: int = 0
+    done: bool = True
+    old: int | None = None
+    """Bytes in files older than the pool's newest vdev; None where nobody knows of one."""
+
+
+class Explorer(Protocol):
+    """Looks into directories on demand, beside whoever asks; answers come as they are known."""
+
+    def open(self, path: str) -> None:
+        """Ask for a directory's listing, and then the sizes of what is in it, before others."""
+
+    def used(self, path: str) -> None:
+        """Ask what the whole filesystem mounted at a path uses."""
+
+    async def next(self) -> DirectoryListing | Measured | None:
+        """The next answer; None once there will be no more. Raises ZconsoleError."""
+
+    def close(self) -> None:
+        """Look no further; never waits, not even for a directory that does not answer."""
+
+
+class RebalanceBackend(Protocol):
+    """Rebalance for a console. Nothing here waits longer than a few seconds for anything."""
+
+    @property
+    def command(self) -> str:
+        """What to type before ``rebalance`` for the same by hand."""
+
+    async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
+        """The jobs on a pool (None: anywhere), newest first. Raises ZconsoleError."""
+
+    def roots(self, pool: str) -> tuple[Root, ...]:
+        """The mounted datasets of a pool, by path."""
+
+    async def explore(self) -> Explorer:
+        """An explorer of its own. Raises ZconsoleError."""
+
+    def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+        """Make a plan; counts on the way, the proposal last. Closing it ends the work.
+
+        Raises ZconsoleError.
+        """
+
+    async def start(self, settings: Settings) -> str:
+        """Start a job that outlives this process; returns its id. Raises ZconsoleError."""
+
+    async def order(
+        self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
+    ) -> None:
+        """``run``, ``pause`` or ``stop`` a running job (None: as it is), and change its limits.
+
+        Raises ZconsoleError.
+        """
+
+    async def resume(self, job: str) -> None:
+        """Go on with a paused, stopped or dead job. Raises ZconsoleError."""
+
+    def last_words(self, job: str) -> str:
+        """What a job started here and gone since has said last; empty when nothing is known."""
+
+
+def by_hand(rebalance_backend: RebalanceBackend, settings: Settings) -> str:
+    """The command line that runs a job with these settings, for a shell to read."""
+    return " ".join([rebalance_backend.command, "rebalance run", *map(quoted, run_words(settings))])
+
+
+def run_words(settings: Settings) -> list[str]:
+    """The words after ``zconsole rebalance run``."""
+    return [*(["--during-scan"] if settings.during_scan else []), *plan_words(settings)]
+
+
+def plan_words(settings: Settings) -> list[str]:
+    """The words after ``zconsole rebalance plan``, directories last."""
+    limits = settings.limits
+    valued: Sequence[tuple[str, Any, Any]] = (
+        ("engine", settings.engine, "auto"),
+        ("aim", settings.aim, "balance"),
+        ("limit-rate", None if limits.rate is None else round(limits.rate), None),
+        ("max-latency", limits.max_latency, None),
+        ("max-bytes", limits.max_bytes, None),
+        ("until-spread", limits.until_spread, None),
+        ("min-free", limits.min_free, None),
+        ("window", limits.window, None),
+    )
+    words = [f"--{name}={value}" for name, value, usual in valued if value != usual]
+    words += ["--accept-races"] if settings.accept_races else []
+    words += ["--allow-non-zfs"] if settings.allow_non_zfs else []
+    return [*words, *settings.dirs]
+
+
+def quoted(word: str) -> str:
+    r"""A word as a shell takes it; bytes that cannot be shown in ``$'\xNN'`` (bash, zsh)."""
+    if word.isprintable():
+        return shlex.quote(word)
+    shown = "".join(
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}"
+        for byte in word.encode("utf-8", "surrogateescape")
+    )
+    return f"$'{shown}'"

@@ -1,0 +1,252 @@
+"""What other processes use: inodes they lock, hold open or have mounted, or want to open.
+
+To replace a file gives its name to another inode. Whoever still has the old one would write to a
+file that nobody finds any more: such files are left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zconsole.rebalance.engine import holders, overlays
+from zconsole.rebalance.engine.holders import PROC, HeldFile, Holders
+from zconsole.system import mounts
+from zconsole.system.mounts import MountPoint, Spot, View
+
+RECENT = 1.0
+"""Seconds for which a look is good enough to say what is not worth copying."""
+
+_GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
+"""What is said of a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
+_LOCK = re.compile(
+    r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$", re.MULTILINE
+)
+
+
+def locked_inodes(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int]]:
+    """Device and inode of every file with a flock or POSIX lock (proc_locks(5)); leases are not."""
+    try:
+        text = table.read_text()
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(
+        (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+        for major, minor, inode in _LOCK.findall(text)
+    )
+
+
+class Alarm:
+    """Raised by SIGIO: somebody wants to open a leased file for writing."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self, *_: object) -> None:
+        """The signal handler."""
+        self.raised = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The mounts of a namespace, as seen from one root directory in it."""
+
+    text: bytes
+    process: str
+    """One that sees them; empty for this one."""
+    view: View
+    spots: frozenset[Spot]
+    """What is mounted there or lies under a mount point: files among them are in use."""
+
+
+Tables = Mapping[tuple[str, str], Table]
+"""By namespace and root directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesInUse:
+    """Who uses what, at one moment."""
+
+    taken: float
+    own: View
+    views: tuple[View, ...]
+    holders: Holders
+    mounted: Mapping[tuple[int, int], str]
+    """By device and inode of a file, the process that has it mounted, empty for this one."""
+    layers: tuple[tuple[Spot, str], ...]
+    """The directories of mounted overlays, and a process that sees each."""
+    unseen: int
+    """Mount namespaces that are kept without a process."""
+    lost: int = 0
+    """Overlays with directories that are not found."""
+
+    def user(self, device: int, inode: int) -> str | None:
+        """``in use by …``, within 40 characters; None for a file that nobody is seen to use."""
+        process = self.mounted.get((device, inode))
+        if process is not None:
+            return _by("a mount", process)
+        for held in self.holders.by_inode.get(inode, ()):
+            if self._is_on(held, device):
+                return f"in use by {holders.name_of(held.process, self.holders.proc)}"
+        return None
+
+    def overlay(self, directory: int) -> str | None:
+        """The same for an open directory of this process that is in, or has, part of an overlay."""
+        spot = self._spot(directory) if self.layers else None
+        if spot is None:
+            return None
+        met = (p for layer, p in self.layers if layer.holds(spot) or spot.holds(layer))
+        return next((_by("an overlay", process) for process in met), None)
+
+    def inside_overlay(self, directory: int) -> str | None:
+        """The same for files of an open directory."""
+        spot = self._spot(directory) if self.layers else None
+        met = (p for layer, p in self.layers if spot is not None and layer.holds(spot))
+        return next((_by("an overlay", process) for process in met), None)
+
+    def _spot(self, directory: int) -> Spot | None:
+        mount = self.own.mounts.get(mounts.mount_number(directory))
+        path = Path(f"/proc/self/fd/{directory}").readlink()
+        return mount.spot(os.fsencode(path)) if mount else None
+
+    def _is_on(self, held: HeldFile, device: int) -> bool:
+        """Whether a descriptor is on a filesystem: yes where its mount is in no table, as when it
+        was detached, and on btrfs, whose devices (st_dev) are not those of its mounts."""
+        mount = _mount_of(held, self.views)
+        named = f"{os.major(device)}:{os.minor(device)}".encode()
+        return mount is None or mount.kind == b"btrfs" or mount.device == named
+
+
+@dataclass(slots=True)
+class Users:
+    """Looks at who uses what. Remembers what seldom changes between two looks."""
+
+    proc: Path = PROC
+    clock: Callable[[], float] = time.monotonic
+    last: FilesInUse | None = None
+    _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
+    """By namespace and root directory, this process's first."""
+    _layers: dict[tuple[str, MountPoint], overlays.Layers] = field(default_factory=dict)
+    """By the table's namespace and the overlay."""
+
+    def recent(self) -> FilesInUse:
+        """The last look, where that is recent, or one now. Raises OSError without /proc."""
+        if self.last is None or self.clock() - self.last.taken > RECENT:
+            return self.look()
+        return self.last
+
+    def look(self, listen: Callable[[], None] = lambda: None) -> FilesInUse:
+        """Look at everything now; ``listen`` is called now and then.
+
+        Raises OSError without /proc.
+        """
+        taken = self.clock()
+        this = (self.proc / "self").readlink().name
+        self._read_tables(this)
+        listen()
+        tables = list(self._tables.values())
+        own, views = tables[0].view, tuple(table.view for table in tables)
+        found = Holders.look(frozenset({this}), listen, self.proc)
+        _resolve(found, views, self.proc)
+        mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
+        self.last = FilesInUse(
+            taken, own, views, found, mounted, layers, self._unseen(own, found), self._lost()
+        )
+        return self.last
+
+    def _read_tables(self, this: str) -> None:
+        """All different mount tables; other processes may end meanwhile."""
+        before, self._tables = self._tables, {}
+        with holders.opened(os.fspath(self.proc)) as table:
+            self._read_table(table, this, "", before)
+            for process in holders.processes(table):
+                try:
+                    self._read_table(table, process, process, before)
+                except OSError as error:
+                    if error.errno not in _GONE:
+                        raise
+
+    def _read_table(self, table: int, place: str, process: str, before: Tables) -> None:
+        try:
+            namespace = os.readlink(f"{place}/ns/mnt", dir_fd=table)
+        except FileNotFoundError:
+            if place != process:
+                raise
+            for thread in holders.threads(table, process):
+                self._read_table(table, thread, process, before)
+            return
+        key = (namespace, os.readlink(f"{place}/root", dir_fd=table))
+        if key not in self._tables:
+            self._tables[key] = _table(self.proc / place, process, before.get(key))
+
+    def _mounted(self, own: View) -> Iterator[tuple[tuple[int, int], str]]:
+        """Files that are mounted, or mounted on. This process's own come last, and count."""
+        seen = {
+            s: table.process for table in list(self._tables.values())[::-1] for s in table.spots
+        }
+        for spot, process in seen.items():
+            path = own.path_to(spot)
+            with contextlib.suppress(OSError):
+                status = os.lstat(path) if path is not None else None
+                if status and stat.S_ISREG(status.st_mode):
+                    yield (status.st_dev, status.st_ino), process
+
+    def _overlaid(self, own: View) -> Iterator[tuple[Spot, str]]:
+        """The directories of overlays: their paths were given in the namespace that mounted them,
+        be it that which sees them or, as with most containers, ours."""
+        before, self._layers = self._layers, {}
+        for (namespace, _), table in self._tables.items():
+            for mount in table.view.mounts.values():
+                if mount.kind != b"overlay":
+                    continue
+                key = (namespace, mount)
+                found = before.get(key)
+                if found is None or found.lost or not found.spots:
+                    found = overlays.found(mount, (table.view, own))
+                self._layers[key] = found
+                yield from ((spot, table.process) for spot in found.spots)
+
+    def _lost(self) -> int:
+        """Overlays, each with a device of its own, that no view finds all directories of."""
+        lost, whole = set[bytes](), set[bytes]()
+        for (_, mount), found in self._layers.items():
+            (lost if found.lost else whole).add(mount.device)
+        return len(lost - whole)
+
+    def _unseen(self, own: View, found: Holders) -> int:
+        mounted = {os.fsdecode(m.root) for m in own.mounts.values() if m.kind == b"nsfs"}
+        kept = {root for root in mounted if root.startswith("mnt:")} | found.namespaces
+        return len(kept - {namespace for namespace, _ in self._tables})
+
+
+def _table(place: Path, process: str, known: Table | None) -> Table:
+    """The mounts that a process sees, and where they are known already, nothing worked out anew."""
+    text = mounts.table_of(place)
+    if known is not None and known.text == text:
+        return Table(text, process, known.view.seen_by(place), known.spots)
+    view = View(place, mounts.parse(text))
+    return Table(text, process, view, frozenset(view.spots()))
+
+
+def _mount_of(held: HeldFile, views: Iterable[View]) -> MountPoint | None:
+    return next((v.mounts[held.mount] for v in views if held.mount in v.mounts), None)
+
+
+def _resolve(found: Holders, views: Iterable[View], proc: Path) -> None:
+    """Find the inodes that kernels before 5.14 do not print, where no server has to be asked."""
+    for held in found.by_inode.pop(None, ()):
+        mount = _mount_of(held, views)
+        if mount is not None and mount.kind in mounts.LOCAL:
+            with contextlib.suppress(OSError):
+                found.by_inode[(proc / held.link).stat().st_ino].append(held)
+
+
+def _by(what: str, process: str) -> str:
+    return f"in use by {what} (pid {process})" if process else f"in use by {what}"

@@ -1,0 +1,148 @@
+"""The rewrite engine: ZFS writes a file's blocks again in place, a chunk at a time (2.3.4+).
+
+The kernel locks the range for the length of a call, so chunks are sized by the time they take.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.engine import metadata
+from zconsole.rebalance.engine.content import SMALL
+from zconsole.rebalance.engine.directories import Directories, MovedError
+from zconsole.rebalance.engine.item import FileOutcome, SkipError, StopJobError, UnsupportedError
+from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.read_ahead import ReadAhead
+from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+
+CHUNK_SECONDS = 0.05
+SMALLEST = 1 << 20
+LARGEST = 256 << 20
+OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+CHECKPOINT = 1.0
+"""Seconds between two notes in the journal of how far a file is."""
+_SKIPPED = {
+    errno.ETXTBSY: "running executable",
+    errno.ENOENT: "changed",
+    errno.ELOOP: "changed",
+    errno.ENXIO: "changed",
+    errno.EISDIR: "changed",
+    errno.EPERM: "immutable or append-only",
+    errno.EACCES: "not permitted",
+    errno.EAGAIN: "leased by another process",
+}
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Rewrites one file after another. ``tick`` may wait or raise StopJobError."""
+
+    sys: Sys
+    journal: Journal
+    directories: Directories
+    tick: Callable[[int], None]
+    clock: Callable[[], float]
+    results: list[Result]
+    """Shared with whoever commits them."""
+    chunk: int = 8 << 20
+    _noted: float = 0.0
+    _front: ReadAhead[FileRow] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin(())
+
+    def begin(self, rows: Sequence[FileRow]) -> None:
+        """These are going to be rewritten next, in this order, but perhaps not all of them."""
+        self._front = ReadAhead(iter(rows), lambda row: row.size - row.offset, self._ask)
+
+    def run(self, row: FileRow) -> list[FileOutcome]:
+        """Rewrite one inode; returns what became of each of its names.
+
+        Raises StopJobError (the journal knows how far it got), UnsupportedError, sqlite3.Error.
+        """
+        self._front.step()
+        names = self.journal.names_of(row)
+        size, outcome, reason = 0, "moved", None
+        try:
+            size = self._rewrite(row)
+        except (SkipError, MovedError) as error:
+            outcome, reason = "skipped", str(error)
+        except OSError as error:
+            reason = _SKIPPED.get(error.errno or 0)
+            outcome = "skipped" if reason else "failed"
+            reason = reason or error.strerror or str(error)
+        state = {"moved": State.MOVED, "skipped": State.SKIPPED}.get(outcome, State.FAILED)
+        self.results += [Result(name.number, state, reason) for name in names]
+        return [FileOutcome(name, outcome, size if name is row else 0, reason) for name in names]
+
+    def _ask(self, row: FileRow, count: int) -> None:
+        """Have the beginning of a file read into the ARC; it is not opened for writing yet."""
+        directory = self.directories.get(row.directory)
+        fd = self.sys.open(row.name, SOURCE, dir_fd=directory.fd)
+        try:
+            self.sys.fadvise(fd, row.offset, count, os.POSIX_FADV_WILLNEED)
+        finally:
+            self.sys.close(fd)
+
+    def _rewrite(self, row: FileRow) -> int:
+        directory = self.directories.get(row.directory)
+        fd = self.sys.open(row.name, OPEN, dir_fd=directory.fd)
+        try:
+            status = self.sys.fstat(fd)
+            self._admit(fd, status, row, directory.dev)
+            self._rewrite_range(fd, row, status.st_size)
+        finally:
+            self.sys.close(fd)
+        return status.st_size
+
+    def _admit(self, fd: int, status: os.stat_result, row: FileRow, device: int) -> None:
+        if not stat.S_ISREG(status.st_mode) or status.st_dev != device:
+            raise SkipError("changed")
+        if status.st_ino != row.ino:
+            raise SkipError("replaced since the walk")
+        meta, _ = metadata.read(self.sys, fd, Abilities(project=False, dos=False))
+        if meta.flags & metadata.IMMUTABLE:
+            raise SkipError("immutable or append-only")
+
+    def _rewrite_range(self, fd: int, row: FileRow, size: int) -> None:
+        offset = row.offset
+        while offset < size:
+            length = min(self.chunk, size - offset)
+            began = self.clock()
+            try:
+                self.sys.rewrite(fd, offset, length)
+            except InterruptedError:
+                continue
+            except OSError as error:
+                if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
+                    raise UnsupportedError("this OpenZFS has no rewrite (2.3.4)") from error
+                raise
+            self._resize(length, self.clock() - began)
+            offset += length
+            self._note(row, offset)
+            self._pace(row, offset, length)
+
+    def _resize(self, length: int, seconds: float) -> None:
+        """Aim the next chunk at CHUNK_SECONDS; at most doubled or halved at once."""
+        if length < self.chunk and seconds < CHUNK_SECONDS:
+            return
+        wanted = self.chunk * min(2.0, max(0.5, CHUNK_SECONDS / max(seconds, 1e-6)))
+        self.chunk = int(min(LARGEST, max(SMALLEST, wanted))) // SMALLEST * SMALLEST
+
+    def _note(self, row: FileRow, offset: int) -> None:
+        now = self.clock()
+        if row.size > SMALL and now - self._noted >= CHECKPOINT:
+            self._noted = now
+            self.journal.set_offset(row.number, offset)
+
+    def _pace(self, row: FileRow, offset: int, length: int) -> None:
+        try:
+            self.tick(length)
+        except StopJobError:
+            self.journal.set_offset(row.number, offset)
+            raise

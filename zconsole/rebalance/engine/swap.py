@@ -1,0 +1,289 @@
+"""Putting a verified copy in the place of its original, checking, and taking it back.
+
+A name always holds the original or the copy. Where names can be exchanged, the original waits
+under the temporary name until nothing can have written to it any more; elsewhere it waits under a
+second link. Leases on both inodes show every process that opens one of them for writing.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from zconsole.rebalance.engine import metadata
+from zconsole.rebalance.engine.directories import Directories
+from zconsole.rebalance.engine.item import KEEP_SUFFIX, FileName, Item, SkipError, UnsupportedError
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import Sys
+
+NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+ROUNDS = 64
+"""How often a name may be replaced under our hands before it is left to recovery."""
+
+
+class ConflictError(Exception):
+    """Original and copy were both opened for writing: both are kept."""
+
+
+class UnfinishedError(Exception):
+    """The copy is in place; a name of the original could not be removed yet."""
+
+
+@dataclass(slots=True)
+class Swapper:
+    """Replaces, undoes and finishes items."""
+
+    sys: Sys
+    directories: Directories
+    abilities: Abilities
+    accept_races: bool
+    exchange: bool = True
+    """Whether names can be exchanged; learnt to be False on the first refusal."""
+
+    def replace(self, item: Item) -> None:
+        """Put the copy at every name of the item. On any exception call ``undo``.
+
+        Raises SkipError when somebody changed the original, UnsupportedError, OSError.
+        """
+        now = self.sys.fstat(item.source)
+        if (now.st_ctime_ns, now.st_nlink) != (item.status.st_ctime_ns, item.status.st_nlink):
+            raise SkipError("changed")
+        for place in item.places:
+            self._replace_name(item, place)
+        after, settled = metadata.read(self.sys, item.source, self.abilities)
+        if not item.meta.same(after) or settled.st_nlink != len(item.places):
+            raise SkipError("changed")
+        if not self._undisturbed(item):
+            raise SkipError("open for writing")
+        item.swapped_ctime = settled.st_ctime_ns
+
+    def finish(self, item: Item) -> None:
+        """Remove the original's last names, after a last look at it; closes nothing.
+
+        Raises SkipError when the original was touched after all (call ``undo``), ConflictError
+        when both were, UnfinishedError when only recovery can go on.
+        """
+        # Two changes within one tick of the kernel's clock leave the same ctime.
+        meta, status = metadata.read(self.sys, item.source, self.abilities)
+        untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
+        untouched = untouched and item.meta.same(meta)
+        if not untouched or not self._quiet(item.source, item.leased):
+            if not self._copy_pristine(item):
+                raise ConflictError
+            raise SkipError("open for writing")
+        for place in item.places:
+            try:
+                with self.directories.changing(place.directory):
+                    self._remove(place, place.kept, item.old)
+            except OSError as error:
+                raise UnfinishedError from error
+
+    def undo(self, item: Item) -> None:
+        """Take the copy back from every name and remove its temporary names.
+
+        Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
+        OSError.
+        """
+        seen = item.in_place
+        if seen and not self._copy_pristine(item):
+            raise ConflictError
+        for place in reversed(item.places):
+            if place.swapped:
+                with self.directories.changing(place.directory):
+                    self._restore_name(item, place)
+        if not any(place.linked for place in item.places):
+            return
+        if item.new == 0 and item.copy >= 0:
+            item.new = self.sys.fstat(item.copy).st_ino
+        if not (self._copy_pristine(item) if seen else self._copy_untouched(item)):
+            raise ConflictError
+        for place in reversed(item.places):
+            if place.linked:
+                with self.directories.changing(place.directory):
+                    self._remove(place, place.temp, item.new)
+                place.linked = False
+
+    def _replace_name(self, item: Item, place: FileName) -> None:
+        with self.directories.changing(place.directory):
+            self._link_copy(item, place)
+            if self.exchange:
+                self._exchange_name(item, place)
+            if not self.exchange:
+                self._rename_name(item, place)
+
+    def _link_copy(self, item: Item, place: FileName) -> None:
+        if not place.linked:
+            self.sys.link_fd(item.copy, place.directory.fd, place.temp)
+            place.linked = True
+        elif self.sys.lstat(place.directory.fd, place.temp).st_ino != item.new:
+            raise SkipError("changed")
+
+    def _exchange_name(self, item: Item, place: FileName) -> None:
+        fd, name = place.directory.fd, place.row.name
+        try:
+            self.sys.exchange(fd, place.temp, name)
+        except OSError as error:
+            if error.errno not in NO_EXCHANGE:
+                raise
+            if not self.accept_races:
+                raise UnsupportedError("names cannot be exchanged on this filesystem") from error
+            self.exchange = False
+            return
+        place.swapped, place.kept = True, place.temp
+        displaced = self.sys.lstat(fd, place.temp).st_ino
+        if displaced != item.old:
+            self._give_back(place, item.new, displaced)
+            raise SkipError("changed")
+
+    def _give_back(self, place: FileName, put: int, displaced: int) -> None:
+        """Put back what another process had just put at the name, until nobody intervenes.
+
+        Where that process has renamed what we put there, its own file gets the new name.
+        """
+        fd, name = place.directory.fd, place.row.name
+        for _ in range(ROUNDS):
+            try:
+                self.sys.exchange(fd, place.temp, name)
+            except FileNotFoundError:
+                name = self._renamed(fd, put)
+                continue
+            last, put = put, displaced
+            displaced = self.sys.lstat(fd, place.temp).st_ino
+            if displaced == last:
+                place.swapped = False
+                self._remove(place, place.temp, last)
+                place.linked = False
+                return
+        raise OSError(errno.EBUSY, "the name keeps being replaced")
+
+    def _renamed(self, directory: int, inode: int) -> bytes:
+        """The name in this directory that an inode has now. Raises FileNotFoundError."""
+        name = self.sys.name_of(directory, inode)
+        if name is None:
+            raise FileNotFoundError(errno.ENOENT, "no longer in its directory")
+        return name
+
+    def _rename_name(self, item: Item, place: FileName) -> None:
+        fd, name = place.directory.fd, place.row.name
+        keep = place.temp + KEEP_SUFFIX
+        self.sys.link(fd, name, keep)
+        place.kept = keep
+        if self.sys.lstat(fd, keep).st_ino != item.old:
+            self.sys.unlink(fd, keep)
+            raise SkipError("changed")
+        try:
+            self.sys.rename(fd, place.temp, name)
+        except OSError:
+            self.sys.unlink(fd, keep)
+            raise
+        place.swapped, place.linked = True, False
+
+    def _restore_name(self, item: Item, place: FileName) -> None:
+        fd, name = place.directory.fd, place.row.name
+        if self._inode(fd, name) != item.new:
+            self._give_up_name(item, place)
+        elif place.kept == place.temp:
+            self.sys.exchange(fd, place.temp, name)
+            place.swapped = False
+            displaced = self.sys.lstat(fd, place.temp).st_ino
+            if displaced != item.new:
+                self._give_back(place, item.old, displaced)
+        else:
+            self.sys.rename(fd, place.kept, name)
+        place.swapped = False
+
+    def _give_up_name(self, item: Item, place: FileName) -> None:
+        """Another process has replaced, removed or renamed our copy: the original goes, unless the
+        copy lives on elsewhere, and no file of others. Raises ConflictError for those two."""
+        under = self._inode(place.directory.fd, place.kept)
+        if under == item.new:
+            return  # the copy came back to its temporary name
+        if under is not None and (under != item.old or self._has_other_names(item, place)):
+            raise ConflictError
+        self._remove(place, place.kept, item.old)
+        place.linked = False
+
+    def _remove(self, place: FileName, name: bytes, expected: int) -> None:
+        """Remove one of our names, if it still is what we made it."""
+        if self._inode(place.directory.fd, name) == expected:
+            self.sys.unlink(place.directory.fd, name)
+
+    def _inode(self, fd: int, name: bytes) -> int | None:
+        try:
+            return self.sys.lstat(fd, name).st_ino
+        except FileNotFoundError:
+            return None
+
+    def _undisturbed(self, item: Item) -> bool:
+        return not item.leased or self.sys.leased(item.source)
+
+    def _quiet(self, fd: int, leased: bool) -> bool:
+        """Whether nobody has opened a file for writing, nor is about to meet its lease.
+
+        The kernel counts a writer before it breaks leases (do_dentry_open, fs/open.c), and to ask
+        for the lease again fails once one is counted (check_conflicting_open, fs/locks.c).
+        """
+        if not leased:
+            return True
+        if not self.sys.leased(fd):
+            return False
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            if error.errno != errno.EAGAIN:
+                raise
+            return False
+        return True
+
+    def _has_other_names(self, item: Item, place: FileName) -> bool:
+        """Whether the copy has a name that is not ours: another process renamed it."""
+        ours = sum(p is not place and (p.swapped or p.linked) for p in item.places)
+        return self.sys.fstat(item.copy).st_nlink > ours
+
+    def _copy_untouched(self, item: Item) -> bool:
+        """Whether nobody was let in to write to the copy, nor is on the way."""
+        return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
+
+    def _copy_pristine(self, item: Item) -> bool:
+        """Whether the copy, seen by others at a name, is as we made it and has no names but ours.
+
+        It may have fewer: what others removed or replaced is theirs.
+        """
+        if not self._copy_untouched(item):
+            return False
+        meta, status = metadata.read(self.sys, item.copy, self.abilities)
+        ours = sum(place.swapped or place.linked for place in item.places)
+        return item.meta.same(meta) and status.st_nlink <= ours
+
+
+def put_back(
+    sys: Sys,
+    directory: int,
+    temp: bytes,
+    name: bytes,
+    ours: int | None,
+    quiet: Callable[[], bool],
+) -> bool:
+    """Give the file at ``temp`` the name that our copy, inode ``ours``, has; the copy is removed.
+
+    False where something else had got the name, with both names as they were, or where the copy
+    is not ``quiet`` any more once nobody finds it under the name. Raises OSError.
+    """
+    try:
+        sys.exchange(directory, temp, name)
+    except OSError as error:
+        if error.errno not in NO_EXCHANGE:
+            raise
+        if sys.lstat(directory, name).st_ino != ours:
+            return False
+        sys.rename(directory, temp, name)
+        return True
+    if sys.lstat(directory, temp).st_ino != ours:
+        sys.exchange(directory, temp, name)
+        return False
+    if quiet():
+        sys.unlink(directory, temp)
+        return True
+    return False

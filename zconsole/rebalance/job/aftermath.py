@@ -1,0 +1,80 @@
+"""What a job leaves behind: why it died, what it did not move and why; from its log and journal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.job.job_store import Record
+from zconsole.system import state_dir
+
+GONE = "its process is gone"
+SOON = 5.0
+"""Seconds by which the clock may have been set back since it told of itself in its journal."""
+TAIL = 4096
+_OURS = "zconsole: "
+MOST = 100
+"""Files that are named; all of them are counted."""
+_OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
+
+
+def cause(record: Record, since: float | None) -> str:
+    """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
+    logs = [record.log]
+    if record.journal.parent == record.file.parent:  # a console's jobs have theirs beside it
+        logs.append(record.journal.with_suffix(".log"))
+    said = next((words for log in logs if (words := _last(log, since or 0.0))), GONE)
+    return f"{said}; resume it"
+
+
+def _last(log: Path, since: float) -> str:
+    """The last line of a log if it is a message of ours that came later; else nothing."""
+    try:
+        lines = state_dir.read_end(log, TAIL).decode(errors="surrogateescape").splitlines()
+        late = log.stat().st_mtime >= since - SOON
+    except (OSError, state_dir.StateError):
+        return ""
+    last = lines[-1] if lines and late else ""
+    return last.removeprefix(_OURS) if last.startswith(_OURS) else ""
+
+
+def skipped(journal: Journal) -> dict[str, int]:
+    """Skipped files by reason, names that the walk left out included."""
+    found = dict(journal.get("walk_skipped") or {})
+    for reason, files in journal.reasons(State.SKIPPED).items():
+        found[reason] = found.get(reason, 0) + files
+    return found
+
+
+def failed(journal: Journal) -> dict[str, int]:
+    """Failed files by reason."""
+    return journal.reasons(State.FAILED)
+
+
+def files(journal: Journal, most: int = MOST) -> list[dict[str, Any]]:
+    """The first files, failed ones before skipped ones, with their reasons."""
+    return [
+        {
+            "path": f"{_directory(journal, number)}/{os.fsdecode(name)}",
+            "outcome": _OUTCOMES[state],
+            "reason": reason,
+        }
+        for number, name, state, reason in journal.left_out(most)
+    ]
+
+
+def as_json(journal: Journal) -> dict[str, Any]:
+    """Counts by reason, and the first MOST files."""
+    return {"skipped": skipped(journal), "failed": failed(journal), "left_out": files(journal)}
+
+
+def _directory(journal: Journal, number: int) -> str:
+    parts: list[bytes] = []
+    parent: int | None = number
+    while parent is not None:
+        row = journal.directory(parent)
+        parts.append(row.name)
+        parent = row.parent
+    return os.fsdecode(b"/".join([parts[-1].rstrip(b"/"), *reversed(parts[:-1])]))

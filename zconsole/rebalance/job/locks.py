@@ -1,0 +1,247 @@
+"""One job on one tree: a lock file a running job in the state directory, with what it claims.
+
+A second job on the same tree, on one inside it or on one around it finds a claim in its way,
+through a bind mount, too. The kernel drops the lock of a process that dies; its file is removed
+by the next job.
+
+Nobody else can reach the state directory, so nobody else can keep a job waiting. In turn, jobs
+of another user or another state directory aren't seen. Two such jobs on one tree lose nothing:
+each has leases on the originals it copies, and skips those the other has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from zconsole.errors import UsageError, ZconsoleError
+from zconsole.rebalance.engine.directories import DirectoryRow, open_path
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.job_store import Record
+from zconsole.rebalance.planning.facts import Mount, mount_of
+from zconsole.system.mounts import mount_number
+from zconsole.system.safe_path import make_directory
+from zconsole.system.state_dir import lock_within, read_private, remove, state_dir, try_lock
+
+TURN = "trees.lock"
+"""Held while claims are compared and a new one is written."""
+PATIENCE = 10.0
+"""Seconds to wait for that."""
+MOST_BYTES = 1 << 24
+_UP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A directory and all below it on its filesystem; jobs go into no other one."""
+
+    path: str
+    """As the operator named it; for messages."""
+    device: int
+    inode: int
+    above: tuple[int, ...]
+    """Inode numbers of the directories above, up to the root of the mount."""
+    inside: str | None
+    """The path from the root of the filesystem, which bind mounts share; None where not known."""
+
+    def overlaps(self, other: Claim) -> bool:
+        """Whether the two have a directory in common."""
+        if self.device != other.device:
+            return False
+        if self.inode in (other.inode, *other.above) or other.inode in self.above:
+            return True
+        if self.inside is None or other.inside is None:
+            return False
+        one, two = PurePosixPath(self.inside), PurePosixPath(other.inside)
+        return one.is_relative_to(two) or two.is_relative_to(one)
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object that ``from_json`` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Claim:
+        """The claim of another process. Raises TypeError, KeyError for what is none."""
+        return cls(**{**data, "above": tuple(data["above"])})
+
+
+def claim(sys: Sys, path: bytes, mount: Callable[[int], Mount | None] = mount_of) -> Claim:
+    """What a job on a directory claims; ``path`` is real. Raises OSError.
+
+    Its place in the filesystem is that of its mount (the fourth field of proc_pid_mountinfo(5))
+    and the rest of the path: the directories above a bind mount are not those above its source.
+    """
+    fd = open_path(sys, path)
+    try:
+        status, number = sys.fstat(fd), mount_number(fd)
+        above = _above(sys, fd, number)
+    finally:
+        sys.close(fd)
+    name = os.fsdecode(path)
+    return Claim(name, status.st_dev, status.st_ino, above, _inside(name, mount(number)))
+
+
+def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
+    """Inode numbers above a directory, as long as they are reached through the same mount."""
+    found: list[int] = []
+    here, last = os.dup(fd), sys.fstat(fd)
+    try:
+        while True:
+            up = sys.open(b"..", _UP, dir_fd=here)
+            os.close(here)
+            here, status = up, sys.fstat(up)
+            if mount_number(here) != mount or os.path.samestat(status, last):
+                return tuple(found)
+            found.append(status.st_ino)
+            last = status
+    finally:
+        os.close(here)
+
+
+def _inside(path: str, mount: Mount | None) -> str | None:
+    if mount is None or not PurePosixPath(path).is_relative_to(mount.point):
+        return None
+    return str(PurePosixPath(mount.root) / PurePosixPath(path).relative_to(mount.point))
+
+
+class BusyTreeError(ZconsoleError):
+    """Another job works on the tree, inside it, or around it."""
+
+
+class TreeLocks:
+    """A claim held until ``close``."""
+
+    def __init__(self, sys: Sys, roots: Sequence[bytes]) -> None:
+        """Take the locks. Raises BusyTreeError, UsageError, StateError, OSError."""
+        self.roots = tuple(roots)
+        claims = [claim(sys, root) for root in roots]
+        _refuse_own(claims)
+        where = state_dir(create=True) / "locks"
+        make_directory(where)
+        with _turn(where / TURN):
+            for other in _others(where):
+                _refuse_overlap(claims, other)
+            self._file = where / f"tree-{os.urandom(8).hex()}.lock"
+            self._fd: int | None = _written(self._file, claims)
+
+    def close(self) -> None:
+        """Drop the locks."""
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            with contextlib.suppress(OSError, ZconsoleError):  # the next job removes it
+                remove(self._file)
+            os.close(fd)
+
+
+def _refuse_own(claims: Sequence[Claim]) -> None:
+    """Raise UsageError where two directories of one job overlap, through a bind mount."""
+    for one, other in combinations(claims, 2):
+        if one.overlaps(other):
+            raise UsageError(f"{one.path} and {other.path} overlap. Name only one of them")
+
+
+@contextlib.contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    handle = lock_within(path, PATIENCE)
+    if handle is None:
+        raise BusyTreeError(
+            f"{path} is locked by another zconsole for over {PATIENCE:g} s."
+            " End that one (see /proc/locks) and try again"
+        )
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _others(where: Path) -> Iterator[list[Claim] | None]:
+    """The claims of every running job, None for one that cannot be read; of dead ones the files
+    are removed."""
+    for file in where.glob("tree-*.lock"):
+        handle = try_lock(file)
+        if handle is not None:
+            remove(file)
+            os.close(handle)
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                found = json.loads(read_private(file, MOST_BYTES))
+                yield [Claim.from_json(data) for data in found["claims"]]
+            except (ValueError, KeyError, TypeError):
+                yield None
+
+
+def _refuse_overlap(claims: Sequence[Claim], others: Sequence[Claim] | None) -> None:
+    if others is None:
+        raise BusyTreeError("a job of another version is running. Wait for its end")
+    for one in claims:
+        for other in others:
+            if one.overlaps(other):
+                raise BusyTreeError(
+                    f"another job works in {other.path}, which overlaps {one.path}."
+                    " Wait for its end, or stop it (zconsole rebalance status)"
+                )
+
+
+def _written(file: Path, claims: Sequence[Claim]) -> int:
+    """A new lock file, held, which says what is claimed."""
+    handle = try_lock(file)
+    if handle is None:
+        raise BusyTreeError(f"{file} is locked by another process. Try again")
+    try:
+        data = json.dumps({"claims": [one.as_json() for one in claims]}).encode()
+        while data:
+            data = data[os.write(handle, data) :]
+    except OSError:
+        os.close(handle)
+        remove(file)
+        raise
+    return handle
+
+
+def refuse_interrupted(roots: Sequence[bytes]) -> None:
+    """Raise BusyTreeError where another job has unfinished work in, below or above these roots.
+
+    Its temporary names would be walked as files; call it with the trees locked.
+    """
+    wanted = [claim(Sys(), root) for root in roots]
+    for record in job_store.records():
+        path = _in_the_way(record, wanted)
+        if path is not None:
+            raise BusyTreeError(
+                f"job {record.job} was interrupted in {path}:"
+                f" let it go on first (zconsole rebalance resume {record.job}),"
+                f" or give up what it left and delete {record.journal}"
+            )
+
+
+def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
+    # A journal that is gone or damaged can be neither asked nor resumed.
+    with (
+        contextlib.suppress(ZconsoleError, OSError, sqlite3.Error),
+        closing(Journal.open(record.journal, write=False)) as journal,
+    ):
+        there = [found for row in journal.roots() if (found := _found(row)) is not None]
+        common = [one.path for one in there if any(one.overlaps(other) for other in wanted)]
+        if common and journal.unfinished():
+            return common[0]
+    return None
+
+
+def _found(root: DirectoryRow) -> Claim | None:
+    """Where a root is now; None where it is not the directory that was walked."""
+    try:
+        found = claim(Sys(), root.name)
+    except OSError:
+        return None
+    return found if found.inode == root.ino else None

@@ -1,0 +1,257 @@
+"""Rebalance of this machine's pools for a console: the command line's jobs and plans.
+
+Whatever may hang on a pool that does not answer is done by a process of its own, which can be
+given up; journals are read by a thread that nobody waits for. Jobs are processes that outlive
+this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys as python
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
+from zconsole.rebalance.backend import (
+    Counted,
+    DirectoryListing,
+    Explorer,
+    JobView,
+    Measured,
+    PlanView,
+    Root,
+    plan_words,
+    quoted,
+    run_words,
+)
+from zconsole.system.async_process import Process, ProcessRunner, Spawner
+from zconsole.system.audit.log import Log, audit_log
+from zconsole.system.host import FileThread
+from zconsole.system.mounts import SELF
+from zconsole.system.process import DeadlineError, start_detached
+from zconsole.system.state_dir import StateError, read_end
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.job.job_reader import JobReader
+    from zconsole.rebalance.planning.settings import Settings
+
+DEADLINE = 10.0
+"""Seconds for reading or writing the journals."""
+STARTING = 30.0
+"""Seconds a job may take to be there once it is started."""
+COUNTING = 2.0
+"""Seconds to wait for a job that may yet be refused, as it counts its files again."""
+LOOK = 0.1
+_MODULE = (python.executable, "-m")
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class LiveExplorer:
+    """An explorer in a process of its own."""
+
+    process: Process
+
+    def open(self, path: str) -> None:
+        """See Explorer.open."""
+        self.process.write(json.dumps({"open": path}))
+
+    def used(self, path: str) -> None:
+        """Ask what a whole filesystem uses."""
+        self.process.write(json.dumps({"used": path}))
+
+    async def next(self) -> DirectoryListing | Measured | None:
+        """See Explorer.next."""
+        line = await self.process.readline()
+        if line is None:
+            return None
+        data = json.loads(line)
+        if "listing" in data:
+            return DirectoryListing(data["listing"], tuple(data["names"]), data["problem"])
+        return Measured(
+            data["measured"], data["bytes"], data["files"], data["done"], data.get("old")
+        )
+
+    def close(self) -> None:
+        """See Explorer.close."""
+        self.process.abandon()
+
+
+@dataclass(slots=True)
+class LiveRebalance:
+    """See RebalanceBackend."""
+
+    spawner: Spawner = field(default_factory=ProcessRunner)
+    command: str = field(default_factory=lambda: own_command(python.argv[0]))
+    process: Path = SELF
+    log: Log = field(default_factory=audit_log)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reading: FileThread = field(default_factory=FileThread)
+    _writing: FileThread = field(default_factory=FileThread)
+    _reader: JobReader | None = None
+    _logs: dict[str, Path] = field(default_factory=dict)
+
+    async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
+        """See RebalanceBackend.jobs; those of every filesystem for None."""
+        async with self._turn:
+            return await self._beside(self._reading, lambda: self._read(pool))
+
+    def _read(self, pool: str | None) -> tuple[JobView, ...]:
+        if self._reader is None:
+            from zconsole.rebalance.job import job_store
+
+            if not job_store.files():
+                return ()
+            # Only now: most machines never had a job, and sqlite is not for nothing.
+            from zconsole.rebalance.job.job_reader import JobReader
+
+            self._reader = JobReader(time.monotonic)
+        return self._reader.read(pool)
+
+    def roots(self, pool: str) -> tuple[Root, ...]:
+        """See RebalanceBackend.roots."""
+        from zconsole.rebalance.planning.facts import mounts_of
+
+        found = [Root(mount.point, mount.source) for mount in mounts_of(pool, self.process)]
+        return tuple(sorted(found, key=lambda root: root.path))
+
+    async def explore(self) -> Explorer:
+        """See RebalanceBackend.explore."""
+        argv = (*_MODULE, "zconsole.rebalance.planning.sizes")
+        return LiveExplorer(await self._spawn(argv))
+
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+        """See RebalanceBackend.plan."""
+        argv = (*_MODULE, "zconsole", "rebalance", "plan", "--json", "--progress")
+        process = await self._spawn((*argv, *plan_words(settings)))
+        try:
+            while (line := await process.readline()) is not None:
+                data = json.loads(line)
+                if "progress" not in data:
+                    yield PlanView.from_json(settings, data)
+                    return
+                yield Counted(**data["progress"])
+            last_words = await process.last_words(DEADLINE)
+            raise ZconsoleError(_last_line(last_words) or "no plan could be made")
+        finally:
+            process.abandon()
+
+    async def start(self, settings: Settings) -> str:
+        """See RebalanceBackend.start."""
+        from zconsole.rebalance.job import job_store
+
+        where = await self._beside(self._writing, job_store.directory)
+        token = secrets.token_hex(4)
+        journal, log = where / f"{token}.db", where / f"{token}.log"
+        argv = [*_MODULE, "zconsole", "rebalance", "run", "--yes", f"--journal={journal}"]
+        pid = start_detached([*argv, *run_words(settings)], log)
+        for look in range(round(STARTING / LOOK)):
+            # In this order: a job that ended before it is looked for has removed what it refused.
+            over = os.waitpid(pid, os.WNOHANG)[0] == pid
+            job, settled = await self._beside(self._writing, _worded(lambda: _begun(journal)))
+            if job and (over or settled or look * LOOK >= COUNTING):
+                self._logs[job] = log
+                return job
+            if over:
+                raise ZconsoleError(_last_line(_text(log)) or "the job has ended at once")
+            await asyncio.sleep(LOOK)
+        raise UnavailableError(f"the job is not there after {STARTING:g} s; see {log}")
+
+    async def order(
+        self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
+    ) -> None:
+        """See RebalanceBackend.order."""
+        from zconsole.rebalance.job import job_store
+        from zconsole.rebalance.job.audited import AuditedJobs
+
+        audited = AuditedJobs(self.log)
+        work = _worded(lambda: audited.steer(job_store.find(job), order, limits))
+        await self._beside(self._writing, work)
+
+    async def resume(self, job: str) -> None:
+        """See RebalanceBackend.resume."""
+        from zconsole.rebalance.job import job_store
+        from zconsole.rebalance.job.audited import AuditedJobs
+
+        audited = AuditedJobs(self.log)
+        await self._beside(self._writing, _worded(lambda: audited.resume(job_store.find(job))))
+
+    def last_words(self, job: str) -> str:
+        """See RebalanceBackend.last_words."""
+        log = self._logs.get(job)
+        return _last_line(_text(log)) if log else ""
+
+    async def _spawn(self, argv: tuple[str, ...]) -> Process:
+        try:
+            # Not in the present directory: root would run what lies there.
+            return await self.spawner.spawn(argv, Path("/"))
+        except OSError as error:
+            raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
+
+    async def _beside(self, thread: FileThread, work: Callable[[], _T]) -> _T:
+        try:
+            return await thread.run(work, DEADLINE)
+        except DeadlineError as error:
+            raise UnavailableError("the journals of the jobs cannot be read now") from error
+        except OSError as error:
+            raise NotFoundError(f"{error.filename or 'journal'}: {error.strerror}") from error
+
+
+def own_command(program: str) -> str:
+    """What to type for this program: with its path where it is no module of an interpreter."""
+    return quoted(program) if program.endswith("/zconsole") else "zconsole"
+
+
+def _begun(journal: Path) -> tuple[str | None, bool]:
+    """The job of a journal once it is there, and whether it is past the point of being refused.
+
+    One that is only planned, or runs no more, may be about to remove its journal.
+    """
+    from zconsole.rebalance.job import control, job_store
+    from zconsole.rebalance.job.counting import WALKING
+
+    record = job_store.by_journal(journal)
+    if record is None:
+        return None, False
+    try:
+        seen = control.status(record)
+        return record.job, seen.why != WALKING and seen.state not in ("planned", "dead")
+    except ZconsoleError:
+        return record.job, False  # its journal has no more than a name yet
+
+
+def _worded(work: Callable[[], _T]) -> Callable[[], _T]:
+    """The same work, with what SQLite says in our words."""
+    import sqlite3
+
+    def told() -> _T:
+        try:
+            return work()
+        except sqlite3.Error as error:
+            raise UnavailableError(f"the job's journal: {error}") from error
+
+    return told
+
+
+def _text(log: Path) -> str:
+    from zconsole.rebalance.job.aftermath import TAIL
+
+    try:
+        return read_end(log, TAIL).decode(errors="surrogateescape")
+    except OSError as error:
+        return f"{log}: {error.strerror}"
+    except StateError as error:
+        return str(error)
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("zconsole: ") if lines else ""

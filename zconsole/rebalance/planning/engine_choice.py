@@ -1,0 +1,135 @@
+"""Which engine a dataset gets, and why; or why it gets none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.rebalance.planning.facts import Dataset, Mount
+
+AIMS = ("balance", "width", "properties", "recordsize")
+"""Even fill; parity width after a raidz expansion; new compression or checksum; new recordsize."""
+EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
+"""Filesystems that exchange names and give leases (renameat2(2), fcntl(2)); ZFS from 2.2 too."""
+REWRITE = (2, 3, 4)
+EXCHANGE = (2, 2, 0)
+COPIES = (
+    "copying changes inode numbers and ctimes: inotify watches end, backups that compare inode or"
+    " ctime read the files again, a reader that is not seen (tail -f) keeps the old file"
+)
+_STOP = ": stop its containers, or leave these directories out"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``engine`` is copy, rewrite or None; ``why`` in words, either way."""
+
+    engine: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """What the operator asked for."""
+
+    engine: str = "auto"
+    aim: str = "balance"
+    accept_races: bool = False
+    allow_non_zfs: bool = False
+
+
+def choose(
+    wish: EngineRequest,
+    mount: Mount,
+    dataset: Dataset | None,
+    version: tuple[int, ...],
+    can_rewrite: bool | None,
+    exported: str,
+    in_use: str | None = None,
+) -> Choice:
+    """The engine for one directory. ``can_rewrite``: the ioctl's answer, None if not asked.
+
+    ``exported``: why other machines may write there, empty when they do not. ``in_use``: what is
+    made of the directory as it is, so that it cannot be copied.
+    """
+    if mount.read_only:
+        return Choice(None, "mounted read-only")
+    if dataset is None:
+        return _without_zfs(wish, mount, exported, in_use)
+    if dataset.is_on("dedup") and wish.aim in ("balance", "width"):
+        return Choice(None, "dedup is on: the same content again only adds a reference")
+    rewrite = _rewrite(wish, dataset, version, can_rewrite)
+    copy = _copy(wish, dataset, version, exported, in_use)
+    if wish.engine == "rewrite" or (wish.engine == "auto" and rewrite.engine):
+        return rewrite
+    if wish.engine == "auto" and copy.engine:
+        return Choice("copy", f"{rewrite.why}; {copy.why}")
+    if wish.engine == "auto":
+        return Choice(None, f"rewrite: {rewrite.why}; copy: {copy.why}")
+    if copy.engine and rewrite.engine:
+        return Choice("copy", f"{copy.why}; rewrite would keep every inode (--engine=rewrite)")
+    return copy
+
+
+def _without_zfs(wish: EngineRequest, mount: Mount, exported: str, in_use: str | None) -> Choice:
+    if not wish.allow_non_zfs:
+        return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
+    if wish.engine == "rewrite":
+        return Choice(None, f"{mount.kind} has no rewrite")
+    if in_use:
+        return Choice(None, f"{in_use}{_STOP}")
+    if not wish.accept_races and mount.kind not in EXCHANGING:
+        return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
+    if not wish.accept_races and exported:
+        return Choice(None, f"{exported} (--accept-races)")
+    return Choice("copy", f"{mount.kind} has no rewrite")
+
+
+def _rewrite(
+    wish: EngineRequest, dataset: Dataset, version: tuple[int, ...], can_rewrite: bool | None
+) -> Choice:
+    able = version >= REWRITE if can_rewrite is None else can_rewrite
+    if not able:
+        words = ".".join(map(str, version)) or "this version"
+        return Choice(None, f"OpenZFS {words} has no rewrite (2.3.4)")
+    if wish.aim == "recordsize":
+        return Choice(None, "rewrite keeps the recordsize a file has")
+    if dataset.drops_unchanged and wish.aim != "properties":
+        checksum, compression = (dataset.properties[p] for p in ("checksum", "compression"))
+        return Choice(
+            None,
+            f"checksum={checksum} with compression={compression} drops writes of unchanged content"
+            " (nop-write): rewrite would move nothing",
+        )
+    return Choice("rewrite", "in place: inodes stay, so files in use are safe")
+
+
+def _copy(
+    wish: EngineRequest,
+    dataset: Dataset,
+    version: tuple[int, ...],
+    exported: str,
+    in_use: str | None,
+) -> Choice:
+    if in_use:
+        return Choice(None, f"{in_use}{_STOP}")
+    if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
+        return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
+    if dataset.properties.get("xattr") == "off":
+        return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
+    if not wish.accept_races and version < EXCHANGE:
+        return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
+    if not wish.accept_races and (shared := why_shared(dataset, exported)):
+        return Choice(None, f"{shared} (--accept-races)")
+    return Choice("copy", "verified copies with leases on both inodes")
+
+
+def why_shared(dataset: Dataset | None, exported: str) -> str:
+    """Why other machines may have files open; empty when they do not."""
+    properties = ("sharenfs", "sharesmb") if dataset is not None else ()
+    shared = next((p for p in properties if dataset is not None and dataset.is_on(p)), None)
+    return f"exported over NFS or SMB ({shared} is on)" if shared else exported
+
+
+def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
+    """Whether files may have ACLs that a copy cannot see: from when they were on, or elsewhere."""
+    return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")

@@ -1,0 +1,212 @@
+"""What the files of a directory take afterwards: the settings of today tried on some blocks.
+
+Compression, copies, recordsize and the disks of a raidz vdev count for what is written now; what is
+there keeps those it was written with. Blocks are chosen by their bytes, all alike; where zdb lists
+what they take now (root), each is compared with itself, else all of them with ``du``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from zconsole.rebalance.engine.directories import open_path
+from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+from zconsole.rebalance.planning import compressing
+from zconsole.rebalance.planning.compressing import Compressor
+from zconsole.rebalance.planning.facts import Dataset, PoolFacts
+from zconsole.rebalance.planning.layout import BlockLayout, layouts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, Sizes
+from zconsole.rebalance.planning.reservoir import Taken
+from zconsole.rebalance.planning.zdb import Listed
+
+POINTS = 400
+"""Blocks that are read and compressed."""
+SECONDS = 5.0
+"""That a plan takes at most for them."""
+USUAL_SECTOR, USUAL_RECORD = 4096, 128 << 10
+_DNODE = 512
+"""What ``du`` counts of a file beside its blocks (dmu_object_size_from_db, module/zfs/dmu.c)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledBlock:
+    """One block of a sampled file: where it begins, its length, and how much of it is the file."""
+
+    file: Taken
+    at: int
+    length: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How a dataset writes now."""
+
+    compress: Compressor
+    copies: int
+    layouts: Sequence[tuple[float, BlockLayout]]
+    sector: int
+
+    def raw(self, stored: int) -> float:
+        """Raw bytes of a block, all its copies."""
+        return self.copies * sum(share * layout.raw(stored) for share, layout in self.layouts)
+
+    def used(self, stored: int) -> float:
+        """The same as ``du`` counts it."""
+        return self.copies * sum(share * layout.used(stored) for share, layout in self.layouts)
+
+
+def foretell(
+    sys: Sys,
+    plan: DirectoryPlan,
+    pool: PoolFacts,
+    told: Mapping[int, Listed],
+    clock: Callable[[], float] = time.monotonic,
+) -> Sizes | None:
+    """What the blocks of a directory become, by a sample of its files and what zdb ``told`` of it.
+
+    None off ZFS, and where nothing is going to move.
+    """
+    dataset, allocated = plan.place.dataset, plan.found.allocated
+    if dataset is None or plan.choice.engine is None:
+        return None
+    name = dataset.properties.get("compression", "off")
+    compress = compressing.compressor(name)
+    if compress is None:
+        return Sizes(allocated, None, f"compression={name} cannot be tried here")
+    if reason := _unknown(dataset, pool, told):
+        return Sizes(allocated, None, reason)
+    sector = pool.sector or USUAL_SECTOR
+    trial = Trial(compress, dataset.number("copies") or 1, layouts_of(pool), sector)
+    files = [f for f in plan.found.sample.files if not told or f.inode in told]
+    copied = plan.choice.engine == "copy"  # and so gets the recordsize of today
+    record = (dataset.number("recordsize") or USUAL_RECORD) if copied else None
+    tried = list(_tried(sys, chosen(files, record), trial, clock))
+    share = _paired(tried, trial, told) if told else _by_du(tried, trial, files, record)
+    if share is None:
+        return Sizes(allocated, None, "nothing to try it on")
+    words = "uncompressed" if compress is len else name
+    return Sizes(allocated, round(allocated * share), f"{words}, {len(tried)} blocks tried")
+
+
+def _unknown(dataset: Dataset, pool: PoolFacts, told: Mapping[int, Listed]) -> str | None:
+    """Why no trial could tell."""
+    if dataset.is_on("dedup"):
+        return "dedup is on"
+    expanded = pool.properties.get("feature@raidz_expansion") == "active"
+    return "after a raidz expansion only zdb tells (root)" if expanded and not told else None
+
+
+def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
+    """The layouts of a pool's vdevs, each with the share of new writes it gets."""
+    return layouts(pool.spaces, pool.sector or USUAL_SECTOR)
+
+
+def narrowed(told: Mapping[int, Listed], pool: PoolFacts) -> float | None:
+    """Raw bytes of the listed blocks as written now by those they take; None without any."""
+    shares = layouts_of(pool)
+    extents = [extent for listed in told.values() for extent in listed.extents]
+    before = sum(extent.raw for extent in extents)
+    after = sum(
+        extent.copies * share * layout.raw(extent.stored)
+        for extent in extents
+        for share, layout in shares
+    )
+    return after / before if before else None
+
+
+def chosen(files: Sequence[Taken], record: int | None) -> list[SampledBlock]:
+    """Blocks of the sample, each byte of them with the same chance, in no order."""
+    total, points, passed = padded(files, record), [], 0
+    places = [round((k + 0.5) * total / POINTS) for k in range(POINTS)] if total else []
+    wanted = iter(places)
+    place = next(wanted, total)
+    for file in files:
+        length, end = _length(file, record), passed + padded([file], record)
+        while place < end:
+            at = (place - passed) // length * length
+            points.append(SampledBlock(file, at, length, min(length, file.size - at)))
+            place = next(wanted, total)
+        passed = end
+    Random(1).shuffle(points)
+    return points
+
+
+def padded(files: Sequence[Taken], record: int | None) -> int:
+    """Bytes of all blocks of files, the last ones filled up."""
+    lengths = ((file.size, _length(file, record)) for file in files)
+    return sum(-(-size // length) * length for size, length in lengths if length)
+
+
+def _length(file: Taken, record: int | None) -> int:
+    """Bytes of its blocks: a file of one block has one of its own length, in sectors of 512."""
+    return min(record or file.block, -(-file.size // 512) * 512)
+
+
+Tried = list[tuple[SampledBlock, int]]
+"""Blocks, and the bytes that would be stored of each."""
+
+
+def _tried(
+    sys: Sys, points: Sequence[SampledBlock], trial: Trial, clock: Callable[[], float]
+) -> Iterator[tuple[SampledBlock, int]]:
+    """Read blocks and compress them, as far as time and the files themselves allow."""
+    until = clock() + SECONDS
+    for point in points:
+        if clock() > until:
+            return
+        try:
+            block = read(sys, point, trial.compress is len)
+        except OSError:
+            continue
+        if block is not None:
+            yield point, compressing.stored(block, trial.compress, trial.sector)
+
+
+def read(sys: Sys, point: SampledBlock, holes: bool) -> bytes | None:
+    """A block, filled up with zeros; empty for a hole where those matter, None when it is gone.
+
+    Raises OSError.
+    """
+    directory = open_path(sys, point.file.directory)
+    try:
+        fd = sys.open(point.file.name, SOURCE | os.O_NOATIME, dir_fd=directory)
+    finally:
+        sys.close(directory)
+    try:
+        if sys.fstat(fd).st_ino != point.file.inode:
+            return None
+        if holes and _is_hole(sys, fd, point):
+            return b""
+        return sys.pread(fd, point.bytes, point.at).ljust(point.length, b"\0")
+    finally:
+        sys.close(fd)
+
+
+def _is_hole(sys: Sys, fd: int, point: SampledBlock) -> bool:
+    try:
+        return sys.lseek(fd, point.at, os.SEEK_DATA) >= point.at + point.bytes
+    except OSError:  # ENXIO: no data behind it
+        return True
+
+
+def _paired(tried: Tried, trial: Trial, told: Mapping[int, Listed]) -> float | None:
+    """New raw bytes by old, of the same blocks."""
+    before = after = 0.0
+    for point, stored in tried:
+        before += told[point.file.inode].raw(point.at, point.length) / point.length
+        after += trial.raw(stored) / point.length
+    return after / before if before else None
+
+
+def _by_du(tried: Tried, trial: Trial, files: Sequence[Taken], record: int | None) -> float | None:
+    """New used bytes by old, of all sampled files."""
+    before = sum(max(0, file.allocated - _DNODE) for file in files)
+    if not tried or not before:
+        return None
+    after = sum(trial.used(stored) / point.length for point, stored in tried) / len(tried)
+    return after * padded(files, record) / before

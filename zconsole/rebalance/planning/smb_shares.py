@@ -1,0 +1,169 @@
+"""The paths that Samba and ksmbd share: their files, the registry, users' own shares.
+
+Formats: smb.conf(5), ksmbd.conf(5), net(8) ``usershare`` and ``conf``, testparm(1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.planning.facts import Run
+from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
+from zconsole.system.process import DeadlineError
+
+SMB = "/etc/samba/smb.conf"
+CONFIGURATIONS = (SMB, "/etc/ksmbd/ksmbd.conf", "/etc/ksmbd/smb.conf")
+USERSHARES = "/var/lib/samba/usershares"
+DEADLINE = 5.0
+"""Seconds for testparm or net, which read a few files."""
+DEEPEST = 16
+"""Files that include one another; smb.conf(5) knows no limit, and a ring has no end."""
+_PRINTING = ("printers", "print$")
+_HOMES = "/home"
+_USERS = 1000
+"""The first user id of people (login.defs(5), UID_MIN)."""
+_REGISTRY = "registry"
+_BY_REGISTRY = {
+    "configbackend": (_REGISTRY,),
+    "registryshares": ("yes", "true", "1", "on"),
+}
+"""Parameters, and the values with which they have Samba read its registry."""
+
+
+@dataclass(slots=True)
+class Shares:
+    """Shared paths, and why there may be others: in words, empty when all are known."""
+
+    paths: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    registry: str = ""
+    """The file that refers to Samba's registry."""
+    homes: bool = False
+    """Whether every user's home is shared."""
+
+
+def shares_of(tree: Tree, run: Run | None) -> Shares:
+    """What is shared by the files of a tree; ``run`` asks this machine's own Samba, None of a
+    tree that is not this machine's."""
+    found = Shares()
+    for file in CONFIGURATIONS:
+        _take_file(found, tree, file, DEEPEST, missing_is_known=True)
+    _take_users(found, tree, USERSHARES)
+    if run is not None:
+        _ask(found, run)
+    elif found.registry:
+        found.unknown.append(f"{found.registry} refers to Samba's registry")
+    if found.homes:
+        found.paths += (_HOMES, *_homes(tree))
+    return found
+
+
+def _ask(found: Shares, run: Run) -> None:
+    """Take in what Samba's own tools print, where they are installed."""
+    printed = _printed(run, "testparm", "-s")
+    _take(found, None, "testparm", printed or "", 0)
+    registry = _printed(run, "net", "conf", "list")
+    _take(found, None, "net conf list", registry or "", 0)
+    if found.registry and registry is None:
+        found.unknown.append(f"{found.registry} refers to the registry, and net conf list fails")
+
+
+def _printed(run: Run, *argv: str) -> str | None:
+    try:
+        done = run(argv, DEADLINE)
+    except (OSError, DeadlineError):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _take_file(
+    found: Shares, tree: Tree, file: str, depth: int, missing_is_known: bool = False
+) -> None:
+    if not depth:
+        found.unknown.append(f"{file}: includes nested too deep")
+        return
+    try:
+        text = tree.text(file)
+    except UnreadableError as error:
+        found.unknown.append(str(error))
+        return
+    if text is None:
+        if not missing_is_known:
+            found.unknown.append(f"{file} is included and missing")
+        return
+    _take(found, tree, file, text, depth)
+
+
+def _take(found: Shares, tree: Tree | None, file: str, text: str, depth: int) -> None:
+    """Take in a configuration; ``tree`` has the files it includes, None where they are in it."""
+    for section, name, value in _parameters(text):
+        if name in ("path", "directory") and section not in _PRINTING:
+            _take_path(found, file, section, value)
+        elif name in ("include", "configfile") and tree is not None:
+            _include(found, tree, file, value, depth)
+        elif value.lower() in _BY_REGISTRY.get(name, ()):
+            found.registry = file
+        elif name == "usersharepath" and tree is not None and value.strip('"') != USERSHARES:
+            _take_users(found, tree, value.strip('"'))
+        elif not name and section == "homes":
+            found.homes = True
+
+
+def _include(found: Shares, tree: Tree, file: str, value: str, depth: int) -> None:
+    name = value.strip('"')
+    if name.lower() == _REGISTRY:
+        found.registry = file
+    elif "%" in name:
+        found.unknown.append(f"{file} includes {name}, which differs by client")
+    elif not name.startswith("/"):
+        found.unknown.append(f"{file} includes {name}, which is not an absolute path")
+    else:
+        _take_file(found, tree, name, depth - 1)
+
+
+def _take_path(found: Shares, file: str, section: str, value: str) -> None:
+    """A path up to the directory from which on it varies by user or client."""
+    path = value.strip('"')
+    if path.startswith("/"):
+        fixed, varies, _ = path.partition("%")
+        found.paths.append(fixed.rpartition("/")[0] + "/" if varies else path)
+    elif value:
+        found.unknown.append(f"{file}: the path of [{section}] varies")
+
+
+def _take_users(found: Shares, tree: Tree, directory: str) -> None:
+    """Shares that users made (net(8), usershare): a file each."""
+    try:
+        for name in tree.names(directory):
+            _take_file(found, tree, f"{directory}/{name}", 1, missing_is_known=True)
+    except UnreadableError as error:
+        found.unknown.append(str(error))
+
+
+def _parameters(text: str) -> Iterator[tuple[str, str, str]]:
+    """Section, name (lower case, without blanks) and value; a section's head has no name."""
+    section = ""
+    for line in map(str.strip, text.replace("\\\n", "").splitlines()):
+        if line.startswith(("#", ";")):
+            continue
+        if line.startswith("["):
+            section = line.strip("[] ").lower()
+            yield section, "", ""
+            continue
+        name, equals, value = line.partition("=")
+        if equals:
+            yield section, "".join(name.lower().split()), value.strip()
+
+
+def _homes(tree: Tree) -> Iterator[str]:
+    """The homes of people (passwd(5)); the section shares them without naming them."""
+    try:
+        text = tree.text("/etc/passwd") or ""
+    except UnreadableError:
+        return
+    for line in text.splitlines():
+        words = line.split(":")
+        person = len(words) == 7 and words[2].isdecimal() and int(words[2]) >= _USERS
+        if person and words[5].startswith("/") and words[5] not in ("/", "/nonexistent"):
+            yield words[5]

@@ -1,0 +1,117 @@
+"""What each device did while a scan ran, summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from zconsole.monitor.frame import VdevRow
+from zconsole.scan_report.report import DeviceReport
+
+MOST = 256
+"""Devices a report tells apart; the first ones of a larger pool."""
+DATA = ("normal", "special", "dedup")
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Bytes, seconds, and busy and waiting time weighted by them."""
+
+    name: str
+    filled: bool = False
+    read: float = 0.0
+    write: float = 0.0
+    seconds: float = 0.0
+    busy: float = 0.0
+    busy_seconds: float = 0.0
+    waited: float = 0.0
+    requests: float = 0.0
+    worst: float = 0.0
+    errors: int = 0
+    counter: int | None = None
+
+
+class DeviceLog:
+    """The devices of one scan."""
+
+    def __init__(self, earlier: Iterable[DeviceReport] = ()) -> None:
+        self._sums: dict[str, _Sums] = {}
+        self._earlier = {device.name: device for device in earlier}
+
+    def add(self, rows: Sequence[VdevRow], seconds: float) -> None:
+        """Take in the rates of a frame, which held for ``seconds``."""
+        for row in rows:
+            entry = self._of(row)
+            if entry is not None:
+                _add(entry, row, seconds)
+
+    def count_errors(self, rows: Sequence[VdevRow]) -> None:
+        """Count errors that are new since the last frame."""
+        for row in rows:
+            entry = self._of(row)
+            if entry is None:
+                continue
+            now = row.vdev.errors.total
+            if entry.counter is not None:
+                entry.errors += max(0, now - entry.counter)
+            entry.counter = now
+
+    def _of(self, row: VdevRow) -> _Sums | None:
+        if row.vdev.children or row.vdev.vclass not in DATA or row.depth == 0:
+            return None
+        entry = self._sums.get(row.key)
+        if entry is None and len(self._sums) < MOST:
+            entry = self._sums[row.key] = _sums(row.vdev.name, self._earlier.get(row.vdev.name))
+        return entry
+
+    def reports(self) -> tuple[DeviceReport, ...]:
+        """Each device that did anything."""
+        now = [_report(entry) for entry in self._sums.values() if _worked(entry)]
+        known = {device.name for device in now}
+        return (*now, *(d for d in self._earlier.values() if d.name not in known))
+
+
+def _sums(name: str, earlier: DeviceReport | None) -> _Sums:
+    if earlier is None:
+        return _Sums(name)
+    moved = _Sums(name, earlier.filled, earlier.read_bytes, earlier.write_bytes, earlier.seconds)
+    moved.errors, moved.worst = earlier.new_errors, earlier.worst_latency or 0.0
+    if earlier.busy is not None:
+        moved.busy, moved.busy_seconds = earlier.busy * earlier.seconds, earlier.seconds
+    if earlier.latency is not None:
+        moved.waited, moved.requests = earlier.latency * earlier.seconds, earlier.seconds
+    return moved
+
+
+def _add(entry: _Sums, row: VdevRow, seconds: float) -> None:
+    rates = row.rates
+    entry.filled = entry.filled or row.vdev.resilvering
+    entry.read += (rates.read or 0.0) * seconds
+    entry.write += (rates.write or 0.0) * seconds
+    entry.seconds += seconds
+    if rates.busy is not None:
+        entry.busy += rates.busy * seconds
+        entry.busy_seconds += seconds
+    if rates.latency is not None:
+        requests = ((rates.read_ops or 0.0) + (rates.write_ops or 0.0)) * seconds
+        entry.waited += rates.latency * requests
+        entry.requests += requests
+        entry.worst = max(entry.worst, rates.latency)
+
+
+def _worked(entry: _Sums) -> bool:
+    return entry.seconds > 0 and (entry.read + entry.write > 0 or entry.errors > 0)
+
+
+def _report(entry: _Sums) -> DeviceReport:
+    return DeviceReport(
+        entry.name,
+        entry.filled,
+        entry.read,
+        entry.write,
+        entry.seconds,
+        entry.busy / entry.busy_seconds if entry.busy_seconds else None,
+        entry.waited / entry.requests if entry.requests else None,
+        entry.worst or None,
+        entry.errors,
+    )

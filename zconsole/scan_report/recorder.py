@@ -1,0 +1,213 @@
+"""Gathering reports of a pool's scans from its frames, one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from zconsole.history.views import ScanView
+from zconsole.monitor.frame import Frame
+from zconsole.scan_report.devices import DeviceLog
+from zconsole.scan_report.report import MOST_POINTS, Moment, ScanReport, TunableChange
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
+
+FINEST = 1.0
+"""Seconds between two kept moments, at first; doubled whenever there are too many."""
+GAP = 60.0
+"""Seconds between two frames beyond which nothing is said of the time between."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """The report of a running scan."""
+
+    report: ScanReport
+    devices: DeviceLog
+    moments: list[Moment]
+    limits: dict[str, float]
+    changes: list[TunableChange]
+    recent: deque[EffectSample]
+    step: float = FINEST
+    tunables: Mapping[str, int] | None = None
+    last: float | None = None
+
+
+class ReportRecorder:
+    """Fed with every frame of one pool; hands over a report when its scan is over."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Open] = {}
+
+    def resume(self, report: ScanReport) -> None:
+        """Go on with a report that an earlier run left unfinished."""
+        key = f"{report.function}:{report.vdev or ''}:{report.start:.0f}"
+        self._open.setdefault(key, _resumed(report))
+
+    def push(self, frame: Frame) -> tuple[ScanReport, ...]:
+        """Take in a frame; returns the reports of the scans that are over with it."""
+        if frame.problem:
+            return ()
+        views = {_key(view): view for view in frame.scans if view.scan.start is not None}
+        for key, view in views.items():
+            if view.scan.active:
+                entry = self._open.get(key) or self._open.setdefault(key, _begun(frame, view))
+                _add(entry, frame, view)
+        over = [key for key in self._open if key not in views or not views[key].scan.active]
+        return tuple(
+            self._close(key, views.get(key), frame)
+            for key in over
+            if not _settling(self._open[key], views.get(key), frame)
+        )
+
+    def current(self) -> tuple[ScanReport, ...]:
+        """The reports of the scans that still run, as far as they have come."""
+        return tuple(_report(entry) for entry in self._open.values())
+
+    def _close(self, key: str, view: ScanView | None, frame: Frame) -> ScanReport:
+        entry = self._open.pop(key)
+        report = _report(entry)
+        view = view or _end_of(report, frame)
+        if view is None:
+            return replace(report, state="restarted", end=frame.t)
+        return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
+
+
+def _settling(entry: _Open, view: ScanView | None, frame: Frame) -> bool:
+    """Whether a scan has just ended and what it ought to take away is still there.
+
+    Nothing follows it, and only what stays tells that nothing was restored.
+    """
+    if view is None:
+        return False
+    outcome = frame.outcome_of(view.scan)
+    if not outcome.over or not outcome.left_behind:
+        return False
+    entry.report = replace(_seen(entry.report, frame, view), end=view.scan.end or frame.t)
+    return outcome.restored is None
+
+
+def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:
+    """The scan's own end where its start is not printed any more, as in text."""
+    for view in frame.scans:
+        scan = view.scan
+        same = (scan.function, scan.vdev) == (report.function, report.vdev)
+        if same and not scan.active and scan.start is None and (scan.end or 0.0) >= report.start:
+            return view
+    return None
+
+
+def _key(view: ScanView) -> str:
+    return f"{view.scan.function}:{view.scan.vdev or ''}:{view.scan.start or 0:.0f}"
+
+
+def _begun(frame: Frame, view: ScanView) -> _Open:
+    scan = view.scan
+    report = ScanReport(
+        frame.pool, frame.guid, scan.function, scan.vdev, scan.start or 0.0, scan.state, frame.t
+    )
+    return _resumed(report)
+
+
+def _resumed(report: ScanReport) -> _Open:
+    gaps = [b.t - a.t for a, b in zip(report.moments, report.moments[1:], strict=False)]
+    step = max(FINEST, min(gaps, default=FINEST))
+    kept, limits, changes = list(report.moments), dict(report.limits), list(report.changes)
+    log = DeviceLog(report.devices)
+    return _Open(report, log, kept, limits, changes, deque(maxlen=1000), step)
+
+
+def _add(entry: _Open, frame: Frame, view: ScanView) -> None:
+    seconds = 0.0 if entry.last is None else frame.t - entry.last
+    entry.last = frame.t
+    if 0 < seconds <= GAP and view.scan.state == "running":
+        entry.devices.add(frame.rows, seconds)
+        if frame.limit is not None:
+            cause = frame.limit.cause
+            entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
+    entry.devices.count_errors(frame.rows)
+    moment = _moment(frame, view)
+    entry.recent.append(EffectSample(frame.t, moment.issue_rate, moment.latency))
+    _note_changes(entry, frame)
+    if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
+        entry.moments.append(moment)
+        if len(entry.moments) > MOST_POINTS:
+            del entry.moments[1::2]
+            entry.step *= 2
+    entry.report = _seen(entry.report, frame, view)
+
+
+def _moment(frame: Frame, view: ScanView) -> Moment:
+    eta, host = view.estimate.eta, frame.host
+    rate = view.issue_rate if view.scan.two_stage else view.scan_rate
+    memory = None
+    if host is not None and host.memory_total and host.memory_available is not None:
+        memory = 1 - host.memory_available / host.memory_total
+    return Moment(
+        t=frame.t,
+        issue_rate=rate,
+        scan_rate=view.scan_rate,
+        percent=view.percent,
+        told_end=None if eta is None else frame.t + eta,
+        cpu=host.cpu if host else None,
+        memory=memory,
+        latency=frame.rows[0].rates.latency if frame.rows else None,
+        cause=frame.limit.cause if frame.limit else None,
+    )
+
+
+def _note_changes(entry: _Open, frame: Frame) -> None:
+    """Keep what changed among the module parameters, and measure it while it is fresh."""
+    before, entry.tunables = entry.tunables, frame.tunables or entry.tunables
+    if before is not None and frame.tunables:
+        for name, value in frame.tunables.items():
+            if name in before and before[name] != value:
+                entry.changes.append(TunableChange(frame.t, name, before[name], value))
+    times = [change.t for change in entry.changes]
+    for i, change in enumerate(entry.changes):
+        if frame.t - change.t <= SETTLE + WINDOW + GAP and entry.recent[0].t < change.t:
+            found = measure(entry.recent, change.t, times)
+            entry.changes[i] = replace(
+                change,
+                issue_before=found.issue_before,
+                issue_after=found.issue_after,
+                latency_before=found.latency_before,
+                latency_after=found.latency_after,
+            )
+
+
+def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
+    scan, ceiling = view.scan, frame.ceiling
+    issued = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
+    return replace(
+        report,
+        state=scan.state,
+        total_bytes=scan.to_issue_bytes,
+        issued_bytes=issued,
+        processed_bytes=scan.processed_bytes,
+        errors=scan.errors,
+        restarts=view.restarts,
+        health=frame.health.word,
+        version=frame.version,
+        notes=view.notes,
+        tunables=report.tunables or dict(frame.tunables),
+        ceiling=ceiling.rate if ceiling else report.ceiling,
+        ceiling_text=ceiling.text if ceiling else report.ceiling_text,
+        evidence={**report.evidence, **_evidence(frame)},
+        troubles={**report.troubles, **{t.name: t.text for t in frame.troubles}},
+    )
+
+
+def _evidence(frame: Frame) -> Mapping[str, str]:
+    limit = frame.limit
+    return {limit.cause: limit.text} if limit is not None and limit.sure > 0 else {}
+
+
+def _report(entry: _Open) -> ScanReport:
+    return replace(
+        entry.report,
+        moments=tuple(entry.moments),
+        devices=entry.devices.reports(),
+        limits=dict(entry.limits),
+        changes=tuple(entry.changes),
+    )

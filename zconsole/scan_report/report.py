@@ -1,0 +1,189 @@
+"""A scan's report as data, and to and from its file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError
+
+FORMAT = 1
+MOST_POINTS = 600
+_LARGEST_NUMBER = 2.0**65
+_PLAIN = {"str": str, "bool": bool}
+"""Types of fields that are neither numbers nor put together of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One point of the course. Rates in bytes/s, shares 0…1."""
+
+    t: float
+    """Epoch seconds."""
+    issue_rate: float | None
+    scan_rate: float | None = None
+    percent: float | None = None
+    told_end: float | None = None
+    """Epoch seconds at which it was said to end."""
+    cpu: float | None = None
+    memory: float | None = None
+    """Share of the machine's memory in use."""
+    latency: float | None = None
+    """Mean disk wait in seconds."""
+    cause: str | None = None
+    """What it waited for (a cause of zconsole.diagnosis.bottleneck)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """What one device did for the scan: bytes moved, mean share busy, waits in seconds."""
+
+    name: str
+    filled: bool
+    """Whether it was being resilvered."""
+    read_bytes: float
+    write_bytes: float
+    seconds: float
+    busy: float | None
+    latency: float | None
+    worst_latency: float | None
+    new_errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TunableChange:
+    """A module parameter that changed while it ran, and the issue rate around that."""
+
+    t: float
+    name: str
+    before: int
+    after: int
+    issue_before: float | None = None
+    issue_after: float | None = None
+    latency_before: float | None = None
+    latency_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """Everything kept of one scan. Bytes, seconds, epoch seconds."""
+
+    pool: str
+    guid: str | None
+    function: str
+    vdev: str | None
+    start: float
+    state: str
+    """running, finished or canceled."""
+    watched_from: float
+    end: float | None = None
+    total_bytes: int | None = None
+    issued_bytes: int | None = None
+    processed_bytes: int | None = None
+    errors: int | None = None
+    restarts: int | None = None
+    health: str = ""
+    version: str | None = None
+    moments: tuple[Moment, ...] = ()
+    devices: tuple[DeviceReport, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """Cause to the seconds it was the limit."""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    """Cause to what it was told from, in words, when it was seen last."""
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """Device to its new errors with their cause, in words."""
+    changes: tuple[TunableChange, ...] = ()
+    tunables: Mapping[str, int] = field(default_factory=dict)
+    """Module parameters of scans as they were when it was first seen, where known."""
+    ceiling: float | None = None
+    """The fastest it could have gone on these disks, in issued bytes/s, as told last."""
+    ceiling_text: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def duration(self) -> float:
+        """Seconds from its start to its end, or to what was seen last."""
+        last = self.moments[-1].t if self.moments else self.start
+        return max(0.0, (self.end if self.end is not None else last) - self.start)
+
+    @property
+    def rate(self) -> float | None:
+        """Mean bytes/s issued over its whole length."""
+        if not self.issued_bytes or self.duration <= 0:
+            return None
+        return self.issued_bytes / self.duration
+
+    @property
+    def key(self) -> str:
+        """What its file is named by."""
+        return f"{self.guid or 'unknown'}-{self.start:.0f}-{self.function}"
+
+
+def dumped(report: ScanReport) -> str:
+    """The report as one JSON document; what is no number is null."""
+    return json.dumps({"format": FORMAT, **_finite(asdict(report))}, allow_nan=False)
+
+
+def loaded(text: str, name: str) -> ScanReport:
+    """A report from its JSON. Raises NotUnderstoodError, naming ``name``, for anything else."""
+    try:
+        data = json.loads(text)
+        if data.pop("format") != FORMAT:
+            raise ValueError("of another version")
+        data["moments"] = tuple(Moment(**row) for row in data["moments"][:MOST_POINTS])
+        data["devices"] = tuple(DeviceReport(**row) for row in data["devices"])
+        data["changes"] = tuple(TunableChange(**row) for row in data["changes"])
+        data["notes"] = tuple(str(note) for note in data["notes"])
+        data["limits"] = {str(k): float(v) for k, v in data["limits"].items()}
+        for words in ("evidence", "troubles"):
+            data[words] = {str(k): str(v) for k, v in data.get(words, {}).items()}
+        data["tunables"] = {str(k): int(v) for k, v in data.get("tunables", {}).items()}
+        return _checked(ScanReport(**data))
+    except (
+        ArithmeticError,
+        AttributeError,
+        KeyError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise NotUnderstoodError(f"{name}: no scan report ({type(error).__name__})") from None
+
+
+def _checked(report: ScanReport) -> ScanReport:
+    """Raises ValueError where a value is of another type or a time is none, so that no view meets
+    one."""
+    records: tuple[Any, ...] = (report, *report.moments, *report.devices, *report.changes)
+    for record in records:
+        if not all(_fits(getattr(record, each.name), str(each.type)) for each in fields(record)):
+            raise ValueError("values")
+    times = [report.start, report.watched_from, *(m.t for m in report.moments)]
+    times += [report.end] if report.end is not None else []
+    if not all(isinstance(t, (int, float)) and 0 <= t < 1e11 for t in times):
+        raise ValueError("times")
+    return report
+
+
+def _fits(value: object, annotation: str) -> bool:
+    """Whether a value is of the type that its field names; numbers are finite, and no more than
+    twice what 64 bits hold."""
+    kind, _, optional = annotation.partition(" | ")
+    if value is None:
+        return optional == "None"
+    if kind in ("int", "float"):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and abs(value) < _LARGEST_NUMBER  # type: ignore[arg-type]
+    return kind not in _PLAIN or isinstance(value, _PLAIN[kind])
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.12g}") if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

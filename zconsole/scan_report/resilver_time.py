@@ -1,0 +1,124 @@
+"""How long a resilver of a disk would take, from how fast scans of this pool went before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from zconsole.eta.duration import Duration
+from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.topology import data_vdevs
+from zconsole.scan_report.report import ScanReport
+from zconsole.units import rate
+
+LEAST_SECONDS = 30.0
+LEAST_BYTES = 64 * 2**20
+"""What a report must have seen written to a disk for its rate to mean anything."""
+REPAIRS = ("resilver", "rebuild")
+GUESS = (0.6, 2.0)
+"""The range around a single known pace: fill, fragmentation and load differ from time to time."""
+MARGIN = (0.85, 1.2)
+"""… and around the slowest and the fastest of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRate:
+    """How fast one scan was for each disk it worked on."""
+
+    rate: float
+    """Bytes/s."""
+    text: str
+    """What it was: ``the last resilver, as its report tells``."""
+    t: float
+    """Epoch seconds at which it began; 0 when unknown."""
+    closeness: int
+    """How near to a resilver: 2 a disk that was seen being filled, 1 a resilver as a whole, 0 a
+    scrub."""
+
+
+def paces(
+    root: Vdev, scans: Sequence[Scan], reports: Sequence[ScanReport] = ()
+) -> tuple[PastRate, ...]:
+    """Every pace that finished scans and kept reports tell of; the nearest kind, newest, first.
+
+    A finished scan of T allocated bytes in S seconds moved T by the disks it is spread over. A
+    report says what was written to the disk that was filled.
+    """
+    disks = sum(_width(vdev) for vdev in _tops(root))
+    found = [*_of_reports(reports), *(_of_scan(s, disks) for s in scans if disks and _telling(s))]
+    return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
+
+
+def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Duration | None:
+    """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
+
+    It rests on the newest of the nearest paces known; its range on all of that kind. None
+    without a pace or anything to copy.
+    """
+    tops = _tops(root)
+    if not known or not tops:
+        return None
+    fill = max((vdev.alloc_bytes or 0) / (vdev.size_bytes or 1) for vdev in tops)
+    return _duration(fill * disk_bytes, f"{fill:.0%} of the disk", known)
+
+
+def member_duration(top: Vdev, known: Sequence[PastRate]) -> Duration | None:
+    """How long one disk of a top-level vdev would resilver; its new disk's size does not matter.
+
+    None without a pace, or where nothing is allocated.
+    """
+    if not known or not top.alloc_bytes:
+        return None
+    return _duration(top.alloc_bytes / _width(top), "its share of the data", known)
+
+
+def _duration(need: float, what: str, known: Sequence[PastRate]) -> Duration:
+    newest = known[0]
+    alike = [pace.rate for pace in known if pace.closeness == newest.closeness]
+    expected = need / newest.rate
+    low, high = GUESS[0] * expected, GUESS[1] * expected
+    if len(alike) > 1:
+        low, high = MARGIN[0] * need / max(alike), MARGIN[1] * need / min(alike)
+    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} a disk)"
+    if len(alike) > 1:
+        reason += f", {len(alike)} such known"
+    return Duration(expected, low, high, reason)
+
+
+def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
+    for report in reports:
+        if report.state != "finished" or report.function not in REPAIRS:
+            continue
+        filled = [d for d in report.devices if d.filled and d.seconds >= LEAST_SECONDS]
+        rates = [d.write_bytes / d.seconds for d in filled if d.write_bytes >= LEAST_BYTES]
+        if rates:
+            yield PastRate(
+                min(rates), f"the last {report.function} that was watched", report.start, 2
+            )
+
+
+def _of_scan(scan: Scan, disks: int) -> PastRate:
+    each = (scan.to_issue_bytes or 0) / _seconds(scan) / disks
+    closeness = 1 if scan.function in REPAIRS else 0
+    return PastRate(each, f"the last {scan.function}", scan.start or 0.0, closeness)
+
+
+def _telling(scan: Scan) -> bool:
+    work = scan.function in (*REPAIRS, "scrub")
+    return work and scan.state == "finished" and _seconds(scan) >= 1 and bool(scan.to_issue_bytes)
+
+
+def _seconds(scan: Scan) -> float:
+    if scan.duration is not None:
+        return scan.duration
+    return scan.end - scan.start if scan.end is not None and scan.start is not None else 0.0
+
+
+def _tops(root: Vdev) -> list[Vdev]:
+    found = (vdev for vdev in data_vdevs(root) if vdev.vclass == "normal")
+    return [vdev for vdev in found if vdev.alloc_bytes and vdev.size_bytes]
+
+
+def _width(vdev: Vdev) -> int:
+    """Disks that an allocated byte of a vdev is spread over; the sides of a mirror are the same."""
+    return len(vdev.children) if vdev.kind.startswith(("raidz", "draid")) else 1

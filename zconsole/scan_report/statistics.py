@@ -1,0 +1,133 @@
+"""Figures that follow from a report: how true its promises were, and how two reports differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from zconsole.pool.version import parse_version
+from zconsole.scan_report.report import Moment, ScanReport
+from zconsole.tunables.catalog import BY_NAME
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What was said at some share of a scan's length, and how it came."""
+
+    share: float
+    told: float
+    """Seconds to go, as told then."""
+    came: float
+    """Seconds it then took."""
+
+    @property
+    def error(self) -> float:
+        """By how much it was off, as a share of what came; positive when it took less."""
+        return self.told / self.came - 1 if self.came > 0 else 0.0
+
+
+def promises(report: ScanReport) -> tuple[Promise, ...]:
+    """What was told at a tenth, a quarter, … of a finished scan's length, where it was watched."""
+    if report.state != "finished" or report.end is None:
+        return ()
+    found = []
+    for share in SHARES:
+        t = report.start + share * report.duration
+        moment = _nearest(report, t)
+        if moment is not None and moment.told_end is not None:
+            found.append(Promise(share, moment.told_end - moment.t, report.end - moment.t))
+    return tuple(found)
+
+
+def _nearest(report: ScanReport, t: float) -> Moment | None:
+    """The moment next to ``t``, no farther than a twentieth of the whole."""
+    if not report.moments:
+        return None
+    moment = min(report.moments, key=lambda m: abs(m.t - t))
+    return moment if abs(moment.t - t) <= max(2.0, 0.05 * report.duration) else None
+
+
+def mean(values: Iterator[float | None]) -> float | None:
+    """The mean of what is known; None of nothing."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One figure of two reports; ``change`` is the second by the first, less 1."""
+
+    name: str
+    unit: str
+    """bytes, bytes/s, s, share or count."""
+    first: float | None
+    second: float | None
+
+    @property
+    def change(self) -> float | None:
+        """None where either is not known or the first is 0."""
+        if not self.first or self.second is None:
+            return None
+        return self.second / self.first - 1
+
+
+def differences(first: ScanReport, second: ScanReport) -> tuple[Difference, ...]:
+    """Duration, bytes, rates, per-disk rates, processor and memory of two scans side by side."""
+    pairs = zip(_figures(first), _figures(second), strict=True)
+    return tuple(Difference(a[0], a[1], a[2], b[2]) for a, b in pairs)
+
+
+def _figures(report: ScanReport) -> Iterator[tuple[str, str, float | None]]:
+    moments = report.moments
+    yield "duration", "s", report.duration
+    yield "issued", "bytes", _number(report.issued_bytes)
+    yield "repaired", "bytes", _number(report.processed_bytes)
+    yield "mean rate", "bytes/s", report.rate
+    issuing = (m.issue_rate for m in moments if m.issue_rate)
+    yield "best rate", "bytes/s", max(issuing, default=None)
+    yield "best possible rate", "bytes/s", report.ceiling
+    yield "source disk, mean", "bytes/s", _disk(report, filled=False)
+    yield "new disk, mean", "bytes/s", _disk(report, filled=True)
+    yield "processor, mean", "share", mean(m.cpu for m in moments)
+    yield "memory, mean", "share", mean(m.memory for m in moments)
+    yield "disk wait, mean", "s", mean(m.latency for m in moments)
+    yield "errors", "count", _number(report.errors)
+    yield "restarts", "count", _number(report.restarts)
+
+
+def _number(value: int | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _disk(report: ScanReport, filled: bool) -> float | None:
+    """Mean bytes/s of a disk in the direction it worked."""
+    disks = [d for d in report.devices if d.filled == filled and d.seconds > 0]
+    moved = [(d.write_bytes if filled else d.read_bytes) / d.seconds for d in disks]
+    return fmean(moved) if moved else None
+
+
+def reached(report: ScanReport) -> float | None:
+    """Share of its ceiling that a scan went at, on average while it issued; None when unknown."""
+    rate = mean(m.issue_rate for m in report.moments if m.issue_rate)
+    return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
+
+
+def unusual(report: ScanReport) -> Mapping[str, tuple[int, int]]:
+    """Module parameters that were not as its OpenZFS sets them: the value and that default."""
+    running = parse_version(report.version)
+    found = {}
+    for name, value in sorted(report.tunables.items()):
+        usual = BY_NAME[name].default(running) if name in BY_NAME else None
+        if usual is not None and value != usual:
+            found[name] = (value, usual)
+    return found
+
+
+def set_apart(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:
+    """Module parameters known of both that were not set alike."""
+    common = sorted(first.tunables.keys() & second.tunables.keys())
+    pairs = {name: (first.tunables[name], second.tunables[name]) for name in common}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

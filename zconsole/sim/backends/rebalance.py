@@ -1,0 +1,260 @@
+"""Rebalance of the simulated pools: the same seam, plans and states, over ``sim.rewrite``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from zconsole.errors import NotFoundError, ZconsoleError
+from zconsole.rebalance.backend import (
+    Counted,
+    DirectoryListing,
+    Explorer,
+    JobView,
+    Measured,
+    PlanView,
+    Root,
+)
+from zconsole.rebalance.planning.plan_model import FLOOR
+from zconsole.rebalance.planning.settings import Settings
+from zconsole.sim.backends.rebalance_plan import children, chosen, measured, propose
+from zconsole.sim.rewrite import spread, spread_over
+from zconsole.sim.source import World
+from zconsole.sim.state import PoolState, Rewrite
+
+STEPS = 6
+"""Counts that are told while a plan is made."""
+USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0.06}
+"""Directories of a pool that comes without: shares of its data."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """One simulated job."""
+
+    name: str
+    pool: PoolState
+    settings: Settings
+    work: Rewrite
+    engine: str
+    before: Mapping[str, float]
+    factor: float
+    """Allocated bytes a byte of a file takes, when it began."""
+    dead: bool = False
+    days: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class SimulatedExplorer:
+    """Directories of the simulated pools, and what they hold."""
+
+    def __init__(self, pools: tuple[PoolState, ...]) -> None:
+        self._pools = pools
+        self._answers: asyncio.Queue[DirectoryListing | Measured | None] = asyncio.Queue()
+
+    def open(self, path: str) -> None:
+        """See Explorer.open."""
+        names = children(self._pools, path)
+        self._answers.put_nowait(DirectoryListing(path, names))
+        for name in names:
+            self._answers.put_nowait(measured(self._pools, f"{path}/{name}"))
+
+    def used(self, path: str) -> None:
+        """See Explorer.used."""
+        self._answers.put_nowait(measured(self._pools, path))
+
+    async def next(self) -> DirectoryListing | Measured | None:
+        """See Explorer.next."""
+        return await self._answers.get()
+
+    def close(self) -> None:
+        """See Explorer.close."""
+        self._answers.put_nowait(None)
+
+
+class SimulatedRebalance:
+    """See RebalanceBackend. Its jobs move what the simulated pools hold, as simulated time
+    passes."""
+
+    def __init__(self, world: World, pause: float = 0.0) -> None:
+        """``pause`` is how many seconds each step of making a plan takes."""
+        self._world = world
+        self._pause = pause
+        self._jobs: list[_Job] = []
+        for pool in world.pools:
+            if not pool.directories and pool.normal_tops():
+                held = sum(top.alloc for top in pool.normal_tops())
+                sizes = {f"/{pool.name}/{n}": held * share for n, share in USUAL.items()}
+                pool.directories = spread_over(pool, sizes)
+
+    @property
+    def command(self) -> str:
+        """See RebalanceBackend.command."""
+        return "zconsole"
+
+    async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
+        """See RebalanceBackend.jobs."""
+        return tuple(_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name))
+
+    def roots(self, pool: str) -> tuple[Root, ...]:
+        """See RebalanceBackend.roots."""
+        return tuple(Root(f"/{p.name}", p.name) for p in self._world.pools if p.name == pool)
+
+    async def explore(self) -> Explorer:
+        """See RebalanceBackend.explore."""
+        return SimulatedExplorer(self._world.pools)
+
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+        """See RebalanceBackend.plan."""
+        made = propose(self._pool_of(settings), settings)
+        for step in range(1, STEPS + 1):
+            share = step / STEPS
+            yield Counted(round(made.files * share), round(made.bytes * share), settings.dirs[0])
+            await asyncio.sleep(self._pause)
+        yield made
+
+    async def start(self, settings: Settings) -> str:
+        """See RebalanceBackend.start."""
+        pool = self._pool_of(settings)
+        if any(job.work.running and not job.dead for job in self._jobs if job.pool is pool):
+            raise ZconsoleError(
+                "another job works on this pool: a simulated one does one at a time"
+            )
+        made = propose(pool, settings)
+        if made.refused:
+            raise ZconsoleError(f"refused: {made.refused}")
+        work = Rewrite(chosen(pool, settings), during_scan=settings.during_scan)
+        name = f"{0xD3A0 + len(self._jobs):06x}"
+        engine = made.parts[0].engine or ""
+        before = {vdev.name: vdev.before for vdev in made.vdevs}
+        job = _Job(name, pool, settings, work, engine, before, made.raw_factor)
+        self._jobs.append(job)
+        _limit(job)
+        pool.rewrite = work
+        return name
+
+    async def order(
+        self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
+    ) -> None:
+        """See RebalanceBackend.order."""
+        found = self._find(job)
+        if not found.work.running or found.dead:
+            raise ZconsoleError(f"job {job} does not run")
+        changed = found.settings.limits.changed(limits or {})
+        found.settings = replace(found.settings, limits=changed)
+        _limit(found)
+        if order == "stop":
+            found.work.end("stop")
+        elif order is not None:
+            found.work.paused = order == "pause"
+
+    async def resume(self, job: str) -> None:
+        """See RebalanceBackend.resume."""
+        found = self._find(job)
+        found.dead = found.work.paused = False
+        found.work.running, found.work.why = True, ""
+        found.pool.rewrite = found.work
+
+    def kill(self, job: str) -> None:
+        """End the process of a job as a power cut would."""
+        found = self._find(job)
+        found.dead, found.pool.rewrite = True, None
+
+    def last_words(self, job: str) -> str:
+        """See RebalanceBackend.last_words."""
+        return ""
+
+    def _find(self, name: str) -> _Job:
+        for job in self._jobs:
+            if job.name == name:
+                return job
+        raise NotFoundError(f"no job {name}")
+
+    def _pool_of(self, settings: Settings) -> PoolState:
+        for pool in self._world.pools:
+            if all(directory.split("/")[1] == pool.name for directory in settings.dirs):
+                return pool
+        raise NotFoundError("the directories are not all on one pool: run a job for each")
+
+
+def _limit(job: _Job) -> None:
+    """Hand the limits of a job to what does its work, in allocated bytes."""
+    limits, factor, work = job.settings.limits, job.factor, job.work
+    endless = float("inf")
+    work.limit = endless if limits.rate is None else limits.rate * factor
+    work.most = endless if limits.max_bytes is None else limits.max_bytes * factor
+    work.target = limits.until_spread
+    work.floor = FLOOR if limits.min_free is None else limits.min_free
+
+
+def _shown(job: _Job) -> JobView:
+    work, factor = job.work, job.factor
+    state, why = _state(job)
+    done, total = work.done / factor, work.total / factor
+    rate = work.rate / factor if state == "running" and work.rate else None
+    left = min(total, work.most / factor) - done
+    _note_day(job, done, left / rate if rate else None)
+    return JobView(
+        job=job.name,
+        state=state,
+        why=why,
+        settings=job.settings,
+        limits=job.settings.limits,
+        engine=job.engine,
+        t=job.pool.now,
+        files_done=_files_done(job),
+        files_total=sum(directory.files for directory in work.directories),
+        bytes_done=round(done),
+        bytes_total=round(total),
+        rate=rate,
+        eta_seconds=left / rate if rate else None,
+        current=_current(job) if state in ("running", "paused", "waiting") else None,
+        before=job.before,
+        skipped=Counter({"open for writing": _files_done(job) // 1500}) + Counter(),
+        days=tuple(job.days.values()),
+    )
+
+
+def _state(job: _Job) -> tuple[str, str | None]:
+    work = job.work
+    if job.dead:
+        return "dead", "its process is gone; resume it"
+    if not work.running:
+        return ("stopped" if work.why == "stop" else "finished"), work.why
+    if work.paused:
+        return "paused", "paused"
+    return ("waiting", work.waiting) if work.waiting else ("running", None)
+
+
+def _current(job: _Job) -> str | None:
+    work = job.work
+    for directory, left in zip(work.directories, work.left, strict=True):
+        if left > 1.0:
+            number = round(directory.files * (1.0 - left / directory.size))
+            return f"{directory.path}/{number:06d}.bin"
+    return None
+
+
+def _files_done(job: _Job) -> int:
+    pairs = zip(job.work.directories, job.work.left, strict=True)
+    return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs))
+
+
+def _note_day(job: _Job, done: float, eta: float | None) -> None:
+    """The line of the simulated day, as a real job keeps it."""
+    if job.dead or not job.work.running:
+        return
+    day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
+    job.days[day] = {
+        "day": day,
+        "moved_bytes": round(done),
+        "files_done": _files_done(job),
+        "spread": spread(job.pool),
+        "files_skipped": _files_done(job) // 1500,
+        "fragmentation": max((top.frag for top in job.pool.normal_tops()), default=None),
+        "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
+        "eta_seconds": eta,
+    }

@@ -1,0 +1,1 @@
+"""The operating system: processes, the state directory, files written beside the work, clocks."""

@@ -1,0 +1,285 @@
+"""The one seam that spawns processes: an argument vector, a deadline, never a shell.
+
+Here for an event loop; ``zconsole.system.process`` has what runs without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Protocol, TypeVar, cast
+
+from zconsole.system.pipe_io import (
+    MOST_OUTPUT,
+    ByteProcess,
+    Errors,
+    Heard,
+    LineProcess,
+    Lines,
+    Pipe,
+)
+from zconsole.system.process import Completed, DeadlineError, zfs_environment
+
+SETTLE_STEP = 0.01
+"""Seconds between two looks at a process that was told to stop, or that is let run."""
+
+_P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
+
+
+class CommandRunner(Protocol):
+    """Runs one command to its end."""
+
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        """The finished command. Raises DeadlineError after ``deadline`` s, OSError if absent."""
+
+
+class HookRunner(Protocol):
+    """Runs a command of the operator's own, to its end."""
+
+    async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
+        """The finished command, which had ``text`` on its standard input and the operator's own
+        environment. Raises DeadlineError after ``deadline`` s, OSError if absent."""
+
+
+class Process(Protocol):
+    """A long-lived process that talks in lines."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the kernel still has it."""
+
+    @property
+    def stderr(self) -> str:
+        """The newest of what it wrote to stderr."""
+
+    async def last_words(self, patience: float) -> str:
+        """What it wrote to stderr last, once it has ended; waits ``patience`` seconds for that."""
+
+    async def readline(self) -> str | None:
+        """Its next line without the newline; None when it has closed its output."""
+
+    def write(self, line: str) -> None:
+        """Hand it a line; lost when it is gone."""
+
+    def abandon(self) -> None:
+        """Kill it and never wait for it."""
+
+
+class Spawner(Protocol):
+    """Starts long-lived processes."""
+
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+        """The running process. Raises OSError when the command is absent."""
+
+
+class Channel(Protocol):
+    """A long-lived process that talks in bytes."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the kernel still has it."""
+
+    @property
+    def stderr(self) -> str:
+        """The newest of what it wrote to stderr."""
+
+    def write(self, data: bytes) -> None:
+        """Hand it at most PIPE_BUF bytes at once; lost when it is gone."""
+
+    def abandon(self) -> None:
+        """Kill it and never wait for it."""
+
+
+class Connector(Protocol):
+    """Starts long-lived processes that talk in bytes."""
+
+    async def connect(self, argv: Sequence[str], heard: Heard, cwd: Path | None = None) -> Channel:
+        """The running process. Raises OSError when the command is absent."""
+
+
+class ProcessManager(Spawner, Connector, Protocol):
+    """Starts long-lived processes, and knows what became of them."""
+
+    async def settle(self, patience: float) -> None:
+        """Wait at most ``patience`` seconds until what was told to stop is gone."""
+
+
+class ProcessRunner:
+    """Runs real commands in a session of their own; one that hangs in the kernel is abandoned."""
+
+    def __init__(self) -> None:
+        self._started: list[asyncio.SubprocessTransport] = []
+
+    async def settle(self, patience: float) -> None:
+        """See ProcessManager.settle.
+
+        Before Python 3.12 a child that ends after its event loop was closed is logged to stderr.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while loop.time() < until and any(
+            transport.is_closing() and transport.get_returncode() is None
+            for transport in self._started
+        ):
+            await asyncio.sleep(SETTLE_STEP)
+
+    def _remember(self, transport: asyncio.SubprocessTransport) -> None:
+        self._started = [each for each in self._started if each.get_returncode() is None]
+        self._started.append(transport)
+
+    async def run(self, argv: Sequence[str], deadline: float, cwd: Path | None = None) -> Completed:
+        """See CommandRunner.run."""
+        null = asyncio.subprocess.DEVNULL
+        transport, output = await _start(_Output, argv, stdin=null, cwd=cwd)
+        self._remember(transport)
+        return await _finished(argv, transport, output, deadline)
+
+    async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
+        """See HookRunner.tell."""
+        pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
+        transport, output = await _start(_Output, argv, stdin=pipe, environment=own)
+        self._remember(transport)
+        stdin = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
+        if stdin is not None:
+            stdin.write(text.encode("utf-8", "surrogateescape"))
+            stdin.write_eof()
+        return await _finished(argv, transport, output, deadline)
+
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+        """See Spawner.spawn."""
+        pipe = asyncio.subprocess.PIPE
+        transport, lines = await _start(Lines, argv, stdin=pipe, cwd=cwd)
+        self._remember(transport)
+        return LineProcess(transport, lines)
+
+    async def connect(self, argv: Sequence[str], heard: Heard, cwd: Path | None = None) -> Channel:
+        """See Connector.connect."""
+        stdin, stdout = Pipe(*os.pipe()), Pipe(*os.pipe())
+        ours = Pipe(stdout.reading, stdin.writing)
+        try:
+            started = await _start(Errors, argv, stdin.reading, stdout=stdout.writing, cwd=cwd)
+        except BaseException:
+            for end in ours:
+                os.close(end)
+            raise
+        finally:
+            os.close(stdin.reading)
+            os.close(stdout.writing)
+        self._remember(started[0])
+        return ByteProcess(*started, ours, heard)
+
+
+class LastingRunner:
+    """Runs commands that change something, and never cuts one short.
+
+    One that is no longer waited for, because time is up or this program ends, goes on by itself:
+    its output goes to a nameless file, so that it cannot fail for want of a reader.
+    """
+
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        """See CommandRunner.run; after the deadline it is not waited for, nor told to stop."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+            process = _unwatched(argv, out, errors)
+            try:
+                async with asyncio.timeout(deadline):
+                    while process.poll() is None:
+                        await asyncio.sleep(SETTLE_STEP)
+            except TimeoutError:
+                text = f"{argv[0]} gave no answer in {deadline:.3g} s"
+                raise DeadlineError(text, lambda: process.poll() is None) from None
+            except asyncio.CancelledError:
+                process.returncode = 0  # it is not ours to wait for
+                raise
+            return Completed(tuple(argv), process.returncode, _written(out), _written(errors))
+
+
+class _TooMuchError(Exception):
+    """A command writes without end."""
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """Collects what a command writes until it has exited and closed both streams."""
+
+    def __init__(self) -> None:
+        self.stream = {1: bytearray(), 2: bytearray()}
+        self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open = {"exit", 1, 2}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if self.complete.done():
+            return
+        self.stream[fd] += data
+        if sum(map(len, self.stream.values())) > MOST_OUTPUT:
+            self.complete.set_exception(_TooMuchError())
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._ended(fd)
+
+    def process_exited(self) -> None:
+        self._ended("exit")
+
+    def _ended(self, part: int | str) -> None:
+        self._open.discard(part)
+        if not self._open and not self.complete.done():
+            self.complete.set_result(None)
+
+
+async def _finished(
+    argv: Sequence[str],
+    transport: asyncio.SubprocessTransport,
+    output: _Output,
+    deadline: float,
+) -> Completed:
+    try:
+        async with asyncio.timeout(deadline):
+            await output.complete
+    except TimeoutError:
+        text = f"{argv[0]} gave no answer in {deadline:.3g} s"
+        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
+    except _TooMuchError:
+        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
+        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
+    finally:
+        transport.close()
+    streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
+    return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
+
+
+async def _start(
+    protocol: Callable[[], _P],
+    argv: Sequence[str],
+    stdin: int,
+    stdout: int = asyncio.subprocess.PIPE,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[asyncio.SubprocessTransport, _P]:
+    return await asyncio.get_running_loop().subprocess_exec(
+        protocol,
+        *argv,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=asyncio.subprocess.PIPE,
+        env=zfs_environment(os.environ) if environment is None else environment,
+        cwd=cwd,
+        start_new_session=True,
+    )
+
+
+def _unwatched(argv: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        env=zfs_environment(os.environ),
+        start_new_session=True,
+    )
+
+
+def _written(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "surrogateescape")

@@ -1,0 +1,158 @@
+"""The audit log: one JSON object a line, only ever appended to, private to its owner.
+
+``begun`` is written before a change, ``ended`` after it. Where the file can't be written, the
+system's log has the lines.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import pwd
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from zconsole.errors import ZconsoleError
+from zconsole.system.audit.places import SYSLOG, Place, Threaded, append_line, send_line
+from zconsole.system.state_dir import state_dir
+
+NAME = "audit.jsonl"
+
+PATIENCE = 3.0
+"""Seconds that one place may take to have a line."""
+
+SETTLE = 1.0
+"""Seconds that a command's end waits for lines nobody waited for."""
+
+
+class AuditError(ZconsoleError):
+    """A line could be written nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who acts: the effective user, and who became that user through sudo."""
+
+    uid: int
+    user: str
+    sudo_user: str | None = None
+
+
+def whoami(environ: Mapping[str, str] = os.environ) -> Who:
+    """The person at the keyboard, as far as the system tells."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return Who(uid, name, environ.get("SUDO_USER"))
+
+
+class Log(Protocol):
+    """Where changes are written down."""
+
+    def write(self, t: float, event: str, **fields: Any) -> None:
+        """Append one record (``t``: epoch seconds); it is kept once this returns.
+
+        May take some seconds. Raises ZconsoleError when it can be kept nowhere.
+        """
+
+    def note(self, t: float, event: str, **fields: Any) -> None:
+        """The same for what must not wait: returns at once, and raises nothing."""
+
+
+@dataclass(slots=True)
+class MemoryLog:
+    """An audit log that is forgotten: for simulated pools."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self, t: float, event: str, **fields: Any) -> None:
+        """See Log.write."""
+        self.records.append({"t": t, "event": event, **fields})
+
+    note = write
+
+
+class Audit:
+    """Writes to one place, and to the next where that fails."""
+
+    def __init__(self, who: Who, places: Mapping[str, Place], patience: float = PATIENCE) -> None:
+        """``places`` by name, the best first."""
+        self._who = who
+        self._places = places
+        self._patience = patience
+        self._changed = threading.Condition()
+        self._waiting: deque[str] = deque()
+        self._thread: threading.Thread | None = None
+
+    def write(self, t: float, event: str, **fields: Any) -> None:
+        """See Log.write. Raises AuditError with each place's reason when none has the line."""
+        self._put(self._line(t, event, fields))
+
+    def note(self, t: float, event: str, **fields: Any) -> None:
+        """See Log.note. A daemon thread writes such lines, in their order."""
+        with self._changed:
+            self._waiting.append(self._line(t, event, fields))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True, name="audit")
+                self._thread.start()
+
+    def settle(self, patience: float = SETTLE) -> bool:
+        """Wait at most ``patience`` seconds for all notes; whether they are written."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._thread is None, patience)
+
+    def _line(self, t: float, event: str, fields: Mapping[str, Any]) -> str:
+        """ASCII only: no control character in a name can end or hide a line."""
+        return json.dumps({"t": t, "who": asdict(self._who), "event": event, **fields})
+
+    def _put(self, line: str) -> None:
+        reasons: list[str] = []
+        for name, place in self._places.items():
+            why = place.put(line, self._patience)
+            if why is None:
+                return
+            reasons.append(f"{name}: {why}")
+        raise AuditError(f"audit log not writable ({'; '.join(reasons)})")
+
+    def _work(self) -> None:
+        while (line := self._next()) is not None:
+            with contextlib.suppress(ZconsoleError):
+                self._put(line)
+
+    def _next(self) -> str | None:
+        with self._changed:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._thread = None
+            self._changed.notify_all()
+            return None
+
+
+def own_directory() -> Path:
+    """The state directory, made and checked. Raises StateError."""
+    return state_dir(create=True)
+
+
+def audit_log(directory: Callable[[], Path] = own_directory, syslog: Path = SYSLOG) -> Audit:
+    """The audit log of whoever runs this: a file in the state directory, else the system's log.
+
+    ``directory`` is called for every line, in the thread that writes: it may hang or fail. Notes
+    have a moment at the end of the program.
+    """
+
+    def append(line: str) -> None:
+        append_line(directory() / NAME, line)
+
+    places = {NAME: Threaded(append), "syslog": Threaded(partial(send_line, address=syslog))}
+    audit = Audit(whoami(), places)
+    atexit.register(audit.settle)
+    return audit

@@ -1,0 +1,248 @@
+"""What is mounted where, as every process sees it: proc_pid_mountinfo(5).
+
+Reading a mount table asks no filesystem anything, so a dead server cannot hold it up. Places are
+compared by the device of the filesystem and the path within it: the kernel makes both from its own
+directory entries, whatever a namespace calls the place.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+LOCAL = frozenset(
+    b"zfs ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs nilfs2 tmpfs ramfs devtmpfs rootfs overlay"
+    b" squashfs erofs iso9660 udf vfat exfat ntfs3".split()
+)
+"""Filesystems that may be asked about a name: no server, no other process answers for them."""
+LINKS = 40
+"""Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
+SELF = Path("/proc/self")
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+
+
+class Spot(NamedTuple):
+    """A file or directory: device of its filesystem (``8:1``) and absolute path within that."""
+
+    device: bytes
+    path: bytes
+
+    def holds(self, other: Spot) -> bool:
+        """Whether the other is this, or inside it."""
+        return self.device == other.device and is_inside(other.path, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class MountPoint:
+    """One line of a mount table."""
+
+    number: int
+    parent: int
+    device: bytes
+    root: bytes
+    """The path within the filesystem that is mounted."""
+    point: bytes
+    """Where, as the process sees it."""
+    kind: bytes
+    options: bytes
+    """Those of the filesystem, escaped."""
+    source: bytes = b""
+    """A device, or the dataset on ZFS."""
+    read_only: bool = False
+    """The mount or the whole filesystem."""
+
+    def spot(self, path: bytes) -> Spot:
+        """What the filesystem has at a path in this mount."""
+        return Spot(self.device, _joined(self.root, path[len(self.point.rstrip(b"/")) :]))
+
+
+@dataclass(slots=True)
+class View:
+    """The mounts of a process; ``process`` is its directory below /proc."""
+
+    process: Path
+    mounts: dict[int, MountPoint]
+    _at: dict[tuple[int, bytes], MountPoint] = field(default_factory=dict)
+    """By the mount and the path they are mounted on; the last covers others."""
+    _root: MountPoint | None = None
+    _by_device: dict[bytes, list[MountPoint]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for each in self.mounts.values():
+            self._at[each.parent, each.point] = each
+            self._by_device.setdefault(each.device, []).append(each)
+            if each.point == b"/" and each.parent not in self.mounts:
+                self._root = each
+
+    def seen_by(self, process: Path) -> View:
+        """The same, as another process sees it."""
+        return View(process, self.mounts)
+
+    def top(self, path: bytes) -> MountPoint | None:
+        """The mount that holds a path without links; None outside what the process sees."""
+        return self._way(path)[-1]
+
+    def path_to(self, spot: Spot) -> bytes | None:
+        """A path to a file of a filesystem, through filesystems that are LOCAL; None without."""
+        for mount in self._by_device.get(spot.device, ()):
+            if is_inside(spot.path, mount.root):
+                path = _joined(mount.point, spot.path[len(mount.root.rstrip(b"/")) :])
+                way = self._way(path)
+                if way[-1] is mount and all(each and each.kind in LOCAL for each in way):
+                    return path
+        return None
+
+    def spots(self) -> Iterator[Spot]:
+        """What is mounted, but for whole filesystems, and what lies under mount points."""
+        for mount in self.mounts.values():
+            if mount.root != b"/":
+                yield Spot(mount.device, mount.root)
+            if below := self.below(mount):
+                yield below
+
+    def _way(self, path: bytes) -> list[MountPoint | None]:
+        """The mounts that lead to a path without links."""
+        way, at = [self._start[1]], b""
+        for name in path.split(b"/"):
+            if name:
+                at += b"/" + name
+                way.append(self._crossed(way[-1], at))
+        return way
+
+    def below(self, mount: MountPoint) -> Spot | None:
+        """What lies under a mount point; None where the process does not see that."""
+        parent = self.mounts.get(mount.parent)
+        if parent is None or not is_inside(mount.point, parent.point):
+            return None
+        return parent.spot(mount.point)
+
+    def follow(self, path: bytes, sure: bool = False) -> Spot | None:
+        """Where an absolute path leads, links followed; None where there is nothing.
+
+        No name is looked at on or beyond a filesystem that is not LOCAL: names there are taken to
+        be no links, or with ``sure``, to be nothing.
+        """
+        todo, links = path.split(b"/")[::-1], 0
+        at, mount, asks = self._start
+        while todo and mount is not None and links <= LINKS:
+            name = todo.pop()
+            here = at.rpartition(b"/")[0] if name == b".." else at + b"/" + name
+            if name in (b"", b".") or here == at:
+                continue
+            asks = asks and mount.kind in LOCAL
+            inner = self.top(here) if name == b".." else self._crossed(mount, here)
+            target = b"" if inner is not mount else self._link(here, asks, sure)
+            if target is None:
+                return None
+            if target:
+                links, todo = links + 1, [*todo, *target.split(b"/")[::-1]]
+                at, mount, asks = self._start if target.startswith(b"/") else (at, mount, asks)
+            else:
+                at, mount = here, inner
+        return mount.spot(at) if mount and not todo else None
+
+    @property
+    def _start(self) -> tuple[bytes, MountPoint | None, bool]:
+        return b"", self._crossed(self._root, b""), True
+
+    def _crossed(self, mount: MountPoint | None, path: bytes) -> MountPoint | None:
+        """The mount on top of a path of a mount; that itself without another."""
+        while mount is not None:
+            covering = self._at.get((mount.number, path or b"/"))
+            if covering is None or covering is mount:
+                break
+            mount = covering
+        return mount
+
+    def _link(self, path: bytes, asks: bool, sure: bool) -> bytes | None:
+        """Where a link points, empty for something else; None where there is nothing."""
+        if not asks:
+            return None if sure else b""
+        whole = Path(os.fsdecode(os.fsencode(self.process / "root") + path))
+        try:
+            return os.fsencode(whole.readlink())
+        except OSError as error:
+            return b"" if error.errno == errno.EINVAL else None
+
+
+def rows(table: bytes) -> Iterator[MountPoint]:
+    """The mounts of a table, in its order; only a newline ends a line, a name may have others."""
+    return (each for each in map(_mount, table.split(b"\n")) if each is not None)
+
+
+def parse(table: bytes) -> dict[int, MountPoint]:
+    """The mounts of a table, by number."""
+    return {each.number: each for each in rows(table)}
+
+
+def table_of(process: Path = SELF) -> bytes:
+    """The mount table of a process. Raises OSError."""
+    return (process / "mountinfo").read_bytes()
+
+
+def mount_number(fd: int) -> int:
+    """The number of the mount that a file of this process was opened through. Raises OSError."""
+    text = (SELF / f"fdinfo/{fd}").read_bytes()
+    return int(text.partition(b"mnt_id:")[2].split(maxsplit=1)[0])
+
+
+def mount_at(path: bytes) -> int:
+    """The number of the mount that a directory is reached through. Raises OSError."""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return mount_number(fd)
+    finally:
+        os.close(fd)
+
+
+def has_mounts_below(root: bytes, process: Path = SELF) -> bool:
+    """Whether a process sees anything mounted inside a directory. Raises OSError."""
+    points = (each.point for each in rows(table_of(process)))
+    return any(is_inside(point, root) and point != root for point in points)
+
+
+def plain(text: bytes) -> bytes:
+    r"""Without the escapes of mount tables, ``\040``."""
+    return (
+        _OCTAL.sub(lambda match: bytes([int(match[1], 8) & 0xFF]), text) if b"\\" in text else text
+    )
+
+
+def is_inside(path: bytes, directory: bytes) -> bool:
+    """Whether an absolute path is a directory, or something in it."""
+    return path == directory or path.startswith(directory.rstrip(b"/") + b"/")
+
+
+def ancestors(path: bytes) -> Iterator[bytes]:
+    """The directories above a path, the root (empty) last."""
+    while path:
+        path = path.rpartition(b"/")[0]
+        yield path
+
+
+def _mount(line: bytes) -> MountPoint | None:
+    left, _, right = line.partition(b" - ")
+    fields, rest = left.split(b" "), right.split(b" ")
+    if len(fields) < 6 or len(rest) < 3:
+        return None
+    number, parent, device, root, point, own = fields[:6]
+    return MountPoint(
+        number=int(number),
+        parent=int(parent),
+        device=device,
+        root=plain(root),
+        point=plain(point),
+        kind=rest[0],
+        options=rest[2],
+        source=plain(rest[1]),
+        read_only=b"ro" in own.split(b",") + rest[2].split(b","),
+    )
+
+
+def _joined(root: bytes, rest: bytes) -> bytes:
+    return (root.rstrip(b"/") + b"/" + rest.strip(b"/")).rstrip(b"/") or b"/"

@@ -1,0 +1,117 @@
+"""The half of the seam that spawns processes without an event loop, as a rebalance job does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zconsole.system.state_dir import open_private
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+"""Where ``python -m`` finds this very zconsole, whatever directory a process runs in."""
+
+SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
+"""Variables that change what zpool prints (zpool(8), Environment Variables)."""
+
+SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
+
+LAST_MOMENT = 0.2
+"""Seconds that a killed process has to end, unless it is stuck in the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A finished command: its output as text (surrogate-escaped) and its exit status."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class DeadlineError(Exception):
+    """A command did not end in time; it was told to stop and is no longer waited for.
+
+    ``alive`` says whether it is still there: a call inside the kernel cannot be killed, and
+    whoever asked must not ask again before it is gone.
+    """
+
+    def __init__(self, text: str, alive: Callable[[], bool] = lambda: False) -> None:
+        super().__init__(text)
+        self.alive = alive
+
+
+def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which zpool prints plain, parseable text in UTF-8 and no colour.
+
+    Ordinary users' PATH often lacks the directories zpool is in, though they may run it.
+    """
+    kept = {k: v for k, v in base.items() if not k.startswith(SCRUBBED_PREFIXES)}
+    path = ":".join(filter(None, (base.get("PATH", os.defpath), SYSTEM_PATH)))
+    kept.update(LC_ALL="C.UTF-8", NO_COLOR="1", PATH=path)
+    return kept
+
+
+def find_command(name: str) -> str | None:
+    """The file a command's name runs; None when it is not installed."""
+    return shutil.which(name, path=zfs_environment(os.environ)["PATH"])
+
+
+def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
+    """``CommandRunner.run`` for programs without an event loop; safe in a thread.
+
+    Raises DeadlineError after ``deadline`` seconds, with the command told to stop and abandoned;
+    OSError if absent.
+    """
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=zfs_environment(os.environ),
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _let_go(process)
+        raise DeadlineError(f"{argv[0]} gave no answer in {deadline:.3g} s") from None
+    decode = (out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape"))
+    return Completed(tuple(argv), process.returncode, *decode)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Take leave of a process that was killed: one stuck in the kernel is not waited for."""
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    try:
+        process.wait(LAST_MOMENT)
+    except subprocess.TimeoutExpired:
+        process.returncode = -signal.SIGKILL
+
+
+def start_detached(argv: Sequence[str], log: Path) -> int:
+    """Start a program in a session of its own, its output to ``log``; returns its process id.
+
+    It outlives this process and the terminal. Raises OSError if absent, StateError for a log that
+    is a link or that others may write to.
+    """
+    with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env=os.environ,
+            cwd="/",
+            start_new_session=True,
+        )
+    process.returncode = 0  # it is not ours to wait for
+    return process.pid

@@ -1,0 +1,220 @@
+"""What was there before we changed it: one file, shared by every console of the machine.
+
+It belongs to one boot and one load of the module; after either, every parameter is at its default
+again and what was remembered means nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from zconsole.system.patient import Patient
+from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
+
+NAME = "tunables.json"
+KEPT_CHANGES = 500
+"""Changes kept for the rate timeline."""
+
+MOST_BYTES = 1 << 20
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading a damaged file can run into."""
+ANSWER = 2.0
+"""Seconds for the disk to answer, and …"""
+WRITTEN = 10.0
+"""… to have what was written: a pool that resilvers may take seconds."""
+PATIENCE = 10.0
+"""Seconds to wait while another console changes a parameter."""
+HURRY = 1.0
+"""The same for putting back, which goes ahead without the lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTunable:
+    """One parameter we have set."""
+
+    original: int
+    """What it was before the first console changed it."""
+    value: int
+    """What we set it to; anything else found there was set by somebody else."""
+    t: float
+    owner: str | None = None
+    """The console that set it (``pid:start``); None when it was set to stay (command line)."""
+    until: str | None = None
+    """GUID of the pool at whose scan's end it is to be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write, for the timeline of rates: when, what, from and to."""
+
+    t: float
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(slots=True)
+class SavedTunables:
+    """The file's contents while it is locked; saved when changed, and on demand before that."""
+
+    era: str
+    values: dict[str, SavedTunable] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    save: Callable[[], None] = lambda: None
+    """Returns when it survives a death and a power cut. Raises StateError."""
+
+    def copy(self) -> SavedTunables:
+        """The same contents, to be changed by themselves."""
+        return SavedTunables(self.era, dict(self.values), list(self.changes))
+
+
+class TunableStore(Protocol):
+    """Where the book is kept."""
+
+    def open(self, era: str, patience: float = PATIENCE) -> AbstractContextManager[SavedTunables]:
+        """The book of this era, to read and change by one at a time; ``patience`` is the seconds
+        to wait for one's turn."""
+
+    def peek(self, era: str) -> SavedTunables:
+        """The book of this era, to look at."""
+
+
+class VolatileTunableStore:
+    """A book that is forgotten with its console: for simulated kernels."""
+
+    def __init__(self) -> None:
+        self._book = SavedTunables("")
+
+    @contextlib.contextmanager
+    def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
+        """See TunableStore.open."""
+        yield self.peek(era)
+
+    def peek(self, era: str) -> SavedTunables:
+        """See TunableStore.peek."""
+        if self._book.era != era:
+            self._book = SavedTunables(era)
+        return self._book
+
+
+class FileTunableStore:
+    """The file in the state directory, locked while it is read and changed.
+
+    A directory that doesn't answer is given up: then the book is as it was read last.
+    """
+
+    def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
+        """``check`` is called before each change; it raises StateError for a directory that may
+        not be used."""
+        self._check = check
+        self._path = directory / NAME
+        self._lock = directory / f"{NAME}.lock"
+        self._patient = Patient()
+        self._last = SavedTunables("")
+
+    @contextlib.contextmanager
+    def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
+        """The book of this era, exclusively; written back whole if it was changed.
+
+        A book of another era is as good as empty. Raises StateError when the directory is not
+        there, not ours to write or doesn't answer, or when another process keeps the lock.
+        """
+        self._patient.call(self._check)
+        handle = self._patient.call(
+            partial(self._locked, patience), patience + ANSWER, late=os.close
+        )
+        try:
+            book = self.peek(era)
+            saved = _dump(book)
+
+            def save() -> None:
+                nonlocal saved
+                if (text := _dump(book)) != saved:
+                    self._patient.call(partial(self._write, text, handle), WRITTEN)
+                    saved = text
+
+            book.save = save
+            try:
+                yield book
+            finally:
+                save()
+        finally:
+            os.close(handle)
+
+    def peek(self, era: str) -> SavedTunables:
+        """The book of this era without a lock, to look at; as it was read last where it cannot
+        be read now, and empty when there is none."""
+        try:
+            read = partial(read_private, self._path, MOST_BYTES)
+            self._last = _load(json.loads(self._patient.call(read, ANSWER)), era)
+        except FileNotFoundError:
+            self._last = SavedTunables(era)
+        except (OSError, StateError, *DAMAGE):
+            pass
+        return self._last.copy() if self._last.era == era else SavedTunables(era)
+
+    def _write(self, text: str, lock: int) -> None:
+        """Write the file under the lock, however long that takes: a write that comes late must
+        not undo what another console wrote meanwhile."""
+        kept = os.dup(lock)
+        try:
+            write_private(self._path, text.encode("ascii"))
+        finally:
+            os.close(kept)
+
+    def _locked(self, patience: float) -> int:
+        handle = lock_within(self._lock, patience)
+        if handle is None:
+            raise StateError(
+                f"{self._lock} is locked by another zconsole for over {patience:g} s."
+                " End that one (see /proc/locks) and try again"
+            )
+        return handle
+
+
+def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
+    """``pid:start`` of a process, which no later process shares; None when it is gone.
+
+    Field 22 of /proc/PID/stat, counted after the parenthesised name (proc(5)).
+    """
+    try:
+        text = (proc / str(pid) / "stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return f"{pid}:{fields[19]}" if len(fields) > 19 else None
+
+
+def alive(mark: str, proc: Path = Path("/proc")) -> bool:
+    """Whether the process of a mark still runs."""
+    pid = mark.partition(":")[0]
+    return pid.isdigit() and process_mark(int(pid), proc) == mark
+
+
+def _dump(book: SavedTunables) -> str:
+    return json.dumps(
+        {
+            "version": 1,
+            "era": book.era,
+            "values": {name: asdict(entry) for name, entry in book.values.items()},
+            "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
+        }
+    )
+
+
+def _load(data: Any, era: str) -> SavedTunables:
+    if data["era"] != era:
+        return SavedTunables(era)
+    return SavedTunables(
+        era,
+        {str(name): SavedTunable(**entry) for name, entry in data["values"].items()},
+        [Change(**change) for change in data["changes"]],
+    )

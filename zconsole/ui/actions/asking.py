@@ -1,0 +1,113 @@
+"""From plan to result: look anew, show the plan in its ways, have it confirmed, carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from zconsole.actions.executor import ExecutionEvent, Executor
+from zconsole.actions.plan import ActionPlan, Facts, Situation
+from zconsole.actions.refresh import FrameLook, situation_of
+from zconsole.errors import ZconsoleError
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.follow_up import Done
+from zconsole.ui.actions.menu import Planner
+from zconsole.ui.actions.plan_lines import plan_lines
+from zconsole.ui.actions.quit_warnings import UnderWay
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+
+_ROLES = {
+    "begun": "accent",
+    "output": "",
+    "skipped": "dim",
+    "warning": "warning",
+    "failed": "error",
+    "refused": "error",
+    "done": "notice",
+}
+
+
+async def situation_now(context: FlowContext, paths: tuple[str, ...] = ()) -> Situation:
+    """The pool on show, with facts asked for now. Raises UnavailableError without any."""
+    frame = context.frame
+    if frame is None:
+        raise ZconsoleError("nothing is known of a pool yet")
+    bare = situation_of(frame, Facts())
+    facts = await context.backend.ask(bare.pool, bare.suspended, paths)
+    return situation_of(frame, facts)
+
+
+async def confirm(
+    context: FlowContext, ways: Sequence[Planner], paths: tuple[str, ...] = ()
+) -> None:
+    """Show the plan, in each of its ways, and let it be run."""
+    situation = await situation_now(context, paths)
+    confirmations = [_confirmation(context, way(situation), situation.facts, paths) for way in ways]
+    # A way that is refused stands last: the first is what Enter would run.
+    confirmations.sort(key=lambda confirmation: confirmation.barred)
+    screen = ConfirmScreen(confirmations, context.look, context.palette)
+    await context.app.push_screen_wait(screen)
+
+
+def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> FrameLook:
+    """Looks at a pool anew, by the next good frame of it."""
+    return FrameLook(context.watch.fresh, context.backend.ask, paths)
+
+
+def executor_of(context: FlowContext, denied: str = "", paths: tuple[str, ...] = ()) -> Executor:
+    """Runs plans by the backend; refuses them all when something is ``denied``."""
+    backend = context.backend
+    return Executor(
+        backend.command_runner,
+        frame_look(context, paths),
+        backend.log,
+        denied,
+        backend.clock,
+        backend.steady,
+    )
+
+
+def _confirmation(
+    context: FlowContext, plan: ActionPlan, facts: Facts, paths: tuple[str, ...]
+) -> Confirmation:
+    denied = context.denied
+    executor = executor_of(context, denied, paths)
+    return Confirmation(
+        plan.title,
+        lambda width: plan_lines(plan, denied, context.look, width),
+        partial(_carry_out, context, plan, facts, executor),
+        plan.needs_typed,
+        barred=plan.refused is not None or bool(denied),
+    )
+
+
+async def _carry_out(
+    context: FlowContext, plan: ActionPlan, facts: Facts, executor: Executor, typed: str | None
+) -> AsyncIterator[OutputLine]:
+    kind = ""
+    context.under_way.append(now := UnderWay(plan))
+    try:
+        async for event in executor.run(plan, typed):
+            kind = event.kind
+            if kind == "begun" and not now.begun:
+                context.watch.did(Done(context.backend.clock(), plan.pool, plan.title))
+            now.begun += kind in ("begun", "skipped")
+            for said in _said(event):
+                yield said
+    except ZconsoleError as error:
+        yield OutputLine(str(error), "error")
+        return
+    finally:
+        context.under_way.remove(now)
+    if kind == "done" and plan.follow is not None:
+        context.watch.follow(plan, facts, context.backend.clock())
+        yield OutputLine("Followed to its end; that will be told.", "dim")
+
+
+def _said(event: ExecutionEvent) -> list[OutputLine]:
+    role = _ROLES.get(event.kind, "")
+    words = {"begun": f"$ {event.text}", "done": "Done.", "skipped": f"Not needed: {event.text}"}
+    said = [OutputLine(words.get(event.kind, event.text), role)]
+    if event.kind == "failed" and event.step is not None:
+        said = [OutputLine("Failed; nothing more was run.", role)]
+    return [*said, OutputLine(event.meaning, "warning")] if event.meaning else said

@@ -1,0 +1,209 @@
+"""What acts on the pools a console shows: it asks, plans, has confirmed, runs and follows.
+
+It takes as long to load as all that only looks, so the console loads it after its first paint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from zconsole.actions.growth import plan_expand, space_gained
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation
+from zconsole.actions.target import key_of
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.monitor.feed import Update
+from zconsole.monitor.join import joined
+from zconsole.pool.topology import data_vdevs
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.follow_up import Done
+from zconsole.ui.actions.menu import (
+    Entry,
+    menu_lines,
+    reason_lines,
+    row_entries,
+    scan_entries,
+)
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.quit_warnings import left_behind
+from zconsole.ui.actions.tunables_flow import tunables_flow
+from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.widgets.draw import Line
+
+if TYPE_CHECKING:
+    from zconsole.ui.rebalance.flow import RebalanceFlow
+
+
+class ActionController:
+    """Acts for one console, with the backend of its machine."""
+
+    def __init__(self, context: FlowContext) -> None:
+        self.context = context
+        self.jobs = JobWatch(context.backend.rebalance_backend)
+
+    def look(self, update: Update) -> Update:
+        """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
+        app, watch, tuned = self.context.app, self.context.watch, self.context.tuned
+        watch.take(update)
+        for plan, outcome in watch.ended():
+            self._report(plan, outcome)
+        for frame in watch.scans_over():
+            begin(app, partial(self._put_back, frame.guid), group="tuned")
+        begin(app, tuned.round, group="tuned")
+        begin(app, partial(self._look_at_jobs, update), group="jobs")
+        frames = (
+            joined(frame, watch.extras(frame, tuned.past.changes), self.jobs.extras(frame.pool))
+            for frame in update.frames
+        )
+        return replace(update, frames=tuple(frames))
+
+    async def _look_at_jobs(self, update: Update) -> None:
+        for news in await self.jobs.round([frame.pool for frame in update.frames]):
+            self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+
+    async def offer_to_put_back(self) -> None:
+        """Tell of tunables that a console which is gone had set."""
+        if left := await in_daemon_thread(self.context.backend.control.orphans):
+            names = ", ".join(left)
+            self.context.app.notify(
+                f"A console that is no longer there had set {names}; T, then u, puts it back.",
+                severity="warning",
+                timeout=20,
+                markup=False,
+            )
+
+    # Flows
+
+    async def run(self, flow: str, key: str) -> None:
+        """Go through one flow, about the row of this key. Raises ZconsoleError."""
+        flows: dict[str, Callable[[], Awaitable[None]]] = {
+            "actions": partial(self._row_menu, key),
+            "scans": self._scan_menu,
+            "replace": partial(replace_flow, self.context, key),
+            "tunables": partial(tunables_flow, self.context),
+            "rebalance": self._rebalance,
+            "leave": self._leave,
+        }
+        await flows[flow]()
+
+    async def _row_menu(self, key: str) -> None:
+        """List everything that can be done with a row."""
+        await self._menu("ACTIONS", partial(row_entries, key=key), key)
+
+    async def _scan_menu(self) -> None:
+        """List what can be done with scrubs and resilvers."""
+        await self._menu("SCANS", scan_entries, "")
+
+    async def _rebalance(self) -> None:
+        """Rebalance the pool on show: its jobs, and new ones."""
+        flow = await in_daemon_thread(_rebalance_flow)
+        if (frame := self.context.frame) is not None:
+            await flow(self.context, self.jobs, frame.pool).run()
+
+    async def _leave(self) -> None:
+        """Say what quitting leaves behind, and quit if that is all right."""
+        behind, look = self.left_behind(), self.context.look
+
+        def body(width: int) -> tuple[Line, ...]:
+            return tuple(line for s in behind for line in wrapped(s.text, s.role, look, width))
+
+        async def quit_console(typed: str | None) -> AsyncIterator[OutputLine]:
+            self.context.app.exit(return_code=ExitCode.OK)
+            yield OutputLine("")
+
+        confirmation = Confirmation("Quit all the same?", body, quit_console, verb="Quit")
+        await self.context.app.push_screen_wait(
+            ConfirmScreen([confirmation], look, self.context.palette)
+        )
+
+    def left_behind(self) -> tuple[OutputLine, ...]:
+        """What quitting now would leave undone or untold; empty when nothing is."""
+        frames = self.context.app.view_state.frames
+        waiting = [name for frame in frames for name in self.context.tuned.past.due(frame.guid)]
+        return left_behind(self.context.under_way, waiting)
+
+    # Inside
+
+    async def _menu(
+        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str
+    ) -> None:
+        situation = await situation_now(self.context)
+        found: tuple[Entry, ...] = entries(situation)
+        look = self.context.look
+        screen = PickScreen(
+            title,
+            lambda width: menu_lines(found, look, width),
+            self.context.palette,
+            wide=True,
+            about=lambda index, width: reason_lines(found, index, look, width),
+            ellipsis=look.glyphs.ellipsis,
+        )
+        chosen = await self.context.app.push_screen_wait(screen)
+        if chosen is None:
+            return
+        entry = found[chosen]
+        flows = {"batch": batch_flow, "attach": attach_flow}
+        if entry.ways:
+            await confirm(self.context, entry.ways)
+        elif entry.flow in flows:
+            await flows[entry.flow](self.context, key)
+        else:
+            await replace_flow(self.context, key, give_back=entry.flow == "give_back")
+
+    def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
+        executor_of(self.context).ended(plan, outcome)
+        self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
+        if outcome.ok and plan.action in ("replace", "spare"):
+            offer = partial(self._offer_growth, plan.pool)
+            begin(self.context.app, offer, group="growth", exit_on_error=False)
+
+    def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
+        """Say it now, and keep it among the events for who looks later."""
+        severity = "notice" if ok else "error"
+        self.context.watch.did(
+            Done(self.context.backend.clock(), pool, text, severity, marked=False)
+        )
+        self.context.app.notify(
+            text, timeout=20, markup=False, severity="information" if ok else "error"
+        )
+
+    async def _offer_growth(self, pool: str) -> None:
+        """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
+        situation = await frame_look(self.context)(pool, self.context.backend.steady())
+        for top in data_vdevs(situation.pool.root):
+            key = key_of(situation.pool, top)
+            plan = plan_expand(situation, key) if key else None
+            if plan is not None and plan.refused is None and space_gained(situation, top):
+                gain = f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A."
+                self._tell(pool, gain)
+
+    async def _put_back(self, guid: str | None) -> None:
+        """The scan has ended: put back what was set only for its time."""
+        await self.context.tuned.look()
+        names = () if self.context.denied else self.context.tuned.past.due(guid)
+        if not names:
+            return
+        backend = self.context.backend
+        try:
+            done = await in_daemon_thread(partial(backend.control.restore, backend.clock(), names))
+        except (OSError, ZconsoleError) as error:
+            text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
+            self.context.app.notify(text, severity="error", timeout=20, markup=False)
+        else:
+            text = "\n".join(f"{entry.name} {entry.text}" for entry in done)
+            self.context.app.notify(text, markup=False)
+
+
+def _rebalance_flow() -> type[RebalanceFlow]:
+    """The screens of a rebalance; they take a moment to load."""
+    from zconsole.ui.rebalance.flow import RebalanceFlow
+
+    return RebalanceFlow

@@ -1,0 +1,201 @@
+"""What the console keeps an eye on while actions go on: fresh frames, ends, effects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
+from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_of
+from zconsole.errors import UnavailableError
+from zconsole.monitor.feed import Feed, Update
+from zconsole.monitor.frame import Frame, Mark
+from zconsole.monitor.join import NO_EXTRAS, Extras
+from zconsole.pool.model import Event
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
+from zconsole.tunables.store import Change
+from zconsole.ui.actions.tunables_pane import changes_text
+
+KEPT = 3600
+"""Points of issue rate and latency kept for each pool."""
+
+HURRY = 0.5
+"""Seconds between samples while an action waits for a fresh one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A plan whose commands are done, on its way to its end."""
+
+    plan: ActionPlan
+    facts: Facts
+    t: float
+    """When its commands were done: what was sampled before shows nothing of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Something done from a console, or come of it: when, to which pool, what."""
+
+    t: float
+    pool: str
+    text: str
+    severity: str = "notice"
+    marked: bool = True
+    """Whether it belongs on the timeline of rates."""
+
+
+UNSEEN = TunableEffect(None, None, None, None)
+
+
+class FollowUp:
+    """Sees every round of frames before the console shows it."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._rounds = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._frames: dict[str, Frame] = {}
+        self._following: list[Followed] = []
+        self._points: dict[str, deque[EffectSample]] = {}
+        self._scanning: set[str] = set()
+        self._done: list[Done] = []
+        self._effects: dict[tuple[str, Change], TunableEffect] = {}
+
+    def take(self, update: Update) -> None:
+        """A round has come: wake whoever waits for a fresh frame, keep its rates."""
+        self._rounds += 1
+        self._frames = {frame.pool: frame for frame in update.frames}
+        for frame in update.frames:
+            points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
+            points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def fresh(self, pool: str, since: float) -> Frame:
+        """The first frame of a pool by a look that began after ``since`` (steady clock).
+
+        When it was delivered doesn't count: the read of a slow pool goes on over several rounds.
+        Where no good one comes in time, it is the newest there is; ``looked`` and ``problem``
+        tell. Raises UnavailableError when the pool is not imported any more.
+        """
+        before = self._feed.interval
+        if before > HURRY:
+            self._feed.set_interval(HURRY)
+        asked = self._rounds
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not self._is_answered(pool, since, asked):
+                    await self._round()
+        except TimeoutError:
+            pass  # what there is says how old it is
+        finally:
+            if before > HURRY:
+                self._feed.set_interval(before)
+        frame = self._frames.get(pool)
+        if frame is None or frame.absent:
+            raise UnavailableError(f"{pool} is no longer imported")
+        return frame
+
+    def _is_answered(self, pool: str, since: float, asked: int) -> bool:
+        frame = self._frames.get(pool)
+        if frame is None:  # a round that was under way may be older than the question
+            return self._rounds >= asked + 2
+        suspended = SUSPENDED in (frame.state, frame.kstat)
+        problem = None if frame.absent else frame.problem
+        return is_answer(frame.looked, problem, suspended, since)
+
+    async def _round(self) -> None:
+        """Wait for the next round of frames."""
+        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(came)
+        await came
+
+    def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
+        """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
+        if plan.follow is not None:
+            self._following.append(Followed(plan, facts, t))
+
+    def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
+        """The followed plans whose end the newest frames show; each is told once."""
+        for followed in list(self._following):
+            frame = self._frames.get(followed.plan.pool)
+            if frame is None or followed.plan.follow is None or frame.root is None:
+                continue
+            if frame.t - (frame.stale_seconds or 0.0) <= followed.t:
+                continue
+            outcome = followed.plan.follow(situation_of(frame, followed.facts))
+            if outcome is not None:
+                self._following.remove(followed)
+                yield followed.plan, outcome
+
+    def scans_over(self) -> Iterator[Frame]:
+        """The pools whose last running scan has just ended."""
+        for pool, frame in self._frames.items():
+            running = any(view.scan.active for view in frame.scans)
+            if running:
+                self._scanning.add(pool)
+            elif pool in self._scanning and not frame.problem:
+                self._scanning.discard(pool)
+                yield frame
+
+    def did(self, done: Done) -> None:
+        """Keep it for the events, and for the timeline if it belongs there."""
+        self._done.append(done)
+
+    def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
+        """What a change did to the scan of a pool, as far as it was watched.
+
+        Measured anew until all that counts has been seen.
+        """
+        if (pool, change) in self._effects:
+            return self._effects[pool, change]
+        points = self._points.get(pool, deque())
+        if not points or change.t < points[0].t:
+            return UNSEEN
+        found = measure(points, change.t, [c.t for c in changes])
+        if points[-1].t > change.t + SETTLE + WINDOW:
+            self._effects[pool, change] = found
+        return found
+
+    def extras(self, frame: Frame, changes: tuple[Change, ...]) -> Extras:
+        """What was done from consoles, for the events of a frame and its timeline."""
+        done = [
+            *self._tuned(frame.pool, changes),
+            *(d for d in self._done if d.pool == frame.pool),
+        ]
+        done = sorted((d for d in done if d.t <= frame.t), key=lambda d: d.t)
+        if not done:
+            return NO_EXTRAS
+        events = [Event(d.t, "console", d.text, d.severity, origin="console") for d in done]
+        return Extras(
+            events=tuple(events),
+            marks=tuple(Mark(d.t, d.text) for d in done if d.marked),
+        )
+
+    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Done]:
+        """One entry for all that was set at one time, with what it did."""
+        for t, group in groupby(changes, key=lambda change: change.t):
+            together = tuple(group)
+            effect = self.effect(pool, together[0], changes)
+            yield Done(t, pool, changes_text(together, effect))
+
+
+def _issue_rate(frame: Frame) -> float | None:
+    scan = frame.scan
+    return scan.issue_rate if scan is not None and scan.scan.state == "running" else None
+
+
+def _latency(frame: Frame) -> float | None:
+    """Mean wait of the pool's devices: what other I/O feels beside the scan."""
+    known = [
+        row.rates.latency
+        for row in frame.rows
+        if not row.vdev.children and row.rates.latency is not None
+    ]
+    return sum(known) / len(known) if known else None

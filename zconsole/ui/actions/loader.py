@@ -1,0 +1,108 @@
+"""Loads what acts once there is something to see, and starts what the action keys ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from zconsole.errors import ZconsoleError
+from zconsole.monitor.feed import Update
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.keys import offers
+from zconsole.ui.background import begin
+from zconsole.ui.themed_app import ThemedApp
+from zconsole.zfs.sources.base import Capabilities
+
+if TYPE_CHECKING:
+    from zconsole.actions.backend import ActionBackend
+    from zconsole.monitor.feed import Feed
+    from zconsole.ui.actions.controller import ActionController
+
+    MakeBackend = Callable[[], ActionBackend]
+
+
+class ActionLoader:
+    """What a console knows of acting: why it may not, and the controller once it is loaded."""
+
+    def __init__(
+        self, feed: Feed, make_backend: MakeBackend | None = None, *, read_only: bool = False
+    ) -> None:
+        """Without ``make_backend`` the console only watches, and its action keys say why."""
+        self.controller: ActionController | None = None
+        self._feed = feed
+        self._make_backend = make_backend
+        self._read_only = read_only
+        self._loading = asyncio.Lock()
+        self._source: Capabilities | None = None
+
+    @property
+    def denied(self) -> str:
+        """Why nothing may be changed: read-only, a recording, not root; empty when it may."""
+        if self._read_only:
+            return "read-only"
+        if self._source is not None and not self._source.live:
+            return "a recording cannot be acted on"
+        source_denied = self._source.denied if self._source is not None else ""
+        if self._make_backend is None:
+            return source_denied or "only watched from here"
+        return (self.controller.context.backend.denied if self.controller else "") or source_denied
+
+    def take(self, app: ThemedApp, update: Update) -> Update:
+        """The round as it is to be shown: with what was done from here.
+
+        The first round has what acts loaded, once that round is on the screen.
+        """
+        if self._source is None and self._make_backend is not None:
+            app.call_after_refresh(self._prepare, app, self._make_backend)
+        self._source = update.capabilities
+        app.view_state.offers = offers(self.denied)
+        return update if self.controller is None else self.controller.look(update)
+
+    def left_behind(self) -> bool:
+        """Whether quitting now would leave something undone or untold."""
+        return self.controller is not None and bool(self.controller.left_behind())
+
+    def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
+        """Start a flow of the controller, about the row of this key; say so where it cannot be."""
+        if flow == "replace" and key is None:
+            app.notify("put the cursor on a device first", timeout=4)
+        elif not app.main_on_top or app.view_state.frame is None:
+            return
+        elif self._make_backend is None:
+            app.notify(self.denied, severity="warning", timeout=4, markup=False)
+        else:
+            run = partial(self._guarded, app, self._make_backend, flow, key or "")
+            begin(app, run, group="flow", exclusive=True)
+
+    async def _guarded(
+        self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str
+    ) -> None:
+        try:
+            controller = await self._loaded(app, make_backend)
+            await controller.run(flow, key)
+        except ZconsoleError as error:
+            app.notify(str(error), severity="error", markup=False)
+
+    def _prepare(self, app: ThemedApp, make_backend: MakeBackend) -> None:
+        begin(app, partial(self._loaded, app, make_backend), group="load")
+
+    async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
+        """What acts, loaded the first time, in a thread while the console goes on."""
+        async with self._loading:
+            if self.controller is None:
+                self.controller = await in_daemon_thread(partial(self._load, app, make_backend))
+                begin(app, self.controller.offer_to_put_back, group="tuned")
+        return self.controller
+
+    def _load(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
+        from zconsole.ui.actions.context import FlowContext
+        from zconsole.ui.actions.controller import ActionController
+        from zconsole.ui.actions.follow_up import FollowUp
+        from zconsole.ui.actions.tuned import TunedWatch
+
+        backend, watch = make_backend(), FollowUp(self._feed)
+        tuned = TunedWatch(backend.control)
+        context = FlowContext(app, backend, watch, tuned, lambda: self.denied)
+        return ActionController(context)

@@ -1,0 +1,134 @@
+"""Plans and candidates as lines of the screen; all outside text is made safe first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from zconsole.actions.candidates import Candidate
+from zconsole.actions.plan import ActionPlan
+from zconsole.actions.target import Target
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, Span, broken, fit
+from zconsole.ui.widgets.short_names import middle, short_names
+
+
+def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """What will run, what it will do, what it will not undo."""
+    lines: list[Line] = []
+    if plan.refused is not None:
+        lines += _block("Not possible now", (plan.refused,), "error", look, width)
+        lines += _block("Instead", plan.alternatives, "", look, width)
+    heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
+    commands = tuple(step.command for step in plan.steps)
+    lines += _block(heading, commands, "accent", look, width)
+    lines += _block("What will happen", plan.consequences, "", look, width)
+    lines += _block("What cannot be undone", plan.not_undone, "warning", look, width)
+    lines += _block("Look twice", plan.warnings, "warning", look, width)
+    if plan.refused is None:
+        lines += _block("Checked now, and again before it runs", plan.checks, "dim", look, width)
+    if denied:
+        lines += _block("Not from here", (denied,), "error", look, width)
+    return tuple(lines)
+
+
+def wrapped(
+    text: str, role: str, look: DisplayFormat, width: int, indent: str = "  "
+) -> Iterator[Line]:
+    """Outside text, safe and wrapped to the width."""
+    room = max(20, width - len(indent) - 1)
+    for line in broken(look.text(text), room):
+        yield (Span(indent + line, role),)
+
+
+def wrapped_lines(text: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """What is asked, above the line to answer in."""
+    return tuple(wrapped(text, "dim", look, width))
+
+
+def candidate_lines(
+    candidates: Sequence[Candidate], look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """A line a device: what it is, and what stands against it."""
+    names = _names(candidates, look, width)
+    return tuple(_candidate(candidate, names, look, width) for candidate in candidates)
+
+
+def candidate_about(
+    candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """The path of a device and all that is said of it, where its line had to cut that."""
+    candidate = candidates[index]
+    name, said = look.text(device_name(candidate.device.path)), look.text(_said(candidate))
+    start = _start(candidate, _names(candidates, look, width), look)
+    if name in start and cell_len(start + said) <= width:
+        return ()
+    path = wrapped(candidate.device.path, "bold", look, width, " ")
+    return (*path, *wrapped(said, "", look, width, " "))
+
+
+def swap_lines(
+    swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """A line a device: its state, and the path of the one that is to take its place."""
+    glyphs = look.glyphs
+    room = max(12, width // 3)
+    arrow = "->" if glyphs.is_ascii else "→"
+    short = short_names([look.text(old.name) for old, _ in swaps], room, glyphs.ellipsis)
+    lines: list[Line] = []
+    for old, new in swaps:
+        start = f"  {fit(short[look.text(old.name)], room)} "
+        state = f"{fit(old.vdev.state, 9)} {arrow} "
+        left = max(4, width - cell_len(start + state) - 1)
+        said = look.text(device_name(new) if new else "stays")
+        shown = Span(middle(said, left, glyphs.ellipsis), "accent" if new else "dim")
+        lines.append((Span(start), Span(state, "dim"), shown))
+    return tuple(lines)
+
+
+def device_name(path: str) -> str:
+    """A device as people call it: without the directory of links it was found in."""
+    return path.rpartition("/")[2] if "/by-" in path else path
+
+
+def _names(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> Mapping[str, str]:
+    """The name of each device by its path, of one width, different ones staying different."""
+    shown = {c.device.path: look.text(device_name(c.device.path)) for c in candidates}
+    longest = max(map(cell_len, shown.values()), default=0)
+    room = max(16, min(44, width // 2, longest))
+    short = short_names(list(shown.values()), room, look.glyphs.ellipsis)
+    return {path: fit(short[name], room) for path, name in shown.items()}
+
+
+def _said(candidate: Candidate) -> str:
+    device = candidate.device
+    heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
+    facts = "  ".join(filter(None, (device.node.rpartition("/")[2], device.serial, heat)))
+    return "; ".join((*candidate.problems, *candidate.cautions)) or f"{device.model}  {facts}"
+
+
+def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) -> str:
+    device = candidate.device
+    known = device.kind == "disk" and (device.logical or device.physical)
+    sectors = f"{device.logical or '?'}/{device.physical or '?'}" if known else ""
+    size = fit(look.size(device.size), 6, right=True)
+    return f"  {names[device.path]} {size} {fit(sectors, 9)} "
+
+
+def _candidate(
+    candidate: Candidate, names: Mapping[str, str], look: DisplayFormat, width: int
+) -> Line:
+    start = _start(candidate, names, look)
+    room = max(4, width - cell_len(start))
+    shown = fit(look.text(_said(candidate)), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    if not candidate.usable:
+        return (Span(f"{start}{shown}", "dim"),)
+    return (Span(start), Span(shown, "warning" if candidate.cautions else "dim"))
+
+
+def _block(
+    title: str, texts: Iterable[str], role: str, look: DisplayFormat, width: int
+) -> list[Line]:
+    found = [line for text in texts for line in wrapped(text, role, look, width)]
+    return [(Span(f" {title}", "bold"),), *found] if found else []

@@ -1,0 +1,182 @@
+"""The flow of the tunables pane: list, ask, confirm, set, and round again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+
+from zconsole.errors import ZconsoleError
+from zconsole.monitor.preset_advice import hopeless, likely_limit
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.tunables.control import Setting, known
+from zconsole.tunables.presets import preset
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
+from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.widgets.draw import Line
+
+Run = Callable[[str | None], AsyncIterator[OutputLine]]
+
+
+async def tunables_flow(context: FlowContext) -> None:
+    """Show the pane until it is left with Esc."""
+    row = 0
+    while True:
+        found = await in_daemon_thread(context.backend.control.list)
+        await context.tuned.look()
+        settings = tuple(setting for setting in found if setting.value is not None)
+        if not settings:
+            raise ZconsoleError("this machine has no ZFS tunables")
+        screen = _screen(context, settings, row)
+        picked = await context.app.push_screen_wait(screen)
+        if picked is None:
+            return
+        row = picked
+        try:
+            await _fulfil(context, screen.wish, settings[picked])
+        except ZconsoleError as error:
+            context.complain(error)
+
+
+def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
+    look = context.look
+    return TunablesScreen(lambda: _shown(context, settings), look, context.palette, row)
+
+
+def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
+    """The tunables with their newest changes and what these did to the pool on show."""
+    frame = context.frame
+    until = context.tuned.past.due(frame.guid) if frame else ()
+    changes = context.tuned.past.changes
+    newest = {change.name: change for change in changes}
+
+    def shown(setting: Setting) -> Shown:
+        name = setting.tunable.name
+        change = newest.get(name)
+        effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
+        return Shown(setting, name in until, change, effect)
+
+    return tuple(map(shown, settings))
+
+
+async def _fulfil(context: FlowContext, wish: str, setting: Setting) -> None:
+    if wish == "set":
+        await _ask_value(context, setting)
+    elif wish == "restore":
+        await _restore(context)
+    elif wish == "until":
+        await _until_the_end(context)
+    else:
+        await _preset(context, wish)
+
+
+async def _ask_value(context: FlowContext, setting: Setting) -> None:
+    lines = partial(question_lines, setting, context.look)
+    answer = await context.app.push_screen_wait(
+        AskScreen(f"SET {setting.tunable.name}", lines, context.palette)
+    )
+    if answer is None:
+        return
+    if not (answer.isascii() and answer.isdigit()):
+        raise ZconsoleError(f"{answer}: not a whole number")
+    name, value = setting.tunable.name, int(answer)
+    if problem := context.backend.control.problem(name, value):
+        raise ZconsoleError(problem)
+    await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)
+
+
+async def _preset(context: FlowContext, name: str) -> None:
+    frame = context.frame
+    faster = frame is not None and name == "faster-resilver"
+    limit = likely_limit(frame) if frame is not None and faster else None
+    chosen = preset(name, context.backend.parameters, limit)
+    if not chosen.values:
+        raise ZconsoleError(f"the preset {name} has nothing to change here")
+    aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
+    doubt = hopeless(frame) if frame is not None and faster else None
+    remarks = (aims, doubt or "", *chosen.warnings)
+    action = f"preset {name}"
+    await _confirm_values(context, action.capitalize(), chosen.values, *remarks, action=action)
+
+
+async def _confirm_values(
+    context: FlowContext,
+    title: str,
+    values: Mapping[str, int],
+    *remarks: str,
+    action: str = "set",
+) -> None:
+    control, live = context.backend.control, context.backend.parameters.read
+    said = [
+        OutputLine(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()
+    ]
+    said.append(OutputLine("It acts on every pool of this machine, at once."))
+    said.append(
+        OutputLine("The values before are remembered; u puts them back, e at the scan's end.")
+    )
+    said += [OutputLine(text, "warning") for text in remarks if text]
+
+    async def run(typed: str | None) -> AsyncIterator[OutputLine]:
+        held = {n: v for n, v in values.items() if known(n).guarded and v}
+        try:
+            plain = {n: v for n, v in values.items() if n not in held}
+            now = context.backend.clock()
+            await in_daemon_thread(partial(control.set, plain, now, action=action))
+            for name, value in held.items():
+                await context.backend.freeze(name, value)
+        except ZconsoleError as error:
+            yield OutputLine(str(error), "error")
+            return
+        for name in values:
+            yield OutputLine(f"{name} is {live(name)}", "notice")
+
+    await _show(context, title, said, run)
+
+
+async def _restore(context: FlowContext) -> None:
+    control = context.backend.control
+    ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
+    if not ours:
+        raise ZconsoleError("nothing was set from here")
+    said = [
+        OutputLine(f"{s.tunable.name}  {s.value} to {s.original}", "accent")
+        if s.ours
+        else OutputLine(f"{s.tunable.name}  stays {s.value}: somebody else set it", "dim")
+        for s in ours
+    ]
+
+    async def run(typed: str | None) -> AsyncIterator[OutputLine]:
+        for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
+            yield OutputLine(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
+
+    await _show(context, "Put back what was set", said, run)
+
+
+async def _until_the_end(context: FlowContext) -> None:
+    """Have what was set from here go back by itself when the scan of the pool on show ends."""
+    frame = context.frame
+    if frame is None or frame.guid is None:
+        raise ZconsoleError("the pool on show has no GUID to remember this by")
+    if context.denied:
+        raise ZconsoleError(context.denied)
+    goes = await in_daemon_thread(context.backend.control.until, frame.guid)
+    context.app.notify(
+        f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
+        markup=False,
+    )
+
+
+async def _show(context: FlowContext, title: str, said: Sequence[OutputLine], run: Run) -> None:
+    look = context.look
+    told = [
+        *said,
+        *([OutputLine(context.denied, "error")] if context.denied else []),
+    ]
+
+    def body(width: int) -> tuple[Line, ...]:
+        return tuple(line for s in told for line in wrapped(s.text, s.role, look, width))
+
+    confirmation = Confirmation(title, body, run, barred=bool(context.denied))
+    await context.app.push_screen_wait(ConfirmScreen([confirmation], look, context.palette))

@@ -1,0 +1,197 @@
+"""The tunables pane: what is set, what it was, what a change did; presets and putting back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from zconsole import units
+from zconsole.output.tunables import notes
+from zconsole.tunables.control import Setting
+from zconsole.tunables.effect import TunableEffect
+from zconsole.tunables.store import Change
+from zconsole.tunables.tunable import Tunable
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line, Span, fit
+
+HEAD = "TUNABLES  Enter set  f faster  g gentle  d default  u put back  e at scan's end"
+SHORT_HEAD = "TUNABLES  f faster  g gentle  d default  u back  e at end"
+"""For a width that would cut the other."""
+_MEANING_FROM = 30
+"""Cells a line must have left for a meaning to be worth beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunableRequest:
+    """What was asked for in the pane."""
+
+    what: str
+    """set, faster-resilver, gentle, default, restore or until."""
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A tunable with what is known of it from here."""
+
+    setting: Setting
+    until: bool = False
+    """Whether it goes back at the end of the scan."""
+    change: Change | None = None
+    """The newest one."""
+    effect: TunableEffect | None = None
+    """What that did to the pool on show."""
+
+
+class TunablesScreen(PickScreen):
+    """The list, what is known of the one at the cursor, keys for presets; asks by ``wish``."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "wish('faster-resilver')", show=False),
+        Binding("g", "wish('gentle')", show=False),
+        Binding("d", "wish('default')", show=False),
+        Binding("u", "wish('restore')", show=False),
+        Binding("e", "wish('until')", show=False),
+    ]
+
+    def __init__(
+        self,
+        shown: Callable[[], Sequence[Shown]],
+        look: DisplayFormat,
+        palette: Palette,
+        start: int,
+    ) -> None:
+        def lines(width: int) -> tuple[Line, ...]:
+            self._now = shown()
+            return tunable_lines(self._now, look, width)
+
+        def about(index: int, width: int) -> tuple[Line, ...]:
+            return about_lines(self._now[index], look, width)
+
+        ellipsis = look.glyphs.ellipsis
+        super().__init__(
+            HEAD, lines, palette, start=start, wide=True, about=about, ellipsis=ellipsis
+        )
+        self.wish = "set"
+
+    def update(self) -> None:
+        """Draw the lines anew."""
+        self._title_text = HEAD if len(HEAD) < self.app.size.width else SHORT_HEAD
+        super().update()
+
+    def action_wish(self, what: str) -> None:
+        """Leave with what a key asks for."""
+        self.wish = what
+        self.choose()
+
+
+def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """A line a tunable that this kernel has: value, default, unit, what was done, meaning."""
+    names = max((len(s.setting.tunable.name) for s in shown), default=0)
+    return tuple(_line(each, names, look, width) for each in shown)
+
+
+def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
+    setting = shown.setting
+    tunable = setting.tunable
+    value = fit(str(setting.value), 10, right=True)
+    default = fit("-" if setting.default is None else str(setting.default), 10, right=True)
+    start = f" {fit(tunable.name, names)} "
+    middle = f"{default} {fit(tunable.unit, 6)} "
+    room = max(4, width - len(start) - len(value) - len(middle) - 1)
+    role = "dim" if tunable.never else ""
+    said = fit(look.text(_said(shown, room)), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    changed = setting.value != setting.default and setting.default is not None
+    return (
+        Span(start, role),
+        Span(value, "accent" if setting.ours else "warning" * changed),
+        Span(f" {middle}", "dim"),
+        Span(said, "notice" if setting.ours else "dim"),
+    )
+
+
+def _said(shown: Shown, room: int) -> str:
+    """What was done from here, first; the meaning only where there is room for more of it."""
+    said = f"was {shown.setting.original}" * shown.setting.ours
+    if said and shown.effect is not None and shown.effect.gain is not None:
+        said += f", {_signed(shown.effect.gain)}"
+    if room < _MEANING_FROM:
+        return said
+    ends = ", goes back at the end" * (shown.setting.ours and shown.until)
+    return "; ".join(filter(None, (said + ends, shown.setting.tunable.meaning)))
+
+
+def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """The tunable at the cursor: its range, what it means, what its newest change did."""
+    setting, tunable = shown.setting, shown.setting.tunable
+    default = "depends" if setting.default is None else setting.default
+    scan = "acts on a running scan" if tunable.running_scan else "acts on later scans"
+    facts = f"{_range(tunable)}, default {default}; {scan}"
+    lines = [*wrapped(facts, "bold", look, width, " ")]
+    if setting.ours:
+        ends = "goes back at the end of the scan" if shown.until else "stays until put back"
+        said = f"set from here, was {setting.original}: {ends}"
+        lines += wrapped(said, "accent", look, width, " ")
+    if shown.change is not None:
+        lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
+    lines += wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width, " ")
+    return tuple(lines)
+
+
+def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat) -> str:
+    """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
+    said = f"{change.before} to {change.after}: "
+    if effect is None or effect.gain is None:
+        return f"{said}what it did shows once a scan was watched a while before and after"
+    parts = [_compared("issued", look.rate, effect.issue_before, effect.issue_after, effect.gain)]
+    if effect.cost is not None:
+        waits = (effect.latency_before, effect.latency_after)
+        parts.append(_compared("other I/O waited", units.latency, *waits, effect.cost))
+    return said + "; ".join(parts)
+
+
+def _compared(
+    what: str, show: Callable[[float], str], before: float | None, after: float | None, share: float
+) -> str:
+    return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({_signed(share)})"
+
+
+def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """What to know before typing a value."""
+    tunable = setting.tunable
+    texts = [
+        tunable.meaning,
+        f"{_range(tunable)}; now {setting.value},"
+        f" default {'depends' if setting.default is None else setting.default}",
+        "acts on a running scan" if tunable.running_scan else "acts on later scans",
+        "it acts on every pool of this machine",
+        *notes(setting),
+    ]
+    return tuple(line for text in texts for line in wrapped(text, "", look, width))
+
+
+def _range(tunable: Tunable) -> str:
+    """The values it may have, with what they count."""
+    joined = "or" if tunable.high - tunable.low == 1 else "to"
+    unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
+    return f"{tunable.low} {joined} {tunable.high}{unit}"
+
+
+def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
+    """What was set at one time, with what it did where that is known, for the timeline."""
+    first = f"{changes[0].name} {changes[0].before} to {changes[0].after}"
+    said = first if len(changes) == 1 else f"{first} and {len(changes) - 1} more"
+    if effect.gain is None:
+        return said
+    cost = "" if effect.cost is None else f", latency {_signed(effect.cost)}"
+    return f"{said}: issue rate {_signed(effect.gain)}{cost}"
+
+
+def _signed(share: float) -> str:
+    return f"{'+' if share >= 0 else ''}{percent(share, 0)}"

@@ -1,0 +1,201 @@
+"""Flows that ask before there is a plan: which device, for which place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from zconsole.actions.batch import plan_batch
+from zconsole.actions.candidates import Candidate, ranked, spares, unfit_spare
+from zconsole.actions.device import Device
+from zconsole.actions.gather import with_temperatures
+from zconsole.actions.growth import plan_attach
+from zconsole.actions.leftover import leftover
+from zconsole.actions.plan import Situation
+from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.spares import plan_give_back
+from zconsole.actions.target import FAILED, Target, failed, find, key_of
+from zconsole.errors import ZconsoleError
+from zconsole.ui.actions.asking import confirm, situation_now
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import (
+    candidate_about,
+    candidate_lines,
+    swap_lines,
+    wrapped_lines,
+)
+from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.widgets.draw import Line, Span
+
+OTHER = "another path: a file, or a device that is not listed"
+
+
+async def replace_flow(context: FlowContext, key: str, give_back: bool = False) -> None:
+    """Pick the new device for a place, then its plan, healing or sequential."""
+    situation = await situation_now(context)
+    target = _device(situation, key)
+    new = await _pick_device(context, situation, target, f"REPLACE {target.name} BY")
+    if new is None:
+        return
+    if give_back:
+        ways = [lambda s, q=q: plan_give_back(s, key, new, q) for q in (False, True)]
+    else:
+        ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
+    await confirm(context, ways, (new,))
+
+
+async def attach_flow(context: FlowContext, key: str) -> None:
+    """Pick the device to add to a mirror, a disk or a raidz."""
+    situation = await situation_now(context)
+    target = find(situation.pool, key)
+    if target is None:
+        raise ZconsoleError("put the cursor on a vdev of the pool first")
+    new = await _pick_device(context, situation, target, f"ATTACH TO {target.name}")
+    if new is not None:
+        await confirm(context, [lambda s: plan_attach(s, key, new)], (new,))
+
+
+async def batch_flow(context: FlowContext, key: str) -> None:
+    """Give the devices of a vdev their new ones, one after another, then one plan for all."""
+    situation = await situation_now(context)
+    target = find(situation.pool, key)
+    if target is None:
+        raise ZconsoleError("put the cursor on a vdev of the pool first")
+    olds = [_at(situation, leaf_key) for leaf_key in _leaf_keys(situation, target)]
+    chosen: dict[str, str] = {}
+    row = 0
+    while True:
+        picked = await context.app.push_screen_wait(
+            _batch_screen(context, target, olds, chosen, row)
+        )
+        if picked is None:
+            return
+        if picked == len(olds):
+            break
+        row = picked
+        old = olds[picked]
+        new = await _pick_device(
+            context, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
+        )
+        if new is not None:
+            chosen[old.key] = new
+            row = min(picked + 1, len(olds))
+    swaps = tuple(Swap(old, new) for old, new in chosen.items())
+    ways = [lambda s, q=q: plan_batch(s, swaps, q) for q in (False, True)]
+    await confirm(context, ways, tuple(chosen.values()))
+
+
+async def _pick_device(
+    context: FlowContext,
+    s: Situation,
+    target: Target,
+    title: str,
+    taken: frozenset[str] = frozenset(),
+) -> str | None:
+    """The path of the device chosen from the machine's, the pool's spares, or typed."""
+    facts = s.facts
+    warm = await with_temperatures(context.backend.runner, facts.devices)
+    free = spares(s.pool)
+    listed = [
+        Candidate(
+            Device(path, model="hot spare of this pool", size=spare.size_bytes),
+            (problem,) if (problem := unfit_spare(spare, target)) else (),
+        )
+        for path, spare in free.items()
+    ]
+    listed += [
+        candidate
+        for candidate in ranked(s.pool, target, replace(facts, devices=warm))
+        if candidate.device.path not in taken and candidate.device.path not in free
+    ]
+    listed.sort(key=lambda candidate: not candidate.usable)
+    look = context.look
+
+    def lines(width: int) -> tuple[Line, ...]:
+        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
+
+    def about(index: int, width: int) -> tuple[Line, ...]:
+        return candidate_about(listed, index, look, width) if index < len(listed) else ()
+
+    ellipsis = look.glyphs.ellipsis
+    screen = PickScreen(
+        look.text(title), lines, context.palette, wide=True, about=about, ellipsis=ellipsis
+    )
+    chosen = await context.app.push_screen_wait(screen)
+    if chosen is None:
+        return None
+    if chosen < len(listed):
+        return listed[chosen].device.path
+    return await _ask_path(context)
+
+
+async def _ask_path(context: FlowContext) -> str | None:
+    text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
+    lines = partial(wrapped_lines, text, context.look)
+    path = await context.app.push_screen_wait(AskScreen("PATH", lines, context.palette))
+    if path is not None and not path.startswith("/"):
+        raise ZconsoleError(f"{path}: not an absolute path")
+    return path
+
+
+def _batch_screen(
+    context: FlowContext,
+    target: Target,
+    olds: list[Target],
+    chosen: dict[str, str],
+    row: int,
+) -> PickScreen:
+    look = context.look
+
+    def lines(width: int) -> tuple[Line, ...]:
+        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
+        return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
+
+    title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
+    return PickScreen(title, lines, context.palette, start=row, wide=True)
+
+
+def _device(s: Situation, key: str) -> Target:
+    """The device a replace is about: the one at the cursor, or the only failed one below it.
+
+    Of a spare or replacing group it is the one that failed.
+    """
+    target = find(s.pool, key)
+    if target is not None and target.vdev.children and leftover(target.vdev):
+        first = key_of(s.pool, target.vdev.children[0])
+        target = find(s.pool, first) if first else None
+    if target is not None and not target.vdev.children:
+        return target
+    return _only_failed(s, target)
+
+
+def _only_failed(s: Situation, below: Target | None) -> Target:
+    """The one failed device of a vdev or the pool. Raises ZconsoleError unless it is one."""
+    where = below.name if below else s.pool.name
+    found = failed(s.pool, below.key if below else None)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        what = "has failed without a replacement" if _replaced_already(s, below) else "has failed"
+        raise ZconsoleError(f"no device of {where} {what}: put the cursor on the one to replace")
+    names = ", ".join(target.name for target in found)
+    raise ZconsoleError(f"{names} have failed: put the cursor on one of them")
+
+
+def _replaced_already(s: Situation, below: Target | None) -> bool:
+    """Whether a device has failed there that is being replaced already."""
+    root = below.vdev if below else s.pool.root
+    return any(leaf.state in FAILED for leaf in root.leaves())
+
+
+def _leaf_keys(s: Situation, target: Target) -> list[str]:
+    keys = (key_of(s.pool, leaf) for leaf in target.top.leaves())
+    return [key for key in keys if key is not None]
+
+
+def _at(s: Situation, key: str) -> Target:
+    target = find(s.pool, key)
+    if target is None:
+        raise ZconsoleError("the pool has changed; look again")
+    return target

@@ -1,0 +1,49 @@
+"""Where the console's frames come from: the one thing the console asks of the rest.
+
+The console never samples and never does I/O: it awaits ``Feed.next`` in one worker, and paints
+what came. This module imports no textual, so that a feed is made and tested without it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zconsole.scan_report.report import ScanReport
+    from zconsole.ui.theme.saved_theme import SavedTheme
+
+
+Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
+"""A pool's GUID to the reports kept of its scans, newest first."""
+
+
+async def no_past(guid: str) -> Sequence[ScanReport]:
+    """For what is kept nowhere: recordings, demos, tests."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """How the console is to look and behave."""
+
+    host: str = ""
+    """Name of the machine whose pools these are, for the header."""
+    pools: tuple[str, ...] = ()
+    """Pools that were asked for by name."""
+    theme: str | None = None
+    """Name or path of a theme; None takes the one chosen last, or one that suits the terminal."""
+    choice: SavedTheme | None = None
+    """Remembers the theme chosen; None forgets it."""
+    ascii: bool | None = None
+    """ASCII only; None decides by locale and ``TERM``."""
+    mouse: bool = True
+    read_only: bool = False
+    zone: tzinfo | None = None
+    """Time zone of clock times; None is the machine's own."""
+    past: Past = no_past
+    clock: Callable[[], float] = time.monotonic
+    """Seconds for the age of a sample between two rounds; differences only."""

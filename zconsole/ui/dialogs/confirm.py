@@ -1,0 +1,214 @@
+"""The screen between a plan and its run: everything said, Cancel focused, output streamed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Button, Input
+
+from zconsole.errors import ZconsoleError
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.background import begin
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.lines_view import LinesView
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line of output: what, and how it is meant."""
+
+    text: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Something that can be confirmed and run."""
+
+    title: str
+    body: Callable[[int], Sequence[Line]]
+    """Its description for a width."""
+    run: Callable[[str | None], AsyncIterator[OutputLine]]
+    """Does it, given what was typed."""
+    typed: str | None = None
+    """What must be typed first."""
+    barred: bool = False
+    """Whether it can only be read, not run."""
+    verb: str = "Run"
+    """What the button that does it says."""
+
+
+class ConfirmScreen(Screen[None]):
+    """Shows a deed, or one of several ways to do it, and runs it once confirmed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave_deed", show=False),
+        Binding("v", "other_way", show=False),
+        Binding("up,k", "scroll_deed(-1)", show=False),
+        Binding("down,j", "scroll_deed(1)", show=False),
+        Binding("pageup", "page_deed(-1)", show=False),
+        Binding("pagedown", "page_deed(1)", show=False),
+        Binding("left", "app.next_pane(-1)", show=False),
+        Binding("right", "app.next_pane(1)", show=False),
+    ]
+
+    def __init__(
+        self, confirmations: Sequence[Confirmation], look: DisplayFormat, palette: Palette
+    ) -> None:
+        super().__init__()
+        self._confirmations = tuple(confirmations)
+        self._index = 0
+        self._look = look
+        self._palette = palette
+        self._output: list[OutputLine] = []
+        self._state = "asking"
+        """asking, running or over."""
+
+    def compose(self) -> ComposeResult:
+        """The description; Cancel, the place to type in, and Run, in the order of Tab."""
+        yield LinesView(id="deed", focusable=True)
+        with Horizontal(id="choice"):
+            yield Button("Cancel", id="cancel", compact=True)
+            yield Input(id="typed", compact=True)
+            yield Button("Run", id="run", compact=True)
+        yield LinesView(id="hint")
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """The way of doing it that is shown."""
+        return self._confirmations[self._index]
+
+    def on_mount(self) -> None:
+        """Draw, with the focus on Cancel."""
+        for view in self.query(LinesView):
+            view.dress(self._palette)
+        self._fill()
+        self.call_after_refresh(self._tell)
+        self.query_one("#cancel", Button).focus()
+
+    def on_resize(self) -> None:
+        """Wrap to the new width, and tell whether all of it can be seen once that is known."""
+        self._fill()
+        self.call_after_refresh(self._tell)
+
+    def action_other_way(self) -> None:
+        """Go on to the next way of doing it."""
+        if self._state == "asking":
+            self._index = (self._index + 1) % len(self._confirmations)
+            self.query_one("#deed", LinesView).edge(-1)
+            self._fill()
+
+    def action_scroll_deed(self, lines: int) -> None:
+        """Read on while the focus stays where it is."""
+        self.query_one("#deed", LinesView).move(lines)
+
+    def action_page_deed(self, pages: int) -> None:
+        """Read on by a screen full."""
+        self.query_one("#deed", LinesView).page(pages)
+
+    def action_leave_deed(self) -> None:
+        """Back; what runs goes on running and is reported when it ends."""
+        self.dismiss()
+
+    def on_button_pressed(self, message: Button.Pressed) -> None:
+        """Cancel, or run if what had to be typed was."""
+        message.stop()
+        if message.button.id == "cancel":
+            self.dismiss()
+        else:
+            self._confirm()
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Keep it from the filter of the console."""
+        message.stop()
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Enter behind the typed name runs, as it is the name that confirms."""
+        message.stop()
+        self._confirm()
+
+    def _confirm(self) -> None:
+        if self._state != "asking" or self.confirmation.barred:
+            return
+        typed = self.query_one("#typed", Input).value if self.confirmation.typed else None
+        if self.confirmation.typed is not None and typed != self.confirmation.typed:
+            self._hint(f"to confirm, type {self.confirmation.typed}", "warning")
+            return
+        self._state = "running"
+        self._fill()
+        begin(self.app, partial(self._run, typed), group="deeds", exit_on_error=False)
+
+    async def _run(self, typed: str | None) -> None:
+        try:
+            async for said in self.confirmation.run(typed):
+                self._tell_of(said)
+        except (OSError, ZconsoleError) as error:
+            self._tell_of(OutputLine(str(error), "error"))
+        self._state = "over"
+        if self.is_attached:
+            self._fill()
+
+    def _tell_of(self, said: OutputLine) -> None:
+        self._output.append(said)
+        if self.is_attached:
+            self._fill()
+
+    def _fill(self) -> None:
+        width = self.app.size.width
+        confirmation = self.confirmation
+        asking = self._state == "asking"
+        view = self.query_one("#deed", LinesView)
+        title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
+        view.show((*more, *self._lines(width)), title)
+        self.query_one("#typed", Input).display = (
+            asking and confirmation.typed is not None and not confirmation.barred
+        )
+        self.query_one("#choice").display = asking
+        self.query_one("#run", Button).display = asking and not confirmation.barred
+        self.query_one("#run", Button).label = confirmation.verb
+        self.query_one(
+            "#typed", Input
+        ).placeholder = f"type {self._look.text(confirmation.typed)} here"
+        if not asking:
+            view.focus()
+            view.edge(1)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._hint(*self._words())
+
+    def _lines(self, width: int) -> Sequence[Line]:
+        if self._state == "asking":
+            return self.confirmation.body(width)
+        said = self._output or [OutputLine("…", "dim")]
+        return [line for s in said for line in wrapped(s.text, s.role, self._look, width)]
+
+    def _words(self) -> tuple[str, str]:
+        if self._state == "running":
+            return "running; Esc leaves it running", "dim"
+        if self._state == "over":
+            return "Esc goes back", "dim"
+        ways = f"v: another way ({self._index + 1} of {len(self._confirmations)})  " * (
+            len(self._confirmations) > 1
+        )
+        asks = self.confirmation.typed is not None and not self.confirmation.barred
+        moves = f"Tab, then type {self.confirmation.typed} and Enter" if asks else "Tab moves"
+        ends = f"{moves}, Esc cancels"
+        view = self.query_one("#deed", LinesView)
+        more = "Up and Down read on  " if view.line_count() >= view.size.height else ""
+        if more and len(more + ways + ends) >= self.app.size.width:
+            ends = moves if asks else "Esc cancels"
+        return f"{more}{ways}{ends}", "dim"
+
+    def _hint(self, text: str, role: str) -> None:
+        lines = tuple(wrapped(text, role, self._look, self.app.size.width, " "))
+        self.query_one("#hint", LinesView).show_whole(lines)

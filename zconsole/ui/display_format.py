@@ -1,0 +1,97 @@
+"""How things are written on this screen: its glyphs, units and time zone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from zconsole import units
+from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
+
+UNIT_MODES = ("binary", "decimal", "exact")
+"""As zpool prints (1K = 1024), powers of 1000, or every byte."""
+
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayFormat:
+    """What a drawing function needs to know beside its data."""
+
+    glyphs: Glyphs = UNICODE
+    unit: str = "binary"
+    zone: tzinfo | None = None
+
+    @property
+    def number(self) -> int:
+        """Cells a size or rate takes at most in a column."""
+        return 12 if self.unit == "exact" else 5
+
+    def text(self, outside: str | None) -> str:
+        """Text from outside, with nothing in it that a terminal would act on."""
+        shown = units.clean(outside or "")
+        if self.glyphs.is_ascii and not shown.isascii():
+            shown = shown.encode("ascii", "backslashreplace").decode("ascii")
+        return shown
+
+    def size(self, value: float | None) -> str:
+        """Bytes in the units chosen; ``-`` when unknown."""
+        if value is None or self.unit == "binary":
+            return units.size(value)
+        return f"{value:.0f}" if self.unit == "exact" else _decimal(value)
+
+    def rate(self, value: float | None) -> str:
+        """Bytes a second with their ``/s``."""
+        return "-" if value is None else f"{self.size(value)}/s"
+
+    def clock(self, t: float) -> str:
+        """Hours and minutes of an epoch time, ``12:41``."""
+        return self._local(t).strftime("%H:%M")
+
+    def when(self, t: float, now: float) -> str:
+        """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``."""
+        then, today = self._local(t), self._local(now)
+        days = (then.date() - today.date()).days
+        clock = then.strftime("%H:%M")
+        if days == 0:
+            return clock
+        if abs(days) == 1:
+            return f"{'tomorrow' if days > 0 else 'yesterday'} {clock}"
+        if abs(days) < 7:
+            return f"{then:%a} {clock}"
+        return f"{then:%d %b} {clock}" if then.year == today.year else f"{then:%Y-%m-%d} {clock}"
+
+    def _local(self, t: float) -> datetime:
+        bounded = min(max(t, 0.0), 250e9)
+        return datetime.fromtimestamp(bounded, self.zone)
+
+
+def _decimal(value: float) -> str:
+    index = 0
+    while abs(value) >= 999.5 and index < len(_DECIMAL) - 1:
+        value /= 1000
+        index += 1
+    for decimals in (2, 1, 0):
+        shown = f"{value:.{0 if index == 0 else decimals}f}{_DECIMAL[index]}"
+        if len(shown) <= 5:
+            return shown
+    return shown
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share 0…1 as ``38.2 %``; a ``-`` when unknown."""
+    return "-" if share is None else f"{share * 100:.{digits}f} %"
+
+
+def count(number: int | float | None, unknown: str = "-") -> str:
+    """A count in at most four characters: ``0``, ``9999``, ``12K``."""
+    if number is None:
+        return unknown
+    whole = round(number)
+    if whole < 10000:
+        return str(whole)
+    for suffix in "KMGTPE":
+        whole = round(whole / 1000)
+        if whole < 1000:
+            return f"{whole}{suffix}"
+    return "lots"

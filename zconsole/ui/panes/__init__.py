@@ -1,0 +1,1 @@
+"""What the main screen shows, one module for each pane."""

@@ -1,0 +1,75 @@
+"""The balance pane: a bar for the fill of every top-level vdev."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, fit, spread
+from zconsole.ui.widgets.short_names import middle
+
+_NAME = 14
+_LONG_NAME = 30
+"""Cells for a name; where it is wide, as many as the longest needs, to this."""
+_FULL, _NEARLY = 0.96, 0.9
+_WIDE = 100
+
+
+def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
+    """Spread and bytes to even out; what the last column is."""
+    columns = "free    frag  new writes " if width >= _WIDE else "free   new writes "
+    if len(balance.vdevs) <= 1:
+        columns = "free    frag " if width >= _WIDE else "free "
+    room = width - len(columns) - 1
+    facts = " BALANCE"
+    if len(balance.vdevs) > 1:
+        facts += f"  spread {percent(balance.spread)}"
+        facts += _evening(balance.imbalance_bytes, look, room - len(facts))
+    line = spread((Span(facts),), (Span(columns),), width, look.glyphs.ellipsis)
+    return tuple(Span(span.text, "title") for span in line)
+
+
+def _evening(amount: float | None, look: DisplayFormat, room: int) -> str:
+    """How much would have to move; an amount is told whole or not at all."""
+    if amount is None:
+        return ""
+    told = (f"  {words}even out {look.size(amount)}" for words in ("to ", ""))
+    return next((text for text in told if len(text) <= room), "")
+
+
+def balance_lines(balance: Balance, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes."""
+    if not balance.vdevs:
+        return ((Span(" the source gives no sizes of vdevs", "dim"),),)
+    shares, most = len(balance.vdevs) > 1, _LONG_NAME if width >= _WIDE else _NAME
+    longest = max(cell_len(look.text(vdev.name)) for vdev in balance.vdevs)
+    names = min(most, max(_NAME, longest))
+    return tuple(_vdev(vdev, look, width, names, shares) for vdev in balance.vdevs)
+
+
+def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares: bool) -> Line:
+    name = middle(look.text(vdev.name), names, look.glyphs.ellipsis)
+    free = f"{look.size(vdev.free_bytes)}"
+    tail = f"{percent(vdev.fill):>8}  {free:>7}"
+    if width >= _WIDE:
+        tail += f"{percent(vdev.frag, 0):>8}"
+    if shares:
+        tail += f"{percent(vdev.new_write_share, 0):>11} "
+    else:
+        tail += " "
+    room = max(0, width - names - 3 - len(tail))
+    return (
+        Span(f" {fit(name, names)}  "),
+        *bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill)),
+        Span(tail),
+    )
+
+
+def fill_role(fill: float | None) -> str:
+    """The role of a bar of this fill: ZFS slows down as a vdev fills, and near 97 % only its
+    reserve is left (spa_slop_shift)."""
+    if fill is None or fill < _NEARLY:
+        return "bar"
+    return "error" if fill >= _FULL else "warning"

@@ -1,0 +1,184 @@
+"""The lines under an expanded row: everything known about one vdev."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zconsole import units
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.model import Vdev
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.panes.device_cells import note_words
+from zconsole.ui.panes.status_messages import machine
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, joined
+
+Facts = Sequence[tuple[str, str]]
+_LABEL = 11
+_SHOWN_BUCKETS = 24
+
+
+def detail_lines(
+    row: VdevRow, frame: Frame, facts: Facts, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """The detail of ``row``, every line within ``width`` cells."""
+    indent = min(row.depth + 2, 8)
+    room = max(20, width - indent)
+    pairs = [*_identity(row.vdev, look), *_sizes(row.vdev, look), *_condition(row, frame, look)]
+    pairs += _troubles(row, frame, look)
+    pairs += _pool(frame, look) if row.vdev.kind == "root" else []
+    pairs += [(look.text(label), look.text(value)) for label, value in facts]
+    lines = [line for label, value in pairs for line in _pair(label, value, room)]
+    if row.vdev.queues:
+        lines.extend(_queues(row.vdev.queues, room))
+    lines.extend(_histograms(row.vdev, look, room))
+    made = ((Span(" " * indent), *line) for line in lines)
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+
+
+def _pair(label: str, value: str, room: int) -> list[Line]:
+    """What is known whole, on as many lines as it takes: here nothing else tells the rest."""
+    lines = broken(value, room - _LABEL)
+    heads = (label, *[""] * (len(lines) - 1))
+    return [
+        (Span(fit(head, _LABEL), "dim"), Span(line))
+        for head, line in zip(heads, lines, strict=True)
+    ]
+
+
+def _identity(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
+    named = (
+        ("name", vdev.name),
+        ("path", vdev.path),
+        ("guid", vdev.guid),
+        ("devid", vdev.devid),
+        ("location", vdev.phys_path),
+    )
+    return [(label, look.text(value)) for label, value in named if value]
+
+
+def _sizes(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    if vdev.size_bytes is not None:
+        used = "" if vdev.alloc_bytes is None else f", {look.size(vdev.alloc_bytes)} allocated"
+        pairs.append(("size", f"{look.size(vdev.size_bytes)} ({vdev.size_bytes} bytes){used}"))
+    if vdev.fragmentation is not None:
+        pairs.append(("free frag", percent(vdev.fragmentation, 0)))
+    if vdev.ashift is not None:
+        physical = vdev.physical_ashift
+        worse = physical is not None and physical > vdev.ashift
+        wish = f", the device prefers {2**physical}" if physical and worse else ""
+        pairs.append(("sectors", f"{2**vdev.ashift} bytes (ashift {vdev.ashift}){wish}"))
+    if vdev.scan_processed:
+        pairs.append(("repaired", look.size(vdev.scan_processed)))
+    return pairs
+
+
+def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
+    errors = row.vdev.errors
+    pairs: list[tuple[str, str]] = []
+    if note := note_words(row, look, frame.t):
+        pairs.append(("note", note))
+    if errors.read is not None or errors.total:
+        pairs.append(
+            (
+                "errors",
+                f"read {errors.read or 0}  write {errors.write or 0}  checksum {errors.cksum or 0}",
+            )
+        )
+    rates = row.rates
+    if rates.read_ops is not None or rates.write_ops is not None:
+        pairs.append(
+            (
+                "operations",
+                f"{rates.read_ops or 0:.0f} reads/s  {rates.write_ops or 0:.0f} writes/s"
+                f"  wait {units.latency(rates.latency, '-')}",
+            )
+        )
+    return pairs
+
+
+def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
+    """New errors and flaps of the last hour, when the last of them was, and what they speak for."""
+    found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
+    if found is None:
+        return []
+    said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
+    said += f"; last {look.when(found.last, frame.t)}"
+    pairs = [("trouble", said)]
+    if found.signs is not None and found.signs.smart is not None:
+        pairs.append(("SMART now", found.signs.smart.words()))
+    return pairs
+
+
+def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
+    """What is known of the pool as a whole and of its machine."""
+    version = f", OpenZFS {frame.version}" if frame.version else ""
+    told = (
+        ("comment", frame.comment),
+        ("read as", f"{frame.source}{version}"),
+        ("machine", machine(frame.host, look)),
+    )
+    return [(label, look.text(text)) for label, text in told if text]
+
+
+def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> list[Line]:
+    busy = {name: both for name, both in queues.items() if any(both)}
+    if not busy:
+        return [(Span(fit("queues", _LABEL), "dim"), Span("all empty"))]
+    parts: list[Line] = [
+        (Span(f"{name} ", "dim"), Span(f"{pending}+{active}"))
+        for name, (pending, active) in busy.items()
+    ]
+    lines = joined(parts, "  ", room - _LABEL)
+    heads = ("queues", *[""] * (len(lines) - 1))
+    return [
+        (Span(fit(head, _LABEL), "dim"), *line) for head, line in zip(heads, lines, strict=True)
+    ]
+
+
+def _histograms(vdev: Vdev, look: DisplayFormat, room: int) -> list[Line]:
+    """Disk latency since the pool was opened, a column a power of two, slow to the right."""
+    drawn = {
+        label: vdev.histograms[name]
+        for name, label in (("disk_r", "read wait"), ("disk_w", "write wait"))
+        if any(vdev.histograms.get(name, ()))
+    }
+    if not drawn:
+        return []
+    low = min(next(i for i, n in enumerate(h) if n) for h in drawn.values())
+    high = max(max(i for i, n in enumerate(h) if n) for h in drawn.values())
+    high = max(min(high, low + _SHOWN_BUCKETS - 1), low + 8)
+    lines = [
+        (
+            Span(fit(label, _LABEL), "dim"),
+            Span(_columns(buckets, low, high, look), "spark"),
+            Span(f"  half within {units.latency(_median(buckets))}", "dim"),
+        )
+        for label, buckets in drawn.items()
+    ]
+    axis = fit(units.latency(_upper(low)), high - low + 1)
+    end = units.latency(_upper(high))
+    axis = axis[: max(0, len(axis) - len(end))] + end
+    return [*lines, (Span(" " * _LABEL), Span(axis, "dim"))]
+
+
+def _upper(bucket: int) -> float:
+    """Seconds at the top of a bucket: bucket i holds waits up to 2^(i+1) ns (vdev_stat_ex)."""
+    return float(2.0 ** (bucket + 1)) / 1e9
+
+
+def _columns(buckets: Sequence[int], low: int, high: int, look: DisplayFormat) -> str:
+    peak = max(buckets) or 1
+    levels = look.glyphs.spark
+    top = len(levels) - 1
+    shown = [buckets[i] if i < len(buckets) else 0 for i in range(low, high + 1)]
+    return "".join(levels[-(-n * top // peak)] for n in shown)
+
+
+def _median(buckets: Sequence[int]) -> float:
+    half, seen = sum(buckets) / 2, 0
+    for index, number in enumerate(buckets):
+        seen += number
+        if seen >= half:
+            return _upper(index)
+    return _upper(len(buckets) - 1)

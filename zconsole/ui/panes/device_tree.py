@@ -1,0 +1,115 @@
+"""Which lines the device list has: the tree folded, filtered or sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from zconsole.monitor.frame import VdevRow
+
+CLASS_TITLES = {
+    "special": "special",
+    "dedup": "dedup",
+    "log": "logs",
+    "cache": "cache",
+    "spare": "spares",
+}
+"""The lines ``zpool status`` prints above vdevs of these classes (print_class_vdevs)."""
+
+SORTS: dict[str, Callable[[VdevRow], float]] = {
+    "tree": lambda row: 0.0,
+    "latency": lambda row: -(row.rates.latency or 0.0),
+    "busy": lambda row: -(row.rates.busy or 0.0),
+    "read": lambda row: -(row.rates.read or 0.0),
+    "write": lambda row: -(row.rates.write or 0.0),
+    "errors": lambda row: -float(row.vdev.errors.total),
+}
+"""Orders ``s`` goes through; all but the tree list devices only, the largest first."""
+
+
+class TreeLine(NamedTuple):
+    """One line: a vdev, the title of a class, or a line of an expanded vdev's detail."""
+
+    key: str
+    depth: int
+    row: VdevRow | None = None
+    title: str = ""
+    folded: int = 0
+    """Rows hidden below a folded one."""
+    detail: int | None = None
+    """Which line of the detail of ``row``; None for the row itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """How the operator wants the list."""
+
+    sort: str = "tree"
+    filter: str = ""
+    folded: frozenset[str] = frozenset()
+
+
+def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
+    """The lines for ``rows``, which come in tree order."""
+    kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)
+    if arrangement.sort != "tree":
+        leaves = [row for row in kept if not row.vdev.children]
+        leaves.sort(key=SORTS[arrangement.sort])
+        return tuple(TreeLine(row.key, 0, row) for row in leaves)
+    return _tree(kept, arrangement.folded)
+
+
+def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, ...]:
+    out: list[TreeLine] = []
+    group = "normal"
+    hiding: int | None = None
+    for index, row in enumerate(rows):
+        if hiding is not None and row.depth > hiding:
+            continue
+        hiding = None
+        if row.depth == 1 and row.vdev.vclass != group:
+            group = row.vdev.vclass
+            if title := CLASS_TITLES.get(group):
+                out.append(TreeLine(f"class:{group}", 0, title=title))
+        below = _below(rows, index) if row.key in folded else 0
+        if below:
+            hiding = row.depth
+        out.append(TreeLine(row.key, row.depth, row, folded=below))
+    return tuple(out)
+
+
+def _below(rows: Sequence[VdevRow], index: int) -> int:
+    count = 0
+    for row in rows[index + 1 :]:
+        if row.depth <= rows[index].depth:
+            break
+        count += 1
+    return count
+
+
+def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
+    """The rows that match and those above them, so that a match keeps its place in the tree."""
+    needle = wanted.casefold()
+    kept: list[VdevRow] = []
+    above: list[tuple[VdevRow, bool]] = []
+    for row in rows:
+        del above[_level(above, row.depth) :]
+        hit = matches(row, needle)
+        if hit:
+            kept.extend(parent for parent, shown in above if not shown)
+            above = [(parent, True) for parent, _ in above]
+            kept.append(row)
+        above.append((row, hit))
+    return kept
+
+
+def _level(above: Sequence[tuple[VdevRow, bool]], depth: int) -> int:
+    return next((i for i, (row, _) in enumerate(above) if row.depth >= depth), len(above))
+
+
+def matches(row: VdevRow, needle: str) -> bool:
+    """Whether a row has the (case-folded) text in its name, path, state, note or kind."""
+    vdev = row.vdev
+    words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")
+    return any(needle in word.casefold() for word in words)

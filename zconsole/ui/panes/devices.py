@@ -1,0 +1,226 @@
+"""The device list: a cursor over the topology, of which only visible rows are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.geometry import Size
+
+from zconsole.monitor.frame import Frame
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.device_cells import Panel, common_scale, heading, row_line, sort_key
+from zconsole.ui.panes.device_columns import Column, arrange
+from zconsole.ui.panes.device_detail import Facts, detail_lines
+from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
+from zconsole.ui.widgets.draw import Line, Span, merged
+from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.short_names import short_names
+
+_NOTHING = TreeLine("", 0, title="nothing matches")
+
+
+class DeviceView(LinesView):
+    """Rows of one frame, arranged as the operator wants, some expanded to their detail."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id, focusable=True)
+        self.arrangement = Arrangement()
+        self.expanded: set[str] = set()
+        self._frame: Frame | None = None
+        self._look = DisplayFormat()
+        self._width = 80
+        self._panel: Panel | None = None
+        self._items: tuple[TreeLine, ...] = ()
+        self._details: dict[str, tuple[Line, ...]] = {}
+        self._facts: dict[str, Facts] = {}
+        self._cursor = 0
+        self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
+
+    def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
+        """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
+        self._frame, self._look, self._width = frame, look, width
+        self.rearrange()
+
+    def rearrange(self) -> None:
+        """Work out the lines anew after a change of frame, arrangement, size or detail."""
+        if self._frame is None:
+            return
+        at = self.current
+        self._details = self._make_details(self._frame)
+        found = items(self._frame.rows, self.arrangement)
+        self._items = self._with_details(found or (_NOTHING,))
+        self._follow(at)
+        self._panel = self._make_panel(self._frame)
+        self.update_lines()
+
+    @property
+    def current(self) -> TreeLine | None:
+        """What the cursor is on."""
+        return self._items[self._cursor] if self._cursor < len(self._items) else None
+
+    def set_facts(self, key: str, facts: Facts) -> None:
+        """Show what the feed knows of a device in its detail."""
+        self._facts[key] = facts
+        self.rearrange()
+
+    def toggle_detail(self) -> str | None:
+        """Open or close the detail of the row at the cursor; the key of one just opened."""
+        item = self.current
+        if item is None or item.row is None:
+            return None
+        self.expanded ^= {item.key}
+        self.rearrange()
+        return item.key if item.key in self.expanded else None
+
+    def line_count(self) -> int:
+        """Rows, class titles and lines of detail."""
+        return len(self._items)
+
+    def line_at(self, index: int) -> Line:
+        """The line at an index; drawn only now that it is wanted."""
+        item = self._items[index]
+        if item.detail is not None:
+            return self._details[item.key][item.detail]
+        return row_line(item, self._panel) if self._panel else ()
+
+    @property
+    def has_title(self) -> bool:
+        """The headings always stay."""
+        return True
+
+    def title_line(self) -> Line:
+        """The column headings, with the filter and how far down the list this is."""
+        if self._panel is None:
+            return (Span(" DEVICES", "title"),)
+        line = heading(self._panel, self.arrangement.sort)
+        told = sort_key(self._panel.columns, self.arrangement.sort) is not None
+        mark = self._position(told=told)
+        if not mark:
+            return line
+        return _over(merged(line), mark)
+
+    def selected(self, index: int) -> bool:
+        """Whether the cursor is on that line."""
+        return self.has_focus and index == self._cursor
+
+    def move(self, lines: int) -> None:
+        """Move the cursor, and scroll as little as shows it."""
+        if not self._items:
+            return
+        self._cursor = max(0, min(len(self._items) - 1, self._cursor + lines))
+        self._reveal()
+        self.update_lines()
+
+    def to_parent(self) -> None:
+        """Put the cursor on the row that the present one hangs from."""
+        item = self.current
+        if item is None:
+            return
+        for index in range(self._cursor - 1, -1, -1):
+            above = self._items[index]
+            if above.detail is None and above.depth < item.depth and above.row is not None:
+                self.move(index - self._cursor)
+                return
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the line clicked."""
+        self.focus()
+        if event.y:
+            self.move(event.y - 1 + self.scroll_offset.y - self._cursor)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Keep the cursor in sight."""
+        self._reveal()
+        self.update_lines()
+
+    def _make_panel(self, frame: Frame) -> Panel:
+        columns = self._columns(frame)
+        spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
+        top = common_scale(frame, spark) if spark else 1.0
+        names = self._short(frame, columns[0].width)
+        troubles = {trouble.key: trouble for trouble in frame.troubles}
+        return Panel(frame, self._look, columns, names, top, troubles)
+
+    def _columns(self, frame: Frame) -> tuple[Column, ...]:
+        mark = 5 if self.arrangement.folded else 0
+        longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
+        longest = max(longest, len("NAME  ") + len(self._position(told=True)))
+        return arrange(max(1, self._width - 2), longest, self._look.number)
+
+    def _short(self, frame: Frame, width: int) -> dict[str, str]:
+        """Leaf names shortened together; worked out again only when names or width change."""
+        leaves = [row for row in frame.rows if not row.vdev.children]
+        names = tuple(dict.fromkeys(row.vdev.name for row in leaves))
+        room = width - max((row.depth for row in leaves), default=0)
+        if self._names is None or self._names[0] != (names, room):
+            shown = {name: self._look.text(name) for name in names}
+            short = short_names(tuple(shown.values()), room, self._look.glyphs.ellipsis)
+            self._names = (names, room), {name: short[shown[name]] for name in names}
+        return self._names[1]
+
+    def _make_details(self, frame: Frame) -> dict[str, tuple[Line, ...]]:
+        if not self.expanded:
+            return {}
+        return {
+            row.key: detail_lines(row, frame, self._facts.get(row.key, ()), self._look, self._width)
+            for row in frame.rows
+            if row.key in self.expanded
+        }
+
+    def _with_details(self, found: Sequence[TreeLine]) -> tuple[TreeLine, ...]:
+        if not self._details:
+            return tuple(found)
+        out: list[TreeLine] = []
+        for item in found:
+            out.append(item)
+            lines = self._details.get(item.key, ())
+            out.extend(
+                TreeLine(item.key, item.depth, item.row, detail=i) for i in range(len(lines))
+            )
+        return tuple(out)
+
+    def _follow(self, at: TreeLine | None) -> None:
+        """Keep the cursor on the same device where it still is."""
+        if at is not None:
+            same = (
+                i
+                for i, item in enumerate(self._items)
+                if item.key == at.key and item.detail == at.detail
+            )
+            own = (i for i, item in enumerate(self._items) if item.key == at.key)
+            self._cursor = next(same, next(own, self._cursor))
+        self._cursor = max(0, min(self._cursor, len(self._items) - 1))
+
+    def _reveal(self) -> None:
+        """Scroll so that the cursor is in sight."""
+        room = max(1, self.size.height - 1)
+        head = Size(self.size.width, len(self._items) + 1)
+        if head != self.virtual_size:
+            self.virtual_size = head
+        top = self.scroll_offset.y
+        wanted = min(max(top, self._cursor - room + 1), self._cursor)
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False, immediate=True)
+
+    def _position(self, *, told: bool) -> str:
+        """``told``: whether a title has the mark of the order, as its column is shown."""
+        parts = []
+        if self.arrangement.sort != "tree" and not told:
+            parts.append(f"by {self.arrangement.sort}")
+        if self.arrangement.filter:
+            parts.append(f"/{self._look.text(self.arrangement.filter)}")
+        if len(self._items) > self.size.height - 1:
+            parts.append(f"{self._cursor + 1}/{len(self._items)}")
+        return " ".join(parts)
+
+
+def _over(line: Line, mark: str) -> Line:
+    """``mark`` after the first title of a heading, where the name column has room for it."""
+    text = line[0].text
+    head = text.rstrip().split("  ")[0]
+    room = len(text) - len(head) - len(text[len(head) :].lstrip())
+    if len(mark) + 2 > room:
+        return line
+    shown = f"{head} {mark}"
+    return (Span(shown + text[len(shown) :], line[0].role), *line[1:])

@@ -1,0 +1,116 @@
+"""The pieces that lines about scans and activities are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.eta import Estimate
+from zconsole.monitor.frame import Frame
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.bars import bar, thin_bar
+from zconsole.ui.widgets.draw import Line, Span, joined, width_of
+from zconsole.ui.widgets.short_names import middle
+
+LABEL = 10
+"""Cells of what stands before a paragraph."""
+_PERCENT = 8
+_AMOUNT = 16
+_LEAST_NAME = 8
+_LEAST_BAR = 4
+"""Cells below which a bar tells nothing that its percentage does not."""
+
+
+class Ink(NamedTuple):
+    """What drawing one scan or activity needs."""
+
+    look: DisplayFormat
+    width: int
+    now: float
+    frame: Frame
+    compact: bool
+    roomy: bool
+
+
+def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
+    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit.
+
+    ``beside``: cells of what else stands before these; ``total``: bytes in all.
+    """
+    if not vdev:
+        return ink.look.text(work)
+    widest = max(ink.look.number, len(ink.look.size(total)))
+    amount = len(_amount("", "")) + 2 * widest
+    room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
+    name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
+    return f"{ink.look.text(work)} of {name}"
+
+
+def barred(
+    head: Line,
+    percent: float | None,
+    done: int | None,
+    total: int | None,
+    ink: Ink,
+    *,
+    thin: bool = False,
+) -> Line:
+    """``head``, a percentage, a bar, and the amounts at the right edge.
+
+    Where it is narrow the bar gives way first, then the middle of the name in the head
+    (``subject``), then the total, then what is done: half a number is none.
+    """
+    look = ink.look
+    shown = "-" if percent is None else f"{percent:.1f} %"
+    room = ink.width - width_of(head) - _PERCENT - 2
+    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}"
+    if done is None and total is None:
+        whole = ""
+    amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
+    share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
+    drawn = (thin_bar if thin else bar)(share, cells, look.glyphs)
+    if cells < _LEAST_BAR:
+        drawn = (Span(" " * cells),)
+    return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
+
+
+def _amount(done: str, total: str) -> str:
+    return f"  {done} of {total} "
+
+
+def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
+    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
+    if estimate.eta is None:
+        return (Span(f"{label} ", "dim"), Span(f"none: {ink.look.text(estimate.reason)}"))
+    spans = [
+        Span(f"{label} ", "dim"),
+        Span(units.duration(estimate.eta), "bold"),
+        Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
+    ]
+    if estimate.low is not None and estimate.high is not None:
+        low, high = units.duration(estimate.low), units.duration(estimate.high)
+        spans.append(Span(f"  ({low} to {high})", "dim"))
+    return tuple(spans)
+
+
+def zpool_says(eta: float | None) -> Iterator[Line]:
+    """zpool's own estimate; nothing where it prints none."""
+    if eta is not None:
+        yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
+
+
+def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """Parts side by side on as few lines as hold them."""
+    return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]
+
+
+def paragraph(label: str, text: str, ink: Ink) -> list[Line]:
+    """Outside text wrapped beside its label; no lines for no text."""
+    broken = wrap(ink.look.text(text), max(10, ink.width - LABEL - 2))
+    labels = (label, *[""] * (len(broken) - 1))
+    return [
+        (Span(f" {name:<{LABEL}}", "dim"), Span(line))
+        for name, line in zip(labels, broken, strict=False)
+    ]

@@ -1,0 +1,182 @@
+"""What if, as lines: every top-level vdev before and after, and what would follow from it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from textwrap import wrap
+
+from zconsole import units
+from zconsole.errors import UsageError
+from zconsole.eta.duration import Duration
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.output.what_if import cost_words
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.topology import placed
+from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
+from zconsole.scan_report.resilver_time import PastRate, member_duration, resilver_duration
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.panes.balance import fill_role
+from zconsole.ui.widgets.bars import bar, thin_bar
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, spread
+from zconsole.ui.widgets.short_names import middle
+
+HINTS = (
+    ("SIZE", "adds a vdev: 36.4T, 6x4T, raidz2:6x4T, mirror:2x8T"),
+    ("NAME=SIZE", "swaps a vdev's disks for larger ones"),
+    ("disk=SIZE", "times a resilver of such a disk"),
+)
+_NAME = 14
+_WHEN = 4
+_LABEL = 10
+_BAR_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was typed, about which pool, and what its past tells."""
+
+    text: str
+    frame: Frame
+    paces: Sequence[PastRate] = ()
+    row: VdevRow | None = None
+    """The device at the cursor, which a resilver is timed of where no size was typed."""
+
+
+def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """The answer, every line within ``width`` cells; what cannot be read is told in its place."""
+    root = question.frame.root
+    if root is None:
+        return ((Span(" nothing is known of this pool's vdevs yet", "dim"),),)
+    try:
+        wish = asked(question.text)
+        after = grown(root, wish.adds, wish.resizes)
+    except UsageError as error:
+        return (*_told(str(error), "error", look, width), (), *_hints(look, width))
+    view = outlook(root, after, question.frame.version)
+    lines = [*_table(view, bool(wish), look, width)]
+    if wish:
+        lines += [(), *_cost(view, look, width), *_command(wish, question, look, width)]
+    lines += [*_resilver(wish, question, look, width), (), *_hints(look, width)]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """A bar a vdev as it is, and under it one as it would be."""
+    columns: Line = (Span(_numbers("fill", "free", "new writes")),)
+    head = spread((Span(f" {fit('VDEV', _NAME)}"),), columns, _wide(width), look.glyphs.ellipsis)
+    yield tuple(Span(span.text, "title") for span in head)
+    if not view.after.vdevs:
+        yield (Span(" the source gives no sizes of vdevs", "dim"),)
+    # In order, not by name: old listings call two vdevs the same.
+    for was, now in zip_longest(view.before.vdevs, view.after.vdevs):
+        name = middle(look.text((now or was).name), _NAME, look.glyphs.ellipsis)
+        if was is not None:
+            yield _vdev(name, "now", was, look, width)
+            name = ""
+        if changed and now is not None:
+            yield _vdev(name, "then", now, look, width)
+
+
+def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
+    later = when == "then"
+    share = percent(vdev.new_write_share, 0)
+    tail = _numbers(percent(vdev.fill), look.size(vdev.free_bytes), share)
+    room = max(0, _wide(width) - _NAME - _WHEN - 4 - len(tail))
+    drawn = thin_bar(vdev.fill, room, look.glyphs)
+    if later:
+        drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill))
+    role = "" if later else "dim"
+    return (
+        Span(f" {fit(name, _NAME)} "),
+        Span(f"{when:<{_WHEN}} ", role),
+        *drawn,
+        Span(tail, role),
+    )
+
+
+def _numbers(fill: str, free: str, share: str) -> str:
+    return f"{fill:>8}  {free:>7} {share:>11} "
+
+
+def _wide(width: int) -> int:
+    """Columns the table takes: numbers far from their names are hard to follow."""
+    return min(width, _BAR_MOST + 60)
+
+
+def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
+    before, after = percent(view.before.spread), percent(view.after.spread)
+    yield from _pair("spread", f"{before} now, {after} then{_gain(view)}", look, width)
+    yield from _pair("rebalance", cost_words(view), look, width)
+
+
+def _gain(view: Outlook) -> str:
+    gained = _free(view.after) - _free(view.before)
+    return f"; {units.size(gained)} more free" if gained > 0 else ""
+
+
+def _free(balance: Balance) -> int:
+    return sum(vdev.free_bytes or 0 for vdev in balance.vdevs)
+
+
+def _resilver(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """How long a disk of the size typed takes, or the one at the cursor."""
+    root, row = question.frame.root, question.row
+    if root is None or (wish.disk is None and row is None):
+        return
+    if wish.disk is not None:
+        what = f"a disk of {units.size(wish.disk)}"
+        found = resilver_duration(root, wish.disk, question.paces)
+    else:
+        what, found = _of_row(question)
+    yield from _pair("resilver", f"{what}: {_took(found)}" if what else "", look, width)
+
+
+def _of_row(question: Question) -> tuple[str, Duration | None]:
+    row, root = question.row, question.frame.root
+    if row is None or root is None:
+        return "", None
+    places = {place.key: place for place in placed(root)}
+    place = places.get(row.key)
+    top = places.get(place.top) if place is not None and place.top is not None else None
+    if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
+        return "", None
+    return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
+
+
+def _took(found: Duration | None) -> str:
+    if found is None:
+        return "not known, no finished scan of this pool tells"
+    low, high = units.duration(found.low), units.duration(found.high)
+    return f"{units.duration(found.expected)} ({low} to {high}); {found.reason}"
+
+
+def _command(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """The same question on the command line."""
+    words = [word.removeprefix("+") for word in shlex.split(question.text)]
+    adds = [word for word in words if word and "=" not in word]
+    resizes = [word for word in words if "=" in word and not word.startswith("disk=")]
+    line = ["zconsole", "balance", question.frame.pool]
+    line += ["--add-vdev", *adds] if adds else []
+    line += ["--resize", *resizes] if resizes else []
+    yield from _pair("command", shlex.join(line), look, width)
+
+
+def _hints(look: DisplayFormat, width: int) -> Iterator[Line]:
+    for word, text in HINTS:
+        for line in _pair(word, text, look, width):
+            yield tuple(Span(span.text, "dim") for span in line)
+
+
+def _pair(label: str, text: str, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """Text wrapped beside its label."""
+    broken = wrap(look.text(text), max(10, width - _LABEL - 2))
+    for number, line in enumerate(broken):
+        yield (Span(f" {'' if number else label:<{_LABEL}}", "dim"), Span(line))
+
+
+def _told(text: str, role: str, look: DisplayFormat, width: int) -> Iterator[Line]:
+    for line in wrap(look.text(text), max(10, width - 2)):
+        yield (Span(f" {line}", role),)

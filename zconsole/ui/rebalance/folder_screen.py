@@ -1,0 +1,245 @@
+"""The screen to choose directories on: a tree that fills with sizes while it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.timer import Timer
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.backend import Explorer, Measured
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import PickView, no_preview
+from zconsole.ui.display_format import DisplayFormat, count, percent
+from zconsole.ui.rebalance.folders import FolderRow, Folders
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.short_names import middle
+
+AGED = " old: older than the newest vdev, worth moving"
+HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
+"""What the keys do, the most needed first."""
+_GAP = 0.2
+"""Seconds between two paintings while sizes come in."""
+_BAR = 10
+_OLD = 5
+_BARS_FROM = 70
+
+
+class FoldersScreen(Screen[tuple[str, ...] | None]):
+    """Returns the directories chosen; None when left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave_tree", show=False),
+        Binding("space", "mark", show=False),
+        Binding("right,l", "unfold", show=False),
+        Binding("left,h", "fold_up", show=False),
+        Binding("enter", "go_on", show=False),
+    ]
+
+    def __init__(
+        self,
+        pool: str,
+        folders: Folders,
+        explorer: Explorer,
+        look: DisplayFormat,
+        palette: Palette,
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._pool = pool
+        self._folders = folders
+        self._explorer = explorer
+        self._look = look
+        self._palette = palette
+        self._clock = clock
+        self._rows: tuple[FolderRow, ...] = ()
+        self._timer: Timer | None = None
+        self._said = ""
+
+    def compose(self) -> ComposeResult:
+        """The tree, and what is marked."""
+        yield LinesView(id="head")
+        yield PickView(0, no_preview)
+        yield LinesView(id="hint")
+
+    @property
+    def view(self) -> PickView:
+        """The tree."""
+        return self.query_one(PickView)
+
+    def on_mount(self) -> None:
+        """Draw, and ask for the mountpoints."""
+        for view in self.query(LinesView):
+            view.dress(self._palette)
+        self.view.focus()
+        for root in self._folders.roots:
+            self._explorer.used(root.path)
+        for path in self._folders.opened:
+            self._explorer.open(path)
+        if len(self._folders.roots) == 1:
+            self._unfold(self._folders.roots[0].path)
+        begin(self, self._listen, group="explore", exit_on_error=False)
+        self.set_interval(1.0, self.fill)
+        self.fill()
+
+    def on_unmount(self) -> None:
+        """Nobody is interested any more."""
+        self._explorer.close()
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self.fill()
+
+    async def _listen(self) -> None:
+        try:
+            while (answer := await self._explorer.next()) is not None:
+                self._folders.take(answer)
+                if self._timer is None:
+                    self._timer = self.set_timer(_GAP, self.fill)
+        except ZconsoleError as error:
+            self._said = str(error)
+            self.fill()
+
+    def fill(self) -> None:
+        """Draw what is known now; the cursor stays on its directory."""
+        self._timer = None
+        here = self._at_cursor()
+        self._rows = self._folders.rows(self._clock())
+        if here is not None:
+            paths = [row.path for row in self._rows]
+            self.view.cursor = paths.index(here) if here in paths else 0
+        width = self.app.size.width
+        pool = self._look.text(self._pool)
+        title: Line = (Span(f" REBALANCE {pool}: which directories?", "focus"),)
+        aged = is_aged(self._rows)
+        self.query_one("#head", LinesView).show((title, folder_head(self._look, width, aged)))
+        self.view.show(folder_lines(self._rows, self._look, width))
+        self.query_one("#hint", LinesView).show_whole(self._hint(width))
+
+    def _hint(self, width: int) -> tuple[Line, ...]:
+        if self._said:
+            return tuple(wrapped(self._said, "warning", self._look, width, " "))
+        parts: list[Line] = [(Span(hint, "dim"),) for hint in HINTS]
+        if marked := self._folders.marked:
+            size, whole = self._folders.marked_bytes()
+            text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
+            parts.insert(0, (Span(text, "accent"),))
+        aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
+        return ((Span(" "), *joined(parts, "  ", width - 2)[0]), *aged)
+
+    def _at_cursor(self) -> str | None:
+        index = self.view.cursor
+        return self._rows[index].path if index < len(self._rows) else None
+
+    def _unfold(self, path: str) -> None:
+        if self._folders.open(path, self._clock()):
+            self._explorer.open(path)
+
+    # Keys
+
+    def action_mark(self) -> None:
+        """Mark the directory at the cursor, or unmark it, and go on to the next."""
+        if path := self._at_cursor():
+            self._said = self._folders.mark(path)
+            if not self._said:
+                self.view.move(1)
+            self.fill()
+
+    def action_unfold(self) -> None:
+        """Show the directories inside."""
+        if path := self._at_cursor():
+            self._unfold(path)
+            self.fill()
+
+    def action_fold_up(self) -> None:
+        """Fold the directory, or the one it is in."""
+        if path := self._at_cursor():
+            closed = self._folders.close(path)
+            self._rows = self._folders.rows(self._clock())
+            self.view.cursor = [row.path for row in self._rows].index(closed)
+            self.fill()
+
+    def action_go_on(self) -> None:
+        """These, or the one at the cursor where none is marked."""
+        here = self._at_cursor()
+        chosen = tuple(self._folders.marked) or ((here,) if here else ())
+        if chosen:
+            self.dismiss(chosen)
+
+    def action_leave_tree(self) -> None:
+        """None of them."""
+        self.dismiss(None)
+
+
+def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
+    """What the columns of ``folder_lines`` are."""
+    share = f"{fit('of largest', _BAR)} " if width >= _BARS_FROM else ""
+    size, files = fit("size", look.number + 1, right=True), fit("files", 5, right=True)
+    old = f"{fit('old', _OLD, right=True)} " if aged else ""
+    return (Span(f"     {size} {files} {old}{share}  directory", "dim"),)
+
+
+def is_aged(rows: Sequence[FolderRow]) -> bool:
+    """Whether it is known of any what of it is older than the newest vdev."""
+    return any(row.size is not None and row.size.old is not None for row in rows)
+
+
+def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """A line a directory: mark, size, files, what of it is old, its share of the largest, name."""
+    largest, aged = dict(_largest(rows)), is_aged(rows)
+    return tuple(_folder(row, largest, look, width, aged) for row in rows)
+
+
+def _largest(rows: Sequence[FolderRow]) -> Iterator[tuple[str, int]]:
+    """The largest size beside each directory, by the path they are all in."""
+    ordered = sorted(rows, key=_parent)
+    for parent, beside in groupby(ordered, _parent):
+        yield parent, max((row.size.bytes or 0 if row.size else 0 for row in beside), default=0)
+
+
+def _old(size: Measured | None) -> str:
+    """The share that is worth moving."""
+    if size is None or size.old is None or not size.bytes:
+        return ""
+    return percent(size.old / size.bytes, 0)
+
+
+def _parent(row: FolderRow) -> str:
+    return row.path.rpartition("/")[0] if row.depth else ""
+
+
+def _folder(
+    row: FolderRow, largest: Mapping[str, int], look: DisplayFormat, width: int, aged: bool
+) -> Line:
+    size = row.size
+    known = size is not None and size.bytes is not None
+    figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""
+    files = count(size.files, "") if size is not None and size.files else ""
+    head: list[Span] = [
+        Span(f" [{row.mark}]", "accent" if row.mark == "x" else "dim"),
+        Span(f" {fit(figure, look.number + 1, right=True)}"),
+        Span(f" {fit(files, 5, right=True)} ", "dim"),
+    ]
+    if aged:
+        head.append(Span(f"{fit(_old(size), _OLD, right=True)} "))
+    if width >= _BARS_FROM:
+        most = largest.get(_parent(row), 0)
+        share = (size.bytes or 0) / most if known and size and most else 0.0
+        head += [*bar(share, _BAR, look.glyphs), Span(" ")]
+    glyphs = look.glyphs
+    fold = glyphs.sorted if row.open else glyphs.folded
+    tail = "  ".join(filter(None, (look.text(row.dataset), look.text(row.problem))))
+    lead = f"{'  ' * row.depth}{fold} "
+    room = max(4, width - width_of(head) - len(lead) - (len(tail) + 2 if tail else 0) - 1)
+    role = "bold" if row.mark in "x-" else ""
+    name = middle(look.text(row.name), room, glyphs.ellipsis)
+    return (*head, Span(lead, "dim"), Span(name, role), Span(f"  {tail}" if tail else "", "dim"))

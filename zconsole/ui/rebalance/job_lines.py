@@ -1,0 +1,187 @@
+"""A job as lines: how far, how fast, what it is at, what it moved from vdev to vdev, what not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zconsole import units
+from zconsole.rebalance.backend import JobView
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.rebalance.job_list import ROLES, WORDS
+from zconsole.ui.rebalance.job_watch import reason
+from zconsole.ui.rebalance.limits import LIMITS
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, joined
+from zconsole.ui.widgets.short_names import middle
+
+_NAME = 15
+_DAYS = 14
+"""Days shown, the newest."""
+
+Fills = Mapping[str, float | None]
+"""Fill of every vdev now, 0…1."""
+
+
+def job_title(job: JobView, look: DisplayFormat) -> Line:
+    """Which job, and what of."""
+    dirs = "  ".join(look.text(path) for path in job.settings.dirs)
+    return (Span(f" REBALANCE {job.job}  {job.engine}  {dirs}", "title"),)
+
+
+def job_lines(
+    job: JobView, now: float, fills: Fills, look: DisplayFormat, width: int
+) -> Sequence[Line]:
+    """Everything there is to see of a job; ``now`` in epoch seconds."""
+    lines = [
+        *_progress(job, look, width),
+        *_pace(job, now, look, width),
+        *_current(job, look, width),
+        *_moved(job, fills, look, width),
+        *_left_out("Skipped", "warning", job.skipped, look, width),
+        *_left_out("Failed", "error", job.failed, look, width),
+        *_days(job, look, width),
+        *_notes(job, look),
+        *_named(job, look, width),
+    ]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    word = WORDS.get(job.state, job.state)
+    known = job.bytes_total is not None
+    done = f"{look.size(job.bytes_done)} of {look.size(job.bytes_total)}" if known else ""
+    tail = f"  {done} "
+    head = (
+        Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
+        Span(f"{percent(job.share):>7}  "),
+    )
+    room = max(0, width - 22 - len(tail))
+    yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
+    why = reason(job)
+    if why and why != word:
+        yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+
+
+def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
+    parts: list[Line] = []
+    if job.live:
+        parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
+        parts.append(_eta(job, now, look))
+    if job.files_total is not None:
+        parts.append((Span(f"{job.files_done} of {job.files_total} files"),))
+    set_ones = [limit for limit in LIMITS if getattr(job.limits, limit.name) is not None]
+    for limit in set_ones:
+        label = f"{limit.label[0].lower()}{limit.label[1:]} "
+        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "accent")))
+    yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
+
+
+def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:
+    if job.eta_seconds is None:
+        return (Span("ETA ", "dim"), Span("none yet"))
+    return (
+        Span("ETA ", "dim"),
+        Span(units.duration(job.eta_seconds), "bold"),
+        Span(f"  {look.when(now + job.eta_seconds, now)}"),
+    )
+
+
+def _current(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    if job.current and job.live:
+        path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
+        yield (Span(" now  ", "dim"), Span(path))
+
+
+def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """A bar for the fill of every vdev now, with what it was and how far it went."""
+    if not job.before:
+        return
+    known = [fills.get(name) for name in job.before]
+    spread = max(job.before.values()) - min(job.before.values())
+    head = f" Vdevs  spread {percent(spread)} at the beginning"
+    if all(fill is not None for fill in known):
+        present = [fill for fill in known if fill is not None]
+        head += f", {percent(max(present) - min(present))} now"
+    yield (Span(head, "bold"),)
+    room = max(4, width - _NAME - 34)
+    for name, before in job.before.items():
+        now = fills.get(name)
+        change = "" if now is None else f"{(now - before) * 100:+.1f}"
+        yield (
+            Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
+            *bar(before if now is None else now, room, look.glyphs),
+            Span(f" {percent(now):>8}"),
+            Span(f"  was {percent(before):>7}", "dim"),
+            Span(f" {change:>6}"),
+        )
+
+
+def _left_out(
+    word: str, role: str, reasons: Mapping[str, int], look: DisplayFormat, width: int
+) -> Iterator[Line]:
+    total = sum(reasons.values())
+    if not total:
+        return
+    ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
+    parts: list[Line] = [(Span(f"{n} {look.text(why)}", role),) for why, n in ordered]
+    head = f" {word} {total}: "
+    for index, line in enumerate(joined(parts, ", ", width - len(head) - 1)):
+        yield (Span(head if not index else " " * len(head), "bold"), *line)
+
+
+def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """Which files those are, each with its whole path and reason: two may have to be compared."""
+    if not job.left_out:
+        return
+    yield (Span(" Left out", "bold"),)
+    for file in job.left_out:
+        role = "error" if file["outcome"] == "failed" else "dim"
+        text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"
+        yield from wrapped(text, role, look, width, "  ")
+    more = sum(job.failed.values()) + sum(job.skipped.values()) - len(job.left_out)
+    if more > 0:
+        yield (Span(f"  and {more} more", "dim"),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the lines of days."""
+
+    title: str
+    size: int
+    show: Callable[[DisplayFormat, Mapping[str, Any]], str]
+    least: int = 0
+    """Cells the screen needs for it to be there."""
+
+    def cell(self, text: str) -> str:
+        """The text in its width, the first column at the left."""
+        return fit(text, self.size, right=self.title != "Day")
+
+
+_COLUMNS = (
+    _Column("Day", 12, lambda look, day: str(day.get("day", ""))),
+    _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
+    _Column("files", 9, lambda look, day: str(day.get("files_done", "-"))),
+    _Column("skipped", 8, lambda look, day: str(day.get("files_skipped", "-")), 70),
+    _Column("spread", 9, lambda look, day: percent(day.get("spread"))),
+    _Column("frag", 7, lambda look, day: percent(day.get("fragmentation"), 0), 70),
+    _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
+    _Column("ETA", 8, lambda look, day: units.duration(day.get("eta_seconds"))),
+)
+
+
+def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    if not job.days:
+        return
+    columns = [column for column in _COLUMNS if width >= column.least]
+    yield (Span(" " + "".join(c.cell(c.title) for c in columns), "bold"),)
+    for day in job.days[-_DAYS:]:
+        yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
+
+
+def _notes(job: JobView, look: DisplayFormat) -> Iterator[Line]:
+    for note in job.notes:
+        yield (Span(f" {look.text(note)}", "warning"),)

@@ -1,0 +1,213 @@
+"""The screen of one job: looked at twice a second, steered by keys; leaving it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.backend import JobView
+from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
+from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.lines_view import LinesView
+
+Deed = Callable[[], Coroutine[Any, Any, None]]
+LOOK = 0.5
+"""Seconds between two looks at the job."""
+WORDS = {
+    "p": "pause",
+    "r": "resume",
+    "s": "stop",
+    "l": "rate",
+    "t": "target",
+    "f": "floor",
+}
+"""Key and word; what the job's state leaves nothing to do for is left out."""
+MORE: Line = (Span(" Up and Down read on", "dim"),)
+_ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
+
+
+class JobScreen(Screen[None]):
+    """One job, attached to."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "detach", show=False),
+        Binding("p", "order('pause')", show=False),
+        Binding("r", "go_on", show=False),
+        Binding("s", "order('stop')", show=False),
+        Binding("l", "limit('rate')", show=False),
+        Binding("t", "limit('target')", show=False),
+        Binding("f", "limit('floor')", show=False),
+    ]
+
+    def __init__(
+        self,
+        pool: str,
+        job: str,
+        watch: JobWatch,
+        fills: Callable[[], Fills],
+        now: Callable[[], float],
+        denied: Callable[[], str],
+        look: DisplayFormat,
+        palette: Palette,
+    ) -> None:
+        """``now`` is epoch seconds; ``denied`` why the job may not be steered from here."""
+        super().__init__()
+        self._pool = pool
+        self._job = job
+        self._watch = watch
+        self._fills = fills
+        self._now = now
+        self._denied = denied
+        self._look = look
+        self._palette = palette
+        self._said = ""
+
+    def compose(self) -> ComposeResult:
+        """The job, and the keys."""
+        yield LinesView(id="job", focusable=True)
+        yield LinesView(id="hint")
+
+    def on_mount(self) -> None:
+        """Draw, and keep looking."""
+        for view in self.query(LinesView):
+            view.dress(self._palette)
+        self.query_one("#job", LinesView).focus()
+        self.set_interval(LOOK, self._again)
+        self._again()
+        self.fill()
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self.fill()
+
+    @property
+    def job(self) -> JobView | None:
+        """The job as it was seen last."""
+        return next((j for j in self._watch.jobs.get(self._pool, ()) if j.job == self._job), None)
+
+    def _again(self) -> None:
+        begin(self, self._refresh, group="job", exit_on_error=False)
+
+    async def _refresh(self) -> None:
+        for news in await self._watch.look(self._pool):
+            self.app.notify(news.text, severity=news.severity, markup=False)
+        if self.is_attached:
+            self.fill()
+
+    def fill(self) -> None:
+        """Draw what is known."""
+        job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
+        if job is None:
+            view.show(self._gone(width), (Span(f" REBALANCE {self._job}", "title"),))
+        else:
+            lines = job_lines(job, self._now(), self._fills(), self._look, width)
+            view.show(lines, job_title(job, self._look))
+        below = 0 < view.size.height <= view.line_count()
+        self.query_one("#hint", LinesView).show_whole((*self._hint(job), *((MORE,) * below)))
+
+    def _gone(self, width: int) -> tuple[Line, ...]:
+        words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
+        return tuple(wrapped(words, "error", self._look, width, " "))
+
+    def _hint(self, job: JobView | None) -> tuple[Line, ...]:
+        said = self._said or self._watch.problem
+        if said:
+            return tuple(wrapped(said, "warning", self._look, self.app.size.width, " "))
+        if reason := self._denied():
+            head = f" {self._look.text(reason)}: "
+            return ((Span(head, "warning"), *self._keys(frozenset(), len(head))),)
+        return ((Span(" "), *self._keys(offered(job))),)
+
+    def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
+        over = self.job is not None and not self.job.live
+        parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it", "dim"))]
+        for key, word in WORDS.items():
+            on = key in offers
+            if on or (key not in "pr" and not over):
+                shown = (
+                    Span(f"{key} ", "accent" if on else "track"),
+                    Span(word, "dim" if on else "track"),
+                )
+                parts.insert(-1, shown)
+        lines = joined(parts, "  ", self.app.size.width - 2 - room)
+        return lines[0]
+
+    # Keys
+
+    def action_detach(self) -> None:
+        """Leave; the job goes on."""
+        self.dismiss(None)
+
+    def action_order(self, order: str) -> None:
+        """Pause it, or end it."""
+        confirmation = partial(self._watch.rebalance_backend.order, self._job, order)
+        self._steer("p" if order == "pause" else "s", confirmation)
+
+    def action_go_on(self) -> None:
+        """Go on: with a paused job, or with one that ended before its time."""
+        job, rebalance_backend = self.job, self._watch.rebalance_backend
+        live = job is not None and job.live
+        order = partial(rebalance_backend.order, self._job, "run")
+        self._steer("r", order if live else partial(rebalance_backend.resume, self._job))
+
+    def action_limit(self, which: str) -> None:
+        """Ask for a new limit, and set it."""
+        key = {"rate": "l", "target": "t", "floor": "f"}[which]
+        self._steer(key, partial(self._ask, _ASKED[which]))
+
+    def _steer(self, key: str, confirmation: Deed) -> None:
+        """Do what a key asks for, if it may be done now; else say why not."""
+        self._said = ""
+        reason = self._denied() or ("" if key in offered(self.job) else self._idle())
+        if reason:
+            self._said = reason
+            self.fill()
+            return
+        begin(self, partial(self._confirmation, confirmation), group="steer", exit_on_error=False)
+
+    def _idle(self) -> str:
+        job = self.job
+        if job is None:
+            return "the job is not known"
+        return f"the job is {job.state}"
+
+    async def _confirmation(self, confirmation: Deed) -> None:
+        try:
+            await confirmation()
+        except ZconsoleError as error:
+            self._said = str(error)
+        await self._refresh()
+
+    async def _ask(self, limit: Limit) -> None:
+        lines = partial(wrapped_lines, limit.question, self._look)
+        answer = await self.app.push_screen_wait(
+            AskScreen(limit.label.upper(), lines, self._palette)
+        )
+        if answer is not None:
+            await self._watch.rebalance_backend.order(
+                self._job, None, {limit.name: limit.value(answer)}
+            )
+
+
+def offered(job: JobView | None) -> frozenset[str]:
+    """The keys that do something for a job in its present state."""
+    if job is None:
+        return frozenset()
+    if job.live:
+        steer = "r" if job.state == "paused" else "p"
+        return frozenset(steer + "sltf")
+    retry = job.state == "finished" and any(job.failed.values())
+    return frozenset("r") if retry or job.state != "finished" else frozenset()

@@ -1,0 +1,134 @@
+"""The jobs of the pools on show: looked at now and then, told of in the frames and when they end.
+
+Imports neither textual nor what runs jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from zconsole.errors import ZconsoleError
+from zconsole.eta import Estimate
+from zconsole.history.views import ActivityView
+from zconsole.monitor.join import NO_EXTRAS, Extras
+from zconsole.pool.model import Activity
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.backend import JobView, RebalanceBackend
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something about a job that the operator should hear of."""
+
+    text: str
+    severity: Literal["information", "warning"] = "information"
+
+
+@dataclass(slots=True)
+class JobWatch:
+    """What is known of the jobs, by pool."""
+
+    make_desk: Callable[[], RebalanceBackend]
+    jobs: dict[str, tuple[JobView, ...]] = field(default_factory=dict)
+    problem: str = ""
+    """Why the newest look failed; empty when it did not."""
+    _rebalance_backend: RebalanceBackend | None = None
+    _busy: bool = False
+
+    @property
+    def rebalance_backend(self) -> RebalanceBackend:
+        """The desk, made when it is first wanted."""
+        if self._rebalance_backend is None:
+            self._rebalance_backend = self.make_desk()
+        return self._rebalance_backend
+
+    async def round(self, pools: Sequence[str]) -> tuple[News, ...]:
+        """Look at several pools; nothing while an earlier round is still under way."""
+        if self._busy:
+            return ()
+        self._busy = True
+        try:
+            return tuple([news for pool in pools for news in await self.look(pool)])
+        finally:
+            self._busy = False
+
+    async def look(self, pool: str) -> tuple[News, ...]:
+        """Ask for the jobs of a pool again; what has come to an end, or was found so."""
+        try:
+            now = await self.rebalance_backend.jobs(pool)
+        except ZconsoleError as error:
+            self.problem = str(error)
+            return ()
+        self.problem = ""
+        before = self.jobs.get(pool)
+        self.jobs[pool] = now
+        return tuple(_found(now) if before is None else _changed(before, now))
+
+    def extras(self, pool: str) -> Extras:
+        """For the frame of a pool: a line for the job at work, or for one that was interrupted."""
+        jobs = self.jobs.get(pool, ())
+        live = [job for job in jobs if job.live]
+        shown = live or [job for job in jobs if job.interrupted]
+        if not shown:
+            return NO_EXTRAS
+        return Extras(
+            activities=tuple(map(activity, shown)),
+            flags=("REBALANCE",) if live else (),
+        )
+
+
+def activity(job: JobView) -> ActivityView:
+    """A job as a line beside the scans."""
+    if job.interrupted:
+        done = "" if job.share is None else f"at {job.share:.0%}  "
+        note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; r there resumes it)"
+        return ActivityView(Activity("rebalance", "interrupted", note=note), None, _none(""))
+    why = job.why or ""
+    none = _none(why or "no rate yet")
+    return ActivityView(
+        Activity(
+            "rebalance",
+            job.state,
+            done_bytes=job.bytes_done,
+            total_bytes=job.bytes_total,
+            percent=None if job.share is None else 100.0 * job.share,
+        ),
+        job.rate,
+        Estimate(job.eta_seconds, None, None, "") if job.eta_seconds else none,
+    )
+
+
+def reason(job: JobView) -> str:
+    """Why a job is as it is, unless its state says it: who is stopped was told to stop."""
+    return "" if job.why in (None, job.state, "stop") else job.why
+
+
+def _none(why: str) -> Estimate:
+    return Estimate(None, None, None, why)
+
+
+def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
+    """What a console that has just started should tell."""
+    for job in jobs:
+        if job.interrupted:
+            text = f"Rebalance job {job.job} was interrupted; B shows it, r there resumes it."
+            yield News(text, "warning")
+
+
+def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[News]:
+    """What ended between two looks."""
+    known = {job.job: job for job in before}
+    for job in now:
+        old = known.get(job.job)
+        if old is None or not old.live or job.live:
+            continue
+        if job.state == "finished":
+            failed = sum(job.failed.values())
+            text = f"Rebalance job {job.job} is over: {reason(job) or 'done'}"
+            yield News(f"{text}, {failed} files failed" if failed else text)
+        else:
+            why = f": {reason(job)}" if reason(job) else ""
+            yield News(f"Rebalance job {job.job} {job.state}{why}", "warning")

@@ -1,0 +1,140 @@
+"""The screen on which a plan is made, shown and confirmed; Cancel has the focus."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Button
+
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.backend import Counted, PlanView
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.background import begin
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.plan_lines import counting_lines
+from zconsole.ui.theme.styles import Palette
+from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.lines_view import LinesView
+
+Body = Callable[[PlanView, int], Sequence[Line]]
+"""A plan as lines of a width."""
+
+
+class PlanScreen(Screen[PlanView | None]):
+    """Returns the plan when it is to be run, None when it is not. Raises what making it raised."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave_plan", show=False),
+        Binding("up,k", "scroll_plan(-1)", show=False),
+        Binding("down,j", "scroll_plan(1)", show=False),
+        Binding("pageup,ctrl+b", "page_plan(-1)", show=False),
+        Binding("pagedown,ctrl+f", "page_plan(1)", show=False),
+        Binding("left", "app.next_pane(-1)", show=False),
+        Binding("right", "app.next_pane(1)", show=False),
+    ]
+
+    def __init__(
+        self,
+        steps: AsyncIterator[Counted | PlanView],
+        body: Body,
+        denied: str,
+        look: DisplayFormat,
+        palette: Palette,
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._steps = steps
+        self._body = body
+        self._denied = denied
+        self._look = look
+        self._palette = palette
+        self._clock = clock
+        self._counted = Counted()
+        self._heard = clock()
+        self._problem = ""
+        self.proposal: PlanView | None = None
+        """The plan, once it is made."""
+
+    def compose(self) -> ComposeResult:
+        """The plan, and the two buttons."""
+        yield LinesView(id="plan", focusable=True)
+        with Horizontal(id="choice"):
+            yield Button("Cancel", id="cancel", compact=True)
+            yield Button("Run", id="run", compact=True)
+        yield LinesView(id="hint")
+
+    def on_mount(self) -> None:
+        """Draw, and have the plan made."""
+        for view in self.query(LinesView):
+            view.dress(self._palette)
+        self.query_one("#plan", LinesView).focus()
+        begin(self, self._make, group="plan", exit_on_error=False)
+        self.set_interval(1.0, self._tick)
+        self.fill()
+
+    def on_resize(self) -> None:
+        """Wrap to the new width."""
+        self.fill()
+
+    async def _make(self) -> None:
+        try:
+            async for step in self._steps:
+                self._heard = self._clock()
+                if isinstance(step, PlanView):
+                    self.proposal = step
+                else:
+                    self._counted = step
+                self.fill()
+        except ZconsoleError as error:
+            self._problem = str(error)
+        self.fill()
+        self.query_one("#cancel", Button).focus()
+
+    def _tick(self) -> None:
+        if self.proposal is None and not self._problem:
+            self.fill()
+
+    def fill(self) -> None:
+        """Draw what there is to show now."""
+        made = self.proposal
+        ready = made is not None and made.refused is None and not self._denied
+        over = made is not None or bool(self._problem)
+        self.query_one("#choice").display = over
+        self.query_one("#run", Button).display = ready
+        title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
+        view = self.query_one("#plan", LinesView)
+        view.show(self._lines(), (Span(title, "title"),))
+        hint = "Tab moves, Enter takes it, Esc cancels" if over else "Esc cancels"
+        more = "  Up and Down read on" if view.line_count() >= view.size.height else ""
+        self.query_one("#hint", LinesView).show(((Span(f" {hint}{more}", "dim"),),))
+
+    def _lines(self) -> Sequence[Line]:
+        width = self.app.size.width
+        if self._problem:
+            return tuple(wrapped(self._problem, "error", self._look, width, " "))
+        if self.proposal is not None:
+            return self._body(self.proposal, width)
+        silent = self._clock() - self._heard
+        return counting_lines(self._counted, silent, self._look, width)
+
+    def action_scroll_plan(self, lines: int) -> None:
+        """Read on while the focus stays where it is."""
+        self.query_one("#plan", LinesView).move(lines)
+
+    def action_page_plan(self, pages: int) -> None:
+        """Read on by a screen full."""
+        self.query_one("#plan", LinesView).page(pages)
+
+    def action_leave_plan(self) -> None:
+        """Not this one; what is still looking at files ends with the screen."""
+        self.dismiss(None)
+
+    def on_button_pressed(self, message: Button.Pressed) -> None:
+        """Cancel, or run."""
+        message.stop()
+        self.dismiss(self.proposal if message.button.id == "run" else None)

@@ -1,0 +1,127 @@
+"""Starting the console; textual is imported only once the environment it reads is set."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from zconsole.errors import ExitCode
+from zconsole.monitor.feed import Feed
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.environment import as_started, ascii_only, prepare
+from zconsole.ui.theme.files import (
+    DEFAULT,
+    SIXTEEN,
+    ThemeError,
+    ThemeFile,
+    Themes,
+    choose,
+    find_themes,
+)
+
+if TYPE_CHECKING:
+    from zconsole.ui.actions.loader import MakeBackend
+    from zconsole.ui.app import Console
+    from zconsole.ui.theme.saved_theme import SavedTheme
+
+_GRACE = 2
+_CLOSING = 0.5
+"""Seconds for the feed to close, once the terminal is the shell's again."""
+_TOLD = 2
+"""Broken themes told each with its fault; more would fill a small screen."""
+
+
+def run_console(
+    feed: Feed, options: ConsoleOptions, make_backend: MakeBackend | None = None
+) -> int:
+    """Run the console on the terminal until the operator quits; returns the exit code.
+
+    Without ``make_backend``, which is called once something is on the screen, it only watches.
+
+    Raises what the feed raised before its first round (a pool that does not exist).
+    """
+    prepare(os.environ)
+    console = make_console(feed, options, as_started(os.environ), make_backend)
+    console.call_later(_catch_signals, console)
+    asyncio.run(_run(console, options.mouse))
+    if console.failure is not None:
+        raise console.failure
+    return console.return_code or ExitCode.OK
+
+
+async def _run(console: Console, mouse: bool) -> None:
+    """Run it, then close its feed.
+
+    Else the commands that it follows would outlive it, ``zpool events`` until something happens
+    to a pool, and what was seen last would not be kept.
+    """
+    try:
+        await console.run_async(mouse=mouse)
+    finally:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING):
+                await console.feed.aclose()
+
+
+def make_console(
+    feed: Feed,
+    options: ConsoleOptions,
+    environ: Mapping[str, str],
+    make_backend: MakeBackend | None = None,
+) -> Console:
+    """The console as these options and this environment want it; not yet running."""
+    from zconsole.ui.actions.loader import ActionLoader
+    from zconsole.ui.app import Console
+    from zconsole.ui.display_format import DisplayFormat
+    from zconsole.ui.widgets.glyphs import ASCII, UNICODE
+
+    plain = ascii_only(environ) if options.ascii is None else options.ascii
+    themes = find_themes(environ)
+    theme, trouble = pick_theme(options.theme, themes)
+    console = Console(
+        feed,
+        options,
+        DisplayFormat(ASCII if plain else UNICODE, zone=options.zone),
+        (*themes.found.values(), *([theme] if theme else [])),
+        ActionLoader(feed, make_backend, read_only=options.read_only),
+        notices=trouble,
+        ansi_color=True if environ.get("NO_COLOR") is not None else None,
+    )
+    console.theme = theme.name if theme else _usual(console, options.choice, themes)
+    return console
+
+
+def _usual(console: Console, choice: SavedTheme | None, themes: Themes) -> str:
+    """The theme chosen last on such a terminal, if it is still there, or one that suits it."""
+    chosen = choice.recall(sixteen=console.sixteen) if choice else None
+    return chosen if chosen and chosen in themes.found else SIXTEEN if console.sixteen else DEFAULT
+
+
+def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
+    """The theme asked for, if it can be had, and what to tell the operator."""
+    trouble = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
+    if len(trouble) > _TOLD:
+        trouble = [f"{len(trouble)} theme files not used; zconsole themes says why"]
+    if wanted is None:
+        return None, trouble
+    try:
+        return choose(wanted, themes), trouble
+    except ThemeError as error:
+        return None, [*trouble, str(error)]
+
+
+def _catch_signals(console: Console) -> None:
+    """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _end, console)
+
+
+def _end(console: Console) -> None:
+    """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_GRACE)
+    console.exit(return_code=ExitCode.INTERRUPTED)

@@ -1,0 +1,189 @@
+"""Theme files: where they are looked for, what may stand in them, and which failed and why.
+
+A theme is one TOML file. Shipped themes are files too, so that copying one is how to make one.
+No textual is imported here; ``zconsole.ui.theme.styles`` turns a theme into styles.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zconsole.errors import ZconsoleError
+
+DEFAULT = "dark"
+SIXTEEN = "ansi16"
+"""The theme for terminals of 16 colors."""
+
+COLORS = (
+    "background",
+    "foreground",
+    "dim",
+    "notice",
+    "warning",
+    "error",
+    "accent",
+    "spark",
+    "bar",
+    "track",
+    "title",
+    "title-background",
+    "cursor-background",
+)
+"""Every color a theme may set."""
+
+REQUIRED = ("background", "foreground", "warning", "error")
+
+FALLBACKS = {
+    "dim": "foreground",
+    "notice": "foreground",
+    "accent": "foreground",
+    "spark": "foreground",
+    "bar": "foreground",
+    "track": "dim",
+    "title": "foreground",
+    "title-background": "background",
+    "cursor-background": "title-background",
+}
+"""What a color that a theme leaves out is taken from."""
+
+_LARGEST = 8192
+"""Bytes of a theme's file, several times what every color with a comment takes. A dotted key takes
+Python the square of its length to read."""
+_KEYS = {"name": str, "description": str, "dark": bool, "ansi": bool, "colors": dict}
+_HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
+_ANSI = re.compile(
+    r"ansi_(?:default|(?:bright_)?(?:black|red|green|yellow|blue|magenta|cyan|white))"
+)
+
+
+class ThemeError(ZconsoleError):
+    """A theme that is not there or cannot be used; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeFile:
+    """One theme as its file has it, with left-out colors filled in."""
+
+    name: str
+    path: Path
+    colors: Mapping[str, str]
+    description: str = ""
+    dark: bool = True
+    ansi: bool = False
+    """Whether its colors are the terminal's own sixteen (``ansi_red``) rather than ``#rrggbb``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Themes:
+    """What a search found."""
+
+    found: Mapping[str, ThemeFile] = field(default_factory=dict)
+    failed: tuple[tuple[Path, str], ...] = ()
+    """Files that could not be used, and why."""
+
+
+def theme_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where theme files are looked for; a theme found earlier hides a later one of its name."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    config = Path(base) if base.startswith("/") else Path(environ.get("HOME", "/")) / ".config"
+    return (config / "zconsole" / "themes", packaged_directory())
+
+
+def packaged_directory() -> Path:
+    """The themes shipped: inside the installed package, or beside it in a source checkout."""
+    package = Path(__file__).parents[2]
+    inside = package / "themes"
+    checkout = package.parent
+    if not inside.is_dir() and (checkout / "pyproject.toml").is_file():
+        return checkout / "themes"
+    return inside
+
+
+def find_themes(environ: Mapping[str, str]) -> Themes:
+    """Every theme there is, those of the operator first."""
+    found: dict[str, ThemeFile] = {}
+    failed: list[tuple[Path, str]] = []
+    for directory in theme_directories(environ):
+        for path in sorted(directory.glob("*.toml")):
+            try:
+                theme = read_theme(path)
+            except ThemeError as error:
+                failed.append((path, str(error)))
+            else:
+                found.setdefault(theme.name, theme)
+    return Themes(found, tuple(failed))
+
+
+def choose(wanted: str, themes: Themes) -> ThemeFile:
+    """The theme of that name, or of the file at that path. Raises ThemeError."""
+    if wanted in themes.found:
+        return themes.found[wanted]
+    if "/" in wanted or wanted.endswith(".toml"):
+        return read_theme(Path(wanted))
+    for path, why in themes.failed:
+        if path.stem == wanted:
+            raise ThemeError(f"theme {wanted}: {why}")
+    raise ThemeError(f"no theme {wanted}; there are {', '.join(sorted(themes.found))}")
+
+
+def read_theme(path: Path) -> ThemeFile:
+    """The theme in a file. Raises ThemeError naming the key that is wrong."""
+    try:
+        data = tomllib.loads(_text(path))
+    except OSError as error:
+        raise ThemeError(error.strerror or str(error)) from error
+    except RecursionError:
+        raise ThemeError("not TOML: nested too deep") from None
+    except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
+        raise ThemeError(f"not TOML: {error}") from error
+    _check_keys(data)
+    ansi = data.get("ansi", False)
+    return ThemeFile(
+        name=data.get("name") or path.stem,
+        path=path,
+        colors=_colors(data.get("colors", {}), ansi=ansi),
+        description=data.get("description", ""),
+        dark=data.get("dark", True),
+        ansi=ansi,
+    )
+
+
+def _text(path: Path) -> str:
+    """What a theme's file holds; a pipe would be waited for, and a device never ends."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ThemeError("not a file")
+    if found.st_size > _LARGEST:
+        raise ThemeError(f"larger than {_LARGEST} bytes")
+    return path.read_text(encoding="utf-8")
+
+
+def _check_keys(data: Mapping[str, Any]) -> None:
+    for key, value in data.items():
+        if key not in _KEYS:
+            raise ThemeError(f"unknown key {key!r}; there are {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[key]):
+            raise ThemeError(f"{key} must be a {_KEYS[key].__name__}")
+
+
+def _colors(given: Mapping[str, Any], *, ansi: bool) -> dict[str, str]:
+    for name, value in given.items():
+        if name not in COLORS:
+            raise ThemeError(f"unknown color {name!r}; there are {', '.join(COLORS)}")
+        pattern, form = (_ANSI, "ansi_NAME") if ansi else (_HEX, "#rrggbb")
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ThemeError(f"colors.{name} must be written {form}, not {value!r}")
+    missing = [name for name in REQUIRED if name not in given]
+    if missing:
+        raise ThemeError(f"colors.{missing[0]} is missing")
+    colors = dict(given)
+    for name in COLORS:
+        if name not in colors:
+            colors[name] = colors[FALLBACKS[name]]
+    return colors

@@ -1,0 +1,115 @@
+"""What is on show: the newest round, the pool chosen of it, and the round frozen by a pause."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+from zconsole.monitor.feed import Update
+from zconsole.monitor.frame import Frame
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import Offer
+from zconsole.ui.main_screen import ViewModel
+from zconsole.ui.panes.header import HeaderStatus
+
+LEAVES_AFTER = 60.0
+"""Seconds that the list of pools still has one that was exported."""
+
+
+@dataclass
+class ViewState:
+    """The console's own state between rounds of frames."""
+
+    options: ConsoleOptions
+    look: DisplayFormat
+    latest: Update | None = None
+    arrived: float = 0.0
+    """When ``latest`` came, on the console's clock."""
+    frozen: Update | None = None
+    """What the body shows while paused."""
+    pool: str | None = None
+    ended: bool = False
+    offers: tuple[Offer, ...] = ()
+
+    def take(self, update: Update, arrived: float) -> None:
+        """A new round has come; a pool that joins later does not take the first one's place."""
+        frames = tuple(frame for frame in update.frames if not self._left(frame))
+        self.latest, self.arrived = replace(update, frames=frames), arrived
+        if self.pool is None and update.frames:
+            self.pool = update.frames[0].pool
+
+    def _left(self, frame: Frame) -> bool:
+        """Whether a pool leaves the list: a while after it was exported, out of sight and unasked.
+
+        One that merely does not answer stays.
+        """
+        kept = (self.pool, *self.options.pools)
+        return frame.absent and (frame.stale_seconds or 0) > LEAVES_AFTER and frame.pool not in kept
+
+    @property
+    def poolless(self) -> bool:
+        """Whether a round has come that has no pool."""
+        return self.latest is not None and not self.latest.frames
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames of the newest round."""
+        return self.latest.frames if self.latest else ()
+
+    @property
+    def index(self) -> int:
+        """Which of the frames is shown: the pool chosen, else the first."""
+        names = [frame.pool for frame in self.frames]
+        return names.index(self.pool) if self.pool in names else 0
+
+    @property
+    def frame(self) -> Frame | None:
+        """The newest frame of the pool shown."""
+        return self.frames[self.index] if self.frames else None
+
+    def select(self, index: int) -> None:
+        """Show the pool at an index, counted around."""
+        if self.frames:
+            self.pool = self.frames[index % len(self.frames)].pool
+
+    def toggle_pause(self) -> bool:
+        """Freeze the body at what it shows now, or go on with the newest; whether it is frozen."""
+        self.frozen = self._still() if self.frozen is None else None
+        return self.frozen is not None
+
+    def _still(self) -> Update | None:
+        """The newest round with rates that take no more samples: those of a frame go on."""
+        if self.latest is None:
+            return None
+        frames = tuple(f._replace(series=deepcopy(f.series)) for f in self.latest.frames)
+        return replace(self.latest, frames=frames)
+
+    def view_model(self, now: float, interval: float) -> ViewModel | None:
+        """What to paint at ``now`` on the console's clock; None before the first frame."""
+        frame = self.frame
+        if frame is None or self.latest is None:
+            return None
+        passed = max(0.0, now - self.arrived) if self.latest.capabilities.live else 0.0
+        status = HeaderStatus(
+            host=self.options.host,
+            flags=self._flags(self.latest),
+            interval=interval,
+            age=None if frame.stale_seconds is None else frame.stale_seconds + passed,
+            now=frame.t + passed,
+        )
+        body, source = self._body(frame), self.latest.capabilities
+        return ViewModel(self.frames, self.index, body, status, self.look, self.offers, source)
+
+    def _body(self, newest: Frame) -> Frame:
+        if self.frozen is None:
+            return newest
+        return next((f for f in self.frozen.frames if f.pool == newest.pool), newest)
+
+    def _flags(self, update: Update) -> tuple[str, ...]:
+        return (
+            *(("PAUSED",) if self.frozen is not None else ()),
+            *(("ENDED",) if self.ended else ()),
+            *(("READ-ONLY",) if self.options.read_only else ()),
+            *update.capabilities.flags,
+        )

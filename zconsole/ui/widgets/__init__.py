@@ -1,0 +1,1 @@
+"""Lines, bars, sparklines and glyphs: what panes and dialogs are drawn with."""

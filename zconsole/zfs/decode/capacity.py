@@ -1,0 +1,319 @@
+"""``zpool list [-v]`` output: plain, ``-H``, ``-Hp`` and JSON, from FreeBSD 9 to OpenZFS 2.4.
+
+Source: zpool_do_list, print_list_stats and print_one_column in cmd/zpool/zpool_main.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import GROUP_KINDS
+from zconsole.units import parse_size
+from zconsole.zfs.decode.documents import documents_of, has_documents, together
+from zconsole.zfs.decode.names import disk_name, kind_of, leaf_kind
+from zconsole.zfs.decode.tree import MOST_VDEVS
+from zconsole.zfs.decode.values import is_rounded, mapping, number, unspaced
+
+_GROUPS = {
+    "logs": "log",
+    "cache": "cache",
+    "l2cache": "cache",
+    "spare": "spare",
+    "spares": "spare",
+    "dedup": "dedup",
+    "special": "special",
+}
+_FIELDS = {
+    "SIZE": "size",
+    "ALLOC": "alloc",
+    "USED": "alloc",
+    "FREE": "free",
+    "AVAIL": "free",
+    "FRAG": "frag",
+    "CAP": "cap",
+    "HEALTH": "health",
+}
+_MODERN = ("NAME", "SIZE", "ALLOC", "FREE", "CKPOINT", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH")
+_BARE_LAYOUTS = {
+    11: (*_MODERN, "ALTROOT"),
+    10: (*_MODERN[:4], *_MODERN[5:], "ALTROOT"),
+    8: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "DEDUP", "HEALTH", "ALTROOT"),
+    7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
+}
+"""Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+MOST_ROWS = 10 * MOST_VDEVS
+"""Lines of a listing, or of several one after another."""
+_HEALTH = re.compile(r"[A-Z]{3,}")
+_CLOSED = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
+_BROKEN_HEADING = re.compile(r"^NAME +SIZE\b.*\n[A-Z \r]+$", re.MULTILINE)
+"""What a narrow window made of the heading, and of every row below it."""
+_REST = re.compile(r"-$|[\d.,]*[%x]$|(?!NAME$)[A-Z]+$")
+"""A cell of FRAG, CAP, DEDUP, HEALTH or ALTROOT, or the end of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRow:
+    """One line of the listing, in bytes and shares 0…1; None for ``-``."""
+
+    name: str
+    kind: str
+    vclass: str = "normal"
+    size_bytes: int | None = None
+    """As printed: of a leaf the device's size (2.1+), which is more than can be allocated."""
+    alloc_bytes: int | None = None
+    free_bytes: int | None = None
+    fragmentation: float | None = None
+    fill: float | None = None
+    health: str | None = None
+    guid: str | None = None
+    devices: int = 0
+    """Places for devices in a top-level vdev of a text; a replaced one and its new one share one.
+    """
+
+    @property
+    def space_bytes(self) -> int | None:
+        """Allocatable bytes: allocated and free together, else the printed size."""
+        if self.alloc_bytes is None or self.free_bytes is None:
+            return self.size_bytes
+        return self.alloc_bytes + self.free_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapacity:
+    """A pool's line, its top-level vdevs of every class and its leaves, in file order."""
+
+    pool: CapacityRow
+    vdevs: tuple[CapacityRow, ...] = ()
+    leaves: tuple[CapacityRow, ...] = ()
+    """A top-level vdev that is a device is in both."""
+    exact: bool = False
+
+
+@dataclass
+class _Draft:
+    """A pool while its lines are read."""
+
+    pool: CapacityRow
+    exact: bool
+    tops: list[CapacityRow] = field(default_factory=list)
+    leaves: list[CapacityRow] = field(default_factory=list)
+    vclass: str = "normal"
+
+
+def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+    """Every pool of a listing, a JSON document or text.
+
+    Raises NotUnderstoodError when it is no ``zpool list`` output.
+    """
+    try:
+        return _capacities(listing)
+    except RecursionError:
+        raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
+
+
+def _capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+    if isinstance(listing, str) and has_documents(listing):
+        try:
+            listing = together(documents_of(listing))
+        except NotUnderstoodError as error:
+            raise NotUnderstoodError(f"not `zpool list -j` output: {error}") from None
+    if isinstance(listing, str) and listing.count("\n") > MOST_ROWS:
+        raise NotUnderstoodError(f"not `zpool list` output: more than {MOST_ROWS} lines")
+    if isinstance(listing, str):
+        found = tuple(_from_text(listing))
+    else:
+        found = tuple(_from_json(mapping(listing, "list")))
+    if not found and not (isinstance(listing, str) and "no pools available" in listing):
+        raise NotUnderstoodError("not `zpool list` output")
+    return found
+
+
+def _from_text(text: str) -> Iterator[PoolCapacity]:
+    columns: Sequence[str] = ()
+    headed = reading = False
+    broken = _BROKEN_HEADING.search(text) is not None
+    draft: _Draft | None = None
+    for line in unspaced(text).splitlines():
+        words = line.split()
+        if words[:2] == ["NAME", "SIZE"]:
+            columns, headed, reading = words, True, True
+        elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
+            continue
+        elif line[0] in " \t" or _is_group(words) or _is_vdev(line, draft, columns):
+            if draft is not None:
+                _vdev_line(draft, line, columns)
+        else:
+            if draft is not None:
+                yield _finished(draft)
+            columns = columns or _bare_layout(line)
+            draft = _pool_line(line, columns)
+            reading = draft is not None  # else the table is over: other output follows
+    if draft is not None:
+        yield _finished(draft)
+
+
+def _bare_layout(line: str) -> Sequence[str]:
+    """The columns of a pool's line without a heading above it; () where it is no pool's."""
+    cells = line.split("\t")
+    layout = _BARE_LAYOUTS.get(len(cells), ())
+    return layout if layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")]) else ()
+
+
+def _is_vdev(line: str, draft: _Draft | None, columns: Sequence[str]) -> bool:
+    """Whether a line that lost its indentation is a vdev's all the same.
+
+    A vdev has no DEDUP; of pools only those have none that zpool cannot open.
+    """
+    if draft is None:
+        return False
+    name, values = _split(line)
+    cells = dict(zip(columns[1:], values, strict=False))
+    closed = cells.get("SIZE") == "-" and cells.get("HEALTH") in _CLOSED
+    return kind_of(name) is not None or (cells.get("DEDUP") == "-" and not closed)
+
+
+def _is_group(words: Sequence[str]) -> bool:
+    return words[0] in _GROUPS and set(words[1:]) <= {"-"}
+
+
+def _finished(draft: _Draft) -> PoolCapacity:
+    return PoolCapacity(draft.pool, tuple(draft.tops), tuple(draft.leaves), draft.exact)
+
+
+def _pool_line(line: str, columns: Sequence[str]) -> _Draft | None:
+    name, cells = _cells(line, columns)
+    row = _row(name, "root", "normal", cells)
+    if row.size_bytes is None and row.health is None:
+        return None
+    exact = bool(cells) and not any(is_rounded(cells.get(k)) for k in ("size", "alloc", "free"))
+    return _Draft(row, exact and str(cells.get("size", "")).isdigit())
+
+
+def _vdev_line(draft: _Draft, line: str, columns: Sequence[str]) -> None:
+    """Add one line below a pool's: a group heading, a top-level vdev, a device.
+
+    ``-H`` has no indentation, but only top-level vdevs have numbers of their own in ALLOC.
+    """
+    words = line.split()
+    if _is_group(words):
+        draft.vclass = _GROUPS[words[0]]
+        return
+    name, cells = _cells(line, columns)
+    if not cells:
+        return
+    kind = kind_of(name)
+    row = _row(name, kind or leaf_kind(name), draft.vclass, cells)
+    indent = len(line) - len(line.lstrip(" "))
+    if row.alloc_bytes is not None or (indent == 2 and line[0] == " "):
+        draft.tops.append(row)
+    elif draft.tops:
+        more = -1 if row.kind in GROUP_KINDS else 1
+        draft.tops[-1] = replace(draft.tops[-1], devices=draft.tops[-1].devices + more)
+    if kind is None or kind == "dspare":
+        draft.leaves.append(row)
+
+
+def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The name and the cells by field name."""
+    name, values = _split(line)
+    cells = dict(zip(columns[1:], values, strict=False))
+    return name, {_FIELDS[c]: v.strip() for c, v in cells.items() if c in _FIELDS}
+
+
+def _split(line: str) -> tuple[str, list[str]]:
+    """The name, which may contain blanks, and the cells."""
+    if "\t" in line:
+        name, *values = line.strip("\n").lstrip("\t").split("\t")
+        return name, values
+    words = line.split()
+    end = next((i for i, word in enumerate(words) if i and _is_cell(word)), len(words))
+    return " ".join(words[:end]), words[end:]
+
+
+def _is_cell(word: str) -> bool:
+    return word == "-" or parse_size(word) is not None
+
+
+def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> CapacityRow:
+    health = cells.get("health")
+    return CapacityRow(
+        name=name,
+        kind=kind,
+        vclass=vclass,
+        size_bytes=number(cells.get("size")),
+        alloc_bytes=number(cells.get("alloc")),
+        free_bytes=number(cells.get("free")),
+        fragmentation=_share(cells.get("frag")),
+        fill=_share(cells.get("cap")),
+        health=str(health) if health not in (None, "-") else None,
+    )
+
+
+def _share(value: object) -> float | None:
+    """A percentage, with or without its sign, as a share."""
+    try:
+        return float(str(value).rstrip("%").replace(",", ".")) / 100
+    except ValueError:
+        return None
+
+
+def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
+    for key, value in mapping(document.get("pools"), "pools").items():
+        node = mapping(value, key)
+        cells = _properties(node)
+        if not cells:
+            raise NotUnderstoodError(f"not `zpool list -j` output: pool {key} has no properties")
+        row = _row(str(node.get("name", key)), "root", "normal", cells)
+        tops: list[CapacityRow] = []
+        leaves: list[CapacityRow] = []
+        for vclass, name, vdev in _json_tops(mapping(node.get("vdevs"), "vdevs")):
+            tops.append(_json_row(name, vdev, vclass))
+            leaves += [_json_row(n, leaf, vclass) for n, leaf in _json_leaves(name, vdev)]
+        yield PoolCapacity(row, tuple(tops), tuple(leaves), not is_rounded(cells.get("size")))
+
+
+def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Class, name and object of each top-level vdev; groups sit among them in this document."""
+    for key, value in vdevs.items():
+        node = mapping(value, key)
+        if key in _GROUPS and "properties" not in node:
+            for name, member in node.items():
+                yield _GROUPS[key], name, mapping(member, name)
+        else:
+            yield "normal", key, node
+
+
+def _json_leaves(name: str, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    below = mapping(node.get("vdevs"), name)
+    if not below:
+        yield name, node
+    for key, child in below.items():
+        yield from _json_leaves(key, mapping(child, key))
+
+
+def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> CapacityRow:
+    name = str(node.get("name", key))
+    if node.get("vdev_type") == "disk" and name.startswith("/"):
+        name = disk_name(name, None)
+    return _row(name, kind_of(name) or leaf_kind(name), vclass, _properties(node))
+
+
+def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
+    names = {
+        "size": "size",
+        "allocated": "alloc",
+        "free": "free",
+        "fragmentation": "frag",
+        "capacity": "cap",
+        "health": "health",
+    }
+    properties = mapping(node.get("properties"), "properties")
+    return {
+        short: mapping(properties[name], name).get("value")
+        for name, short in names.items()
+        if name in properties
+    }

@@ -1,0 +1,183 @@
+"""From a raw form to samples, whatever the form.
+
+The decoder of a form is loaded when one comes: a one-shot report needs only one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
+from zconsole.zfs.decode.additions import enriched
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.tree import TOO_DEEP, check_size
+from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
+from zconsole.zfs.raw import Raw
+
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What reading a damaged form can run into; the decoders check what a wrong value would hide."""
+
+
+def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
+    """Every pool in a raw form: libzfs before ``status`` before ``text``.
+
+    ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``.
+    Raises NotUnderstoodError when no form is there or the form is no ZFS output.
+    """
+    try:
+        found = _decode(raw, zone)
+        check_size(sample.pool.root for sample in found if isinstance(sample, Sample))
+        return found
+    except RecursionError:
+        raise NotUnderstoodError(TOO_DEEP) from None
+    except _DAMAGE as error:
+        raise NotUnderstoodError(f"damaged ZFS output: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    detail = " ".join(str(error).split())[:80]
+    return f"{type(error).__name__} {detail}".strip()
+
+
+def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
+    if not isinstance(raw, Mapping):
+        raise NotUnderstoodError("not a sample: not a JSON object")
+    _check_time(raw)
+    blocks = Blocks(raw)
+    if "libzfs" in raw:
+        return _from_libzfs(raw, blocks)
+    if "status" in raw:
+        return _from_json(raw, zone, blocks)
+    if "text" in raw:
+        return _from_text(raw, zone, blocks)
+    if "problem" in raw:
+        return (_trouble(raw, blocks),)
+    raise NotUnderstoodError("not a sample: none of libzfs, status, text")
+
+
+def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
+    from zconsole.zfs.decode.libzfs import pool_of
+
+    config = mapping(raw["libzfs"], "libzfs")
+    names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
+    pool = pool_of(config, _moment(raw), names, message, word(raw.get("version")), blocks)
+    return (_sample(raw, "libzfs", pool, True, blocks),)
+
+
+def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
+    from zconsole.zfs.decode.text import pools_of
+
+    pools = pools_of(raw["text"], zone_of(raw, zone))
+    return tuple(_sample(raw, "text", pool, False, blocks) for pool in pools)
+
+
+def _check_time(raw: Raw) -> None:
+    """Raises NotUnderstoodError when the sample has no usable time."""
+    if not is_time(raw.get("t")):
+        raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
+
+
+def _moment(raw: Raw) -> float | None:
+    """Epoch seconds of what the form shows; None where nothing says when that was."""
+    return raw["t"] if _dated(raw) else None
+
+
+def _dated(raw: Raw) -> bool:
+    return raw.get("undated") is not True
+
+
+def _clock(raw: Raw) -> float:
+    clock = _seconds(raw.get("clock"))
+    return float(raw["t"]) if clock is None else clock
+
+
+def _seconds(value: object) -> float | None:
+    """A finite number of seconds; None for anything else."""
+    usable = isinstance(value, (int, float)) and math.isfinite(value)
+    return float(value) if usable else None  # type: ignore[arg-type]
+
+
+def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | SampleFailure, ...]:
+    from zconsole.zfs.decode.status_json import is_exact, pools_of
+
+    document = mapping(raw["status"], "status")
+    names = mapping(raw.get("names"), "names")
+    found = pools_of(document, _moment(raw), names, zone_of(raw, zone))
+    return tuple(_sample(raw, "json", pool, is_exact(node), blocks) for node, pool in found)
+
+
+def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sample:
+    return Sample(
+        t=float(raw["t"]),
+        clock=_clock(raw),
+        source=str(raw.get("source", form)),
+        exact=exact,
+        pool=enriched(pool, raw, blocks),
+        kstat=word(raw.get("kstat")),
+        host=_host(raw),
+        version=word(raw.get("version")),
+        events=_events(raw),
+        tunables=_tunables(raw),
+        dated=_dated(raw),
+        began=_seconds(raw.get("began")),
+    )
+
+
+def _trouble(raw: Raw, blocks: Blocks) -> SampleFailure:
+    return SampleFailure(
+        pool=str(raw.get("pool", "")),
+        t=float(raw["t"]),
+        clock=_clock(raw),
+        text=" ".join(str(raw["problem"]).split()),
+        kstat=word(raw.get("kstat")),
+        block=blocks.all(),
+        gone=blocks.gone(),
+        host=_host(raw),
+        absent=raw.get("absent") is True,
+        began=_seconds(raw.get("began")),
+    )
+
+
+def _host(raw: Raw) -> HostLoad | None:
+    host: Mapping[str, Any] = mapping(raw.get("host"), "host")
+    if not host:
+        return None
+    return HostLoad(
+        cpu=_share(host.get("cpu")),
+        memory_total=number(host.get("memory_total")),
+        memory_available=number(host.get("memory_available")),
+        arc_bytes=number(host.get("arc_bytes")),
+    )
+
+
+def _tunables(raw: Raw) -> Mapping[str, int]:
+    found: Mapping[str, Any] = mapping(raw.get("tunables"), "tunables")
+    return {str(name): int(value) for name, value in found.items()}
+
+
+def _share(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _events(raw: Raw) -> tuple[Event, ...]:
+    return tuple(
+        Event(
+            t=float(event["t"]),
+            name=str(event.get("name", "")),
+            text=str(event.get("text", "")),
+            severity=str(event.get("severity", "info")),
+            vdev=word(event.get("vdev")),
+            origin=str(event.get("origin", "zpool")),
+        )
+        for event in raw.get("events") or ()
+    )

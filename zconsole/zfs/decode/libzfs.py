@@ -1,0 +1,321 @@
+"""The config nvlist of ``zpool_get_config`` as a model pool.
+
+Key names: include/sys/fs/zfs.h (ZPOOL_CONFIG_*). What is shown and under which name follows
+print_status_config (cmd/zpool/zpool_main.c) and zpool_vdev_name (lib/libzfs/libzfs_pool.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.libzfs_scans import active_function, activities_of, scans_of
+from zconsole.zfs.decode.names import disk_name, parity_of
+from zconsole.zfs.decode.notes import Condition, note_of, scan_marker, trim_state
+from zconsole.zfs.decode.tree import with_spares_left
+from zconsole.zfs.decode.values import epoch, integers, mapping, number, text_of, word
+from zconsole.zfs.decode.words import VDEV_STATES, aux_word, spare_word, state_word
+
+_QUEUES = {
+    "sync_r": "vdev_sync_r",
+    "sync_w": "vdev_sync_w",
+    "async_r": "vdev_async_r",
+    "async_w": "vdev_async_w",
+    "scrub": "vdev_async_scrub",
+    "trim": "vdev_async_trim",
+    "rebuild": "vdev_rebuild",
+}
+_QUEUE_KEYS = tuple((q, f"{k}_pend_queue", f"{k}_active_queue") for q, k in _QUEUES.items())
+_HISTOGRAM_KEYS = (
+    ("disk_r", "vdev_disk_r_lat_histo"),
+    ("disk_w", "vdev_disk_w_lat_histo"),
+)
+_MOST_FRAGMENTATION = 100
+_NO_STATS: Sequence[int] = (0,) * 48
+_HIDDEN = frozenset({"hole", "indirect"})
+_SECTIONS = {"log": "log", "logs": "log", "special": "special", "dedup": "dedup"}
+_SHOWN = ("normal", "dedup", "special", "log")
+_HEALTHY = VDEV_STATES.index("ONLINE")
+_NOALLOC = 46
+"""Elements of ``vdev_stats`` before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
+_UNFILLED = ("resilver_txg", "rebuild_txg")
+"""Set when a leaf is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c)."""
+
+
+class _Context(NamedTuple):
+    """What every vdev of one sample shares."""
+
+    names: Mapping[str, str]
+    function: str | None
+    """The active healing scan's function."""
+    blocks: Blocks
+
+
+def pool_of(
+    config: Mapping[str, Any],
+    now: float | None,
+    names: Mapping[str, str],
+    message: Mapping[str, Any],
+    version: str | None,
+    blocks: Blocks,
+) -> Pool:
+    """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
+
+    ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
+    ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves.
+    Raises NotUnderstoodError when it is no pool's config.
+    """
+    tree = mapping(config.get("vdev_tree"), "vdev_tree")
+    if not tree or not isinstance(config.get("name"), str):
+        raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
+    root = _root(tree, config["name"], _Context(names, active_function(tree), blocks))
+    tops = _top_names(tree, names)
+    count = number(config.get("error_count"))
+    return Pool(
+        name=config["name"],
+        state="SUSPENDED" if "suspended" in config else root.state,
+        root=root,
+        guid=_guid(config, "pool_guid"),
+        message=text_of(message.get("status")),
+        action=text_of(message.get("action")),
+        see=text_of(message.get("see")),
+        scans=scans_of(tree, tops, now, version),
+        activities=activities_of(tree, tops, now),
+        error_count=count,
+        errors=_errors(message.get("errors"), count),
+        comment=text_of(config.get("comment")),
+        txg=number(config.get("txg")),
+    )
+
+
+def _guid(node: Mapping[str, Any], key: str = "guid") -> str | None:
+    value = node.get(key)
+    return None if value is None else str(value)
+
+
+def _errors(listed: object, count: int | None) -> tuple[str, ...] | None:
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return tuple(str(name) for name in listed)
+    return () if count == 0 else None
+
+
+def _top_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(_name(child, names) for child in tree.get("children", ()))
+
+
+def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
+    sections: dict[str, list[Vdev]] = {section: [] for section in _SHOWN}
+    for child in tree.get("children", ()):
+        if child.get("is_hole") or child["type"] in _HIDDEN:
+            continue
+        section = "log" if child.get("is_log") else _section(child)
+        rebuilding = _rebuilding(child)
+        sections.setdefault(section, []).append(_vdev(child, section, context, rebuilding, True))
+    children = [vdev for section in sections.values() for vdev in section]
+    children += [_vdev(c, "cache", context, False, True) for c in tree.get("l2cache", ())]
+    children += [_vdev(c, "spare", context, False, True) for c in tree.get("spares", ())]
+    stats = canonical(_stats(tree))
+    state, aux, note = _condition(tree, stats, "", False)
+    return Vdev(
+        name=name,
+        kind="root",
+        state=state_word(state, aux),
+        guid=_guid(tree),
+        note=note,
+        errors=ErrorCounters(stats[20], stats[21], stats[22]),
+        alloc_bytes=stats[3],
+        size_bytes=stats[4],
+        io=_io(stats),
+        children=with_spares_left(tuple(children)),
+    )
+
+
+def _section(node: Mapping[str, Any]) -> str:
+    bias = node.get("alloc_bias")
+    return "normal" if bias is None else _SECTIONS.get(str(bias), str(bias))
+
+
+def _rebuilding(node: Mapping[str, Any]) -> bool:
+    stats = node.get("org.openzfs:rebuild_stats")
+    return bool(integers(stats, "rebuild_stats")[0] == 1) if stats else False
+
+
+def _stats(node: Mapping[str, Any]) -> Sequence[int]:
+    return integers(node.get("vdev_stats") or (), "vdev_stats")
+
+
+def canonical(values: Sequence[int]) -> Sequence[int]:
+    """``vdev_stats`` of any version in 2.3's order of 48; what a version lacks is 0.
+
+    Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9.
+    """
+    if not values:
+        return _NO_STATS
+    length = len(values)
+    if length >= 48:
+        return values
+    if length == 46:
+        values = [*values[:45], 0, values[45]]
+    elif 23 < length < 41:
+        values = [*values[:23], 0, *values[23:]]
+    return [*values, *_NO_STATS[len(values) :]]
+
+
+def _path_name(node: Mapping[str, Any], path: str) -> str:
+    return disk_name(path, bool(node.get("whole_disk"))) if node["type"] == "disk" else path
+
+
+def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """The printed name (zpool_vdev_name with VDEV_NAME_TYPE_ID)."""
+    path = node.get("path")
+    if "not_present" in node:
+        return str(node.get("guid", ""))
+    if path is not None:
+        if path in names:
+            return str(names[path])
+        return _path_name(node, str(path))
+    kind = node["type"]
+    if kind == "raidz":
+        kind = f"raidz{node.get('nparity', 1)}"
+    elif kind == "draid":
+        kind = (
+            f"draid{node.get('nparity', 1)}:{node.get('draid_ndata')}d"
+            f":{len(node.get('children', ()))}c:{node.get('draid_nspares', 0)}s"
+        )
+    return f"{kind}-{node.get('id', 0)}"
+
+
+def _vdev(
+    node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
+) -> Vdev:
+    values = _stats(node)
+    stats = canonical(values)
+    below = node.get("children")
+    leaf = not below
+    marker = _marker(stats, context, rebuilding) if leaf else ""
+    enum_state, aux, note = _condition(node, stats, marker, leaf)
+    kind = _kind(node)
+    alloc, size, fragmentation = _space(stats, top, leaf)
+    more = node.get("vdev_stats_ex") or {}
+    return Vdev(
+        name=_name(node, context.names),
+        kind=kind,
+        vclass=section,
+        state=spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux),
+        guid=_guid(node),
+        path=word(node.get("path")),
+        note=note,
+        errors=_counters(stats, leaf, section, len(values)),
+        resilvering=marker == "(resilvering)",
+        awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
+        unfilled=any(node.get(key) for key in _UNFILLED) if leaf else None,
+        removing=stats[25] != 0,
+        alloc_bytes=alloc,
+        size_bytes=size,
+        fragmentation=fragmentation,
+        scan_processed=(stats[41] if rebuilding else stats[26]) if leaf else None,
+        ashift=number(node.get("ashift")) or stats[42] or None,
+        physical_ashift=stats[44] or None,
+        nparity=parity_of(kind),
+        data_disks=number(node.get("draid_ndata")),
+        io=_io(stats) if values and section != "spare" else None,
+        block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
+        queues=_queues(more),
+        histograms={
+            name: tuple(integers(more[key], key)) for name, key in _HISTOGRAM_KEYS if key in more
+        },
+        initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
+        trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
+        phys_path=word(node.get("phys_path")),
+        devid=word(node.get("devid")),
+        create_txg=number(node.get("create_txg")),
+        allocating=not stats[45] if top and len(values) > _NOALLOC else None,
+        children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
+    )
+
+
+def _kind(node: Mapping[str, Any]) -> str:
+    kind = str(node["type"])
+    return f"{kind}{node.get('nparity', 1)}" if kind in ("raidz", "draid") else kind
+
+
+def _space(
+    stats: Sequence[int], top: bool, leaf: bool
+) -> tuple[int | None, int | None, float | None]:
+    """Allocated and allocatable bytes and fragmentation of a top-level; a leaf's device size."""
+    if top and stats[4] > 0:
+        # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
+        known = stats[27] <= _MOST_FRAGMENTATION
+        return stats[3], stats[4], stats[27] / 100 if known else None
+    return None, (stats[46] or stats[6] or None) if leaf else None, None
+
+
+def _counters(stats: Sequence[int], leaf: bool, section: str, length: int) -> ErrorCounters:
+    if section == "spare":
+        return ErrorCounters()
+    slow = stats[34] if leaf and length > 34 else None
+    return ErrorCounters(stats[20], stats[21], stats[22], slow)
+
+
+def _condition(
+    node: Mapping[str, Any], stats: Sequence[int], marker: str, leaf: bool
+) -> tuple[str, str, str]:
+    """The enum words of state and aux, and the note."""
+    value = stats[1]
+    state = VDEV_STATES[value] if 0 <= value < len(VDEV_STATES) else "UNKNOWN"
+    aux = aux_word(stats[2]) if stats[2] else ""
+    plain = not (aux or marker or stats[25] or stats[45] or stats[30] or stats[39])
+    if plain and stats[42] >= stats[44] and "not_present" not in node:
+        return state, aux, ""
+    errors = stats[20] or stats[21] or stats[22]
+    # zpool names a leaving vdev in its row since 2.2, which brought vs_noalloc.
+    worded = len(_stats(node)) > _NOALLOC
+    note = note_of(
+        Condition(
+            aux=aux,
+            was=str(node.get("path", "")) if "not_present" in node else None,
+            slow_only=leaf and not errors and stats[34] > 0,
+            ashift=stats[42] if leaf else 0,
+            physical_ashift=stats[44] if leaf else 0,
+            removing=worded and stats[25] != 0,
+            allocating=stats[45] == 0,
+            marker=marker,
+            initializing=leaf and stats[30] == 1,
+            trimming=leaf and stats[39] == 1,
+        )
+    )
+    return state, aux, note
+
+
+def _marker(stats: Sequence[int], context: _Context, rebuilding: bool) -> str:
+    if stats[1] != _HEALTHY:
+        return ""
+    marker = scan_marker(context.function, stats[26], stats[33] != 0)
+    return "(resilvering)" if rebuilding and stats[41] else marker
+
+
+def _io(stats: Sequence[int]) -> IoCounters:
+    return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
+
+
+def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
+    found = {
+        name: (more[pending], more[active])
+        for name, pending, active in _QUEUE_KEYS
+        if pending in more and active in more
+    }
+    integers(tuple(chain.from_iterable(found.values())), "a queue")
+    return found
+
+
+def _progress(values: Sequence[int], errors: int) -> Progress | None:
+    done, total, state, time = values
+    state_name = trim_state(state)
+    if state_name is None:
+        return None
+    share = 1.0 if state_name == "complete" else done / (total + 1)
+    return Progress(state_name, done, total, share, epoch(time), errors)

@@ -1,0 +1,340 @@
+"""``zpool status -j`` documents (OpenZFS 2.3+), with or without -P, -p and --json-int.
+
+Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.3.9). Sizes and
+counters left out by zpool are 0; names are made those that text prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
+from zconsole.zfs.decode.json_scans import active_function, activities_of, rebuilding, scans_of
+from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.notes import Condition, note_of, scan_marker
+from zconsole.zfs.decode.tree import with_spares_left
+from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, text_of, word
+from zconsole.zfs.decode.words import spare_word, state_word
+
+_GROUPS = (
+    ("dedup", "dedup"),
+    ("special", "special"),
+    ("logs", "log"),
+    ("l2cache", "cache"),
+    ("spares", "spare"),
+)
+"""Siblings of ``vdevs`` and their class, in the order text prints them."""
+
+_COMMAND = "zpool status"
+_HIDDEN = frozenset({"hole", "indirect"})
+_PROGRESS_STATES = {
+    "ACTIVE": "active",
+    "CANCELED": "canceled",
+    "SUSPENDED": "suspended",
+    "COMPLETE": "complete",
+}
+_Node = Mapping[str, Any]
+
+
+class _Context(NamedTuple):
+    """What every vdev of one pool shares."""
+
+    names: Mapping[str, str]
+    zone: tzinfo
+    function: str | None
+    """The active healing scan's function."""
+    rebuilding: frozenset[str]
+    """Top-level vdevs with an active sequential rebuild."""
+
+
+class _Place(NamedTuple):
+    """Where in the tree a vdev stands."""
+
+    vclass: str
+    rebuilt: bool
+    """Below a top-level vdev with an active rebuild."""
+    top: bool = True
+    written: bool = False
+    """A rebuild writes to it: the new device of a replacing or spare group, any of a dRAID, whose
+    spare space is spread over all."""
+
+
+def pools_of(
+    document: _Node, now: float | None, names: Mapping[str, str], zone: tzinfo
+) -> tuple[tuple[_Node, Pool], ...]:
+    """The pools of a document, each with the JSON object it came from.
+
+    ``now``: epoch seconds of the sample, where known; ``names``: leaf path to printed name;
+    ``zone``: of the dates that plain ``-j`` prints. Raises NotUnderstoodError when it is no
+    status document.
+    """
+    if not isinstance(document.get("pools"), Mapping):
+        raise NotUnderstoodError("not a `zpool status -j` document: no pools")
+    command = mapping(document.get("output_version"), "output_version").get("command", _COMMAND)
+    if command != _COMMAND:
+        raise NotUnderstoodError(f"not a `zpool status -j` document: {command!r} printed it")
+    pools = mapping(document["pools"], "pools")
+    found = []
+    for key, value in pools.items():
+        node = mapping(value, f"pool {key}")
+        if "vdevs" not in node and "state" not in node:
+            raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key} has no state")
+        found.append((node, _pool(key, node, now, names, zone)))
+    return tuple(found)
+
+
+def is_exact(node: _Node) -> bool:
+    """Whether a pool's figures are exact: no human-rounded string among scan and space figures."""
+    scan = mapping(node.get("scan_stats"), "scan_stats")
+    figures = [scan.get(key) for key in ("to_examine", "examined", "issued", "processed")]
+    for rebuild in mapping(scan.get("rebuild_stats"), "rebuild_stats").values():
+        figures += [rebuild.get("scanned"), rebuild.get("to_scan")]
+    for vdev in mapping(node.get("vdevs"), "vdevs").values():
+        figures += [vdev.get("alloc_space"), vdev.get("total_space"), vdev.get("rep_dev_size")]
+    return not any(is_rounded(figure) for figure in figures)
+
+
+def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zone: tzinfo) -> Pool:
+    name = str(node.get("name", key))
+    scan = mapping(node.get("scan_stats"), "scan_stats")
+    context = _Context(names, zone, active_function(scan), rebuilding(scan))
+    root = _root(name, node, context)
+    count = number(node.get("error_count"))
+    state = node.get("state")
+    return Pool(
+        name=name,
+        state=None if state is None else str(state),
+        root=root,
+        guid=_guid(node, "pool_guid"),
+        message=text_of(node.get("status")),
+        action=text_of(node.get("action")),
+        see=text_of(node.get("moreinfo")),
+        scans=scans_of(scan, now, zone),
+        activities=activities_of(node, root, now, zone),
+        error_count=count,
+        errors=_errors(node.get("errlist"), count),
+        comment=text_of(node.get("comment")),
+        txg=number(node.get("txg")),
+    )
+
+
+def _guid(node: _Node, key: str = "guid") -> str | None:
+    value = node.get(key)
+    return None if value is None else str(value)
+
+
+def _errors(listed: object, count: int | None) -> tuple[str, ...] | None:
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return tuple(str(name) for name in listed)
+    return () if count == 0 else None
+
+
+def _root(pool: str, node: _Node, context: _Context) -> Vdev:
+    vdevs = mapping(node.get("vdevs"), "vdevs")
+    key, top = _root_node(pool, vdevs)
+    if _is_flat(vdevs, key):
+        vdevs = _nested(vdevs)
+        top = mapping(vdevs.get(key), key)
+    groups = [("normal", mapping(top.get("vdevs"), key))]
+    groups += [(vclass, mapping(node.get(group), group)) for group, vclass in _GROUPS]
+    if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
+        groups = _by_class(groups, vdevs, key)
+    children = [vdev for vclass, nodes in groups for vdev in _vdevs(nodes, vclass, context)]
+    aux = str(top.get("aux", ""))
+    return Vdev(
+        name=pool,
+        kind="root",
+        state=state_word(str(top.get("state", node.get("state", "UNKNOWN"))), aux),
+        guid=_guid(top),
+        note=note_of(Condition(aux=aux)),
+        errors=_counters(top, leaf=False),
+        alloc_bytes=number(top.get("alloc_space", 0)) if top else None,
+        size_bytes=number(top.get("total_space")),
+        children=with_spares_left(tuple(children)),
+    )
+
+
+def _root_node(pool: str, vdevs: _Node) -> tuple[str, _Node]:
+    """The root vdev's key and object: the one typed root, else the one named as the pool."""
+    for key, value in vdevs.items():
+        if mapping(value, key).get("vdev_type") == "root":
+            return key, value
+    return pool, mapping(vdevs.get(pool), pool)
+
+
+def _is_flat(vdevs: _Node, root: str) -> bool:
+    return len(vdevs) > 1 and any("parent" in mapping(v, k) for k, v in vdevs.items() if k != root)
+
+
+def _nested(vdevs: _Node) -> dict[str, dict[str, Any]]:
+    """The objects of ``--json-flat-vdevs`` with children put back below their ``parent``."""
+    nodes = {key: {**mapping(value, key), "vdevs": {}} for key, value in vdevs.items()}
+    for key, node in nodes.items():
+        parent = nodes.get(str(node.get("parent")))
+        if parent is not None and parent is not node:
+            parent["vdevs"][key] = node
+    return nodes
+
+
+def _by_class(groups: list[tuple[str, _Node]], vdevs: _Node, root: str) -> list[tuple[str, _Node]]:
+    """Groups of a flat document, which merges the classes into ``vdevs``."""
+    classes = {"l2cache": "cache"}
+    sorted_in: dict[str, dict[str, Any]] = {vclass: dict(nodes) for vclass, nodes in groups}
+    normal = sorted_in["normal"]
+    for key, value in vdevs.items():
+        parent, vclass = str(value.get("parent", root)), str(value.get("class", "normal"))
+        vclass = classes.get(vclass, vclass)
+        if key == root or (parent not in (root, "root-0") and parent in vdevs):
+            continue
+        if vclass in sorted_in and vclass != "normal":
+            normal.pop(key, None)
+            sorted_in[vclass].setdefault(key, value)
+        else:
+            normal.setdefault(key, value)
+    return list(sorted_in.items())
+
+
+def _vdevs(nodes: _Node, vclass: str, context: _Context) -> Iterator[Vdev]:
+    for key, value in nodes.items():
+        node = mapping(value, key)
+        if node.get("vdev_type") not in _HIDDEN and kind_of(key) not in _HIDDEN:
+            active = str(node.get("name", key)) in context.rebuilding
+            yield _vdev(key, node, _Place(vclass, active), context)
+
+
+def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
+    name, kind = _identity(key, node, context.names)
+    below = mapping(node.get("vdevs"), key)
+    leaf, spare = not below, place.vclass == "spare"
+    errors = ErrorCounters() if spare else _counters(node, leaf)
+    state = _state(node, spare)
+    marker = _marker(node, state, place, context) if leaf else ""
+    shape = draid_shape(name)
+    space = number(node.get("total_space")) if place.top else None
+    deferred = leaf and bool(number(node.get("resilver_deferred")))
+    return Vdev(
+        name=name,
+        kind=kind,
+        vclass=place.vclass,
+        state=state,
+        guid=_guid(node),
+        path=word(node.get("path")),
+        note=_note(node, marker, leaf, errors),
+        errors=errors,
+        resilvering=marker == "(resilvering)",
+        awaiting_resilver=deferred and marker != "(resilvering)",
+        removing=bool(number(node.get("removing"))),
+        alloc_bytes=number(node.get("alloc_space", 0)) if space else None,
+        size_bytes=space or (_leaf_size(node) if leaf else None),
+        scan_processed=number(node.get("scan_processed", 0)) if leaf and not spare else None,
+        ashift=number(node.get("configured_ashift")),
+        physical_ashift=number(node.get("physical_ashift")),
+        nparity=parity_of(kind),
+        data_disks=shape[0] if shape else None,
+        initialize=_progress(node, "init", "initialized", "to_initialize", context.zone),
+        trim=_progress(node, "trim", "trimmed", "to_trim", context.zone),
+        phys_path=word(node.get("phys_path")),
+        devid=word(node.get("devid")),
+        allocating=_allocating(node) if place.top and not spare else None,
+        children=_children(below, _below(place, kind), kind in GROUP_KINDS, context),
+    )
+
+
+def _allocating(node: _Node) -> bool:
+    """Nothing new goes to a vdev that is leaving, of which zpool says only that it does."""
+    return not (number(node.get("noalloc")) or number(node.get("removing")))
+
+
+def _state(node: _Node, spare: bool) -> str:
+    aux, state = str(node.get("aux", "")), str(node.get("state", "UNKNOWN"))
+    return spare_word(state, aux) if spare else state_word(state, aux)
+
+
+def _below(place: _Place, kind: str) -> _Place:
+    return place._replace(top=False, written=place.written or kind.startswith("draid"))
+
+
+def _children(nodes: _Node, place: _Place, group: bool, context: _Context) -> tuple[Vdev, ...]:
+    """The vdevs below one; in a replacing or spare group the last device is the new one."""
+    last = len(nodes) - 1
+    places = (place._replace(written=i == last) if group else place for i in range(len(nodes)))
+    return tuple(
+        _vdev(key, mapping(node, key), each, context)
+        for (key, node), each in zip(nodes.items(), places, strict=True)
+    )
+
+
+def _identity(key: str, node: _Node, names: Mapping[str, str]) -> tuple[str, str]:
+    """Printed name and kind; both from the key where zpool's own lookup failed (2.3.0-2.3.2)."""
+    given, path = str(node.get("name", key)), node.get("path")
+    named = kind_of(given)
+    kind = str(node.get("vdev_type") or named or leaf_kind(given))
+    if kind in ("raidz", "draid"):
+        kind = named or f"{kind}1"
+    if number(node.get("not_present")) or kind != "disk":
+        return names.get(str(path), given) if kind in ("file", "disk") else given, kind
+    if path is not None and str(path) in names:
+        return names[str(path)], kind
+    return disk_name(given, None) if given.startswith("/") else given, kind
+
+
+def _counters(node: _Node, leaf: bool) -> ErrorCounters:
+    return ErrorCounters(
+        number(node.get("read_errors")),
+        number(node.get("write_errors")),
+        number(node.get("checksum_errors")),
+        number(node.get("slow_ios")) if leaf else None,
+    )
+
+
+def _leaf_size(node: _Node) -> int | None:
+    return number(node.get("phys_space")) or number(node.get("rep_dev_size"))
+
+
+def _marker(node: _Node, state: str, place: _Place, context: _Context) -> str:
+    """The marker text prints; JSON lacks the rebuilt bytes, so that the new device has it."""
+    if state != "ONLINE":
+        return ""
+    processed = number(node.get("scan_processed")) or 0
+    deferred = bool(number(node.get("resilver_deferred")))
+    marker = scan_marker(context.function, processed, deferred)
+    return marker or ("(resilvering)" if place.rebuilt and place.written else "")
+
+
+def _note(node: _Node, marker: str, leaf: bool, errors: ErrorCounters) -> str:
+    if node.get("used_by"):
+        return f"in use by pool '{node['used_by']}'"
+    missing = number(node.get("not_present"))
+    return note_of(
+        Condition(
+            aux=str(node.get("aux", "")),
+            was=str(node.get("was", node.get("path", ""))) if missing else None,
+            slow_only=leaf and errors.total == 0 and bool(errors.slow),
+            ashift=number(node.get("configured_ashift")) or 0,
+            physical_ashift=number(node.get("physical_ashift")) or 0,
+            removing=bool(number(node.get("removing"))),
+            allocating=not number(node.get("noalloc")),
+            marker=marker,
+            initializing=node.get("init_state") == "ACTIVE",
+            trimming=node.get("trim_state") == "ACTIVE",
+        )
+    )
+
+
+def _progress(node: _Node, prefix: str, done: str, total: str, zone: tzinfo) -> Progress | None:
+    state = _PROGRESS_STATES.get(str(node.get(f"{prefix}_state")))
+    if state is None:
+        return None
+    finished, whole = number(node.get(done)), number(node.get(total))
+    share = finished / (whole + 1) if finished is not None and whole is not None else None
+    return Progress(
+        state=state,
+        done=finished,
+        total=whole,
+        share=1.0 if state == "complete" else share,
+        time=moment(node.get(f"{prefix}_time"), zone),
+        errors=number(node.get(f"{prefix}_errors")),
+    )

@@ -1,0 +1,280 @@
+"""``zpool status`` text of every dialect, from Solaris 10 to OpenZFS 2.4.
+
+The text is cut into pools and their tagged sections here; ``text_scan``, ``text_config`` and
+``text_activity`` read the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
+from typing import NamedTuple
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import Activity, Pool, Scan, Vdev
+from zconsole.zfs.decode.formulas import in_order
+from zconsole.zfs.decode.text_activity import activity_of
+from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of, looks_like_row
+from zconsole.zfs.decode.text_scan import scan_of
+from zconsole.zfs.decode.tree import check_rows
+from zconsole.zfs.decode.values import unspaced
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TAG = re.compile(
+    r"(\s*)(pool|id|state|status|action|see|scan|scrub|remove|checkpoint|expand|condense|comment"
+    r"|config|device details|errors|dedup):(?:\s+|$)(.*)"
+)
+_FILES_FOLLOW = "Permanent errors have been detected"
+_ENTRY_INDENT = 8
+"""Blanks before each name in a list of damaged files (``%7s %s``)."""
+_DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
+"""``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path); a prompt is none."""
+_NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s")
+"""The heading of ``zpool iostat`` or ``zpool list``, printed below what may have no end."""
+_QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
+_QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
+_NO_POOLS = re.compile(
+    r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
+    re.MULTILINE,
+)
+_POOL_INDENT = 2
+_FARTHEST_TAG = 16
+_UNTAGGED = ""
+"""Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
+_AFTER = "after"
+"""Tag of other output below a table or a list of damaged files."""
+_TABLES = (_UNTAGGED, "config")
+_DETAILS = "device details"
+"""Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
+_SCANS = (_UNTAGGED, "scan", "scrub")
+
+
+class _Section(NamedTuple):
+    """One tagged part of a pool's text: its tag, that line's rest and the lines below."""
+
+    tag: str
+    indent: int
+    lines: list[str]
+
+
+class _Block:
+    """The sections of one pool, in file order."""
+
+    def __init__(self) -> None:
+        self.sections: list[_Section] = []
+
+    def first(self, tag: str) -> str | None:
+        """The first section with this tag as one line, None when there is none."""
+        for section in self.sections:
+            if section.tag == tag:
+                return " ".join(" ".join(section.lines).split())
+        return None
+
+    def all(self, *tags: str) -> Iterator[_Section]:
+        """Every section with one of the tags."""
+        return (section for section in self.sections if section.tag in tags)
+
+
+def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
+    """Every pool in the text; () when zpool printed a sentence in place of them.
+
+    ``zone``: of the zoneless dates. Raises NotUnderstoodError when nothing in it is
+    ``zpool status`` output.
+    """
+    if not isinstance(text, str):
+        raise NotUnderstoodError("not `zpool status` output: no text")
+    lines = [line.rstrip("\r\f") for line in _unquoted(unspaced(text)).split("\n")]
+    blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
+    check_rows(len(s.lines) for block in blocks for s in block.all(*_TABLES))
+    if not blocks and not in_place(text):
+        raise NotUnderstoodError("not `zpool status` output")
+    return tuple(_pool(block, zone) for block in blocks)
+
+
+def _unquoted(text: str) -> str:
+    """The text without the ``> `` of a mail or forum before its lines."""
+    return _QUOTED.sub("", text) if _QUOTED_POOL.search(text) else text
+
+
+def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
+    """What zpool printed in place of pools: that there are none, or that they are healthy (-x).
+
+    Each sentence with the pool it is about, where it is about one.
+    """
+    return tuple((match[1], match[2]) for match in _NO_POOLS.finditer(text))
+
+
+def _means_a_pool(block: _Block) -> bool:
+    """Whether there is a pool in it: a table, a scan, or a ``pool:`` line as zpool indents it."""
+    if any(looks_like_row(line) for s in block.all(*_TABLES) for line in s.lines):
+        return True
+    if any(scan_of(s.lines, UTC) is not None for s in block.all(*_SCANS)):
+        return True
+    names = list(block.all("pool"))
+    return bool(names) and (len(block.sections) > 1 or names[0].indent == _POOL_INDENT)
+
+
+def _blocks(lines: list[str]) -> list[_Block]:
+    blocks, current = [_Block()], None
+    blank = True
+    for written, below in zip(lines, (*lines[1:], ""), strict=True):
+        # zpool never colours the names of damaged files: those escapes are their own.
+        line = written if _is_listing(current) else _ANSI.sub("", written)
+        found = _tag_of(line, current, blank or _heads_a_pool(line, below))
+        if current is not None and _may_end(current) and _NEXT_OUTPUT.match(line):
+            current = _Section(_AFTER, 0, [line])
+            blocks[-1].sections.append(current)
+        elif found is not None:
+            if found.tag == "pool":
+                blocks.append(_Block())
+            current = found
+            blocks[-1].sections.append(found)
+        elif current is not None:
+            current.lines.append(line)
+        elif line.strip():
+            current = _Section(_UNTAGGED, 0, [line])
+            blocks[-1].sections.append(current)
+        blank = not line.strip()
+    return blocks
+
+
+def _heads_a_pool(line: str, below: str) -> bool:
+    """Whether a ``pool:`` line is one without a blank line above it, as of two files put together:
+    what stands below tells, as a name in a list has no such second line."""
+    return line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
+
+
+def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None:
+    """The section that this line starts, None when it continues the current one.
+
+    ``apart``: below a blank line, or beyond doubt.
+    """
+    match = _TAG.match(line)
+    if match is None:
+        return None
+    indent = len(match[1].expandtabs())
+    if indent > _FARTHEST_TAG:
+        return None
+    in_table = current is not None and current.tag == "config" and not current.indent
+    if in_table and line.startswith("\t"):
+        return None  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
+    if current is not None and current.tag == _DETAILS and match[2] not in ("errors", "pool"):
+        return None
+    if current is not None and _is_listing(current):
+        # Names of damaged files may look like tags; only a new pool ends their list.
+        if match[2] == "errors" and indent <= current.indent:
+            return _Section(match[2], indent, [match[3]])
+        if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart:
+            return None
+    return _Section(match[2], indent, [match[3]])
+
+
+def _may_end(section: _Section) -> bool:
+    """Whether nothing but other output tells where it ends."""
+    return section.tag in _TABLES or _is_listing(section)
+
+
+def _is_listing(section: _Section | None) -> bool:
+    """Whether names of damaged files have begun."""
+    if section is None or section.tag != "errors" or len(section.lines) < 2:
+        return False
+    return _FILES_FOLLOW in section.lines[0]
+
+
+def _pool(block: _Block, zone: tzinfo) -> Pool:
+    state = block.first("state")
+    rows = [line for section in block.all(*_TABLES) for line in section.lines]
+    name = block.first("pool")
+    scans = _scans(block, zone)
+    running = next((s.function for s in scans if s.active), None)
+    root = config_of(rows, name, running, zone)
+    if state is None and root.state != UNKNOWN_STATE:
+        state = root.state
+    count, names = _errors(block)
+    activities = _activities(block, zone)
+    return Pool(
+        name=name or root.name,
+        state=state or None,
+        root=_with_leaving(root, activities),
+        guid=block.first("id") or None,
+        message=block.first("status") or None,
+        action=block.first("action") or None,
+        see=block.first("see") or None,
+        scans=scans,
+        activities=activities,
+        error_count=count,
+        damaged=count is None and any(_tells_damage(s) for s in block.all("errors")),
+        errors=names,
+        comment=block.first("comment") or None,
+    )
+
+
+def _scans(block: _Block, zone: tzinfo) -> tuple[Scan, ...]:
+    found = (scan_of(section.lines, zone) for section in block.all(*_SCANS))
+    return in_order([scan for scan in found if scan is not None])
+
+
+def _activities(block: _Block, zone: tzinfo) -> tuple[Activity, ...]:
+    sections = block.all("remove", "checkpoint", "expand", "condense")
+    found = (activity_of(section.tag, section.lines, zone) for section in sections)
+    return tuple(activity for activity in found if activity is not None)
+
+
+def _with_leaving(root: Vdev, activities: Sequence[Activity]) -> Vdev:
+    """Marks the top-level that is being removed; before 2.2 its row does not say so."""
+    leaving = {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}
+    if not leaving:
+        return root
+    tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
+    return root._replace(children=tuple(tops))
+
+
+def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
+    """Number of data errors and names of damaged files, as far as the text tells.
+
+    There may be two lines: one says that the list is not permitted, the other how many there are.
+    """
+    found = [_error_section(section) for section in block.all("errors")]
+    telling = [pair for pair in found if pair != (None, None)]
+    return telling[-1] if telling else (None, None)
+
+
+def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:
+    head = section.lines[0].strip()
+    if head.startswith("No known data errors"):
+        return 0, ()
+    if match := re.match(r"(\d+) data error", head):
+        return int(match[1]), None
+    if not head.endswith(":"):  # a mail broke it before "files:"
+        section = section._replace(lines=[head, *section.lines[2:]])
+    names = _listed(section) if _FILES_FOLLOW in head else ()
+    return (len(names), names) if names else (None, None)
+
+
+def _tells_damage(section: _Section) -> bool:
+    """Whether there are data errors: without any zpool neither begins a list nor misses one."""
+    head = section.lines[0].strip()
+    return head.startswith(("List of errors unavailable", _FILES_FOLLOW)) or "data errors" in head
+
+
+def _listed(section: _Section) -> tuple[str, ...]:
+    """The indented names below the heading, with blanks that belong to a name kept."""
+    lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
+    starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
+    if not starts:
+        return _without_indentation(lines)
+    usual = section.indent + _ENTRY_INDENT
+    least = min(len(lines[i]) - len(lines[i].lstrip(" ")) for i in starts)
+    cut = usual if least >= usual else least
+    # What stands between two names is the rest of one that has a newline in it.
+    ends = [*starts[1:], starts[-1] + 1]
+    spans = zip(starts, ends, strict=True)
+    return tuple("\n".join(lines[start:end])[cut:].rstrip("\n") for start, end in spans)
+
+
+def _without_indentation(lines: list[str]) -> tuple[str, ...]:
+    """The names of a list that lost its blanks: the first lines that look like a damaged file."""
+    below = itertools.dropwhile(lambda line: not line.strip(), lines)
+    return tuple(itertools.takewhile(_DAMAGED_FILE.match, below))

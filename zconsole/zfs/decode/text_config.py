@@ -1,0 +1,184 @@
+"""The tree of vdevs below ``config:``, nested by indentation.
+
+Rows: print_status_config in cmd/zpool/zpool_main.c: a TAB, two blanks a level, the name padded
+to one column, STATE, READ, WRITE, CKSUM and, when asked for, SLOW, POWER and DIO; then notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import NamedTuple
+
+from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Vdev
+from zconsole.zfs.decode.names import draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.text_notes import Note
+from zconsole.zfs.decode.text_rows import Columns, ConfigRow, looks_like_row, row_of, unwrapped
+from zconsole.zfs.decode.tree import with_spares_left
+
+__all__ = ["config_of", "looks_like_row"]
+
+_SECTIONS = {
+    "log": "log",
+    "logs": "log",
+    "cache": "cache",
+    "spare": "spare",
+    "spares": "spare",
+    "special": "special",
+    "dedup": "dedup",
+}
+_CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
+_DEVICES_OF_A_GROUP = 2
+"""The old device and the new one, in a replacing or spare group."""
+UNKNOWN_STATE = "UNKNOWN"
+"""State of a root vdev that the text does not show."""
+
+
+_LEVEL = 2
+"""Blanks a level."""
+
+
+class _Node:
+    """A row and the rows nested below it."""
+
+    def __init__(self, row: ConfigRow, vclass: str, indent: int) -> None:
+        """``indent``: where the row should stand, its own unless that was lost on the way here."""
+        self.row = row
+        self.vclass = vclass
+        self.indent = indent
+        self.children: list[_Node] = []
+
+    @property
+    def holds_others(self) -> bool:
+        """Whether a deeper row can be its child: a group by its name."""
+        kind = kind_of(self.row.name)
+        return kind is not None and kind not in _CHILDLESS
+
+    def takes(self, row: ConfigRow) -> bool:
+        """Whether ``row`` is its child although it stands no deeper.
+
+        zpool prints no group without devices below it, so that what follows one is its first
+        child wherever it stands; and what stands as that one does goes with it.
+        """
+        if not self.holds_others or row.indent > self.indent:
+            return False
+        if self.children and self.children[-1].row.indent != row.indent:
+            return False
+        if kind_of(self.row.name) in GROUP_KINDS and len(self.children) == _DEVICES_OF_A_GROUP:
+            return False
+        return kind_of(row.name) in (None, "dspare", *GROUP_KINDS)
+
+
+class _Context(NamedTuple):
+    running: str | None
+    zone: tzinfo
+
+
+def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone: tzinfo) -> Vdev:
+    """The root vdev of a config table.
+
+    ``pool``: the name of the ``pool:`` line; ``running``: the active scan's function. A fragment
+    without a root row gives a root with no name and the state UNKNOWN.
+    """
+    columns, rows = _rows(lines)
+    top = _root_row(rows, pool, columns)
+    context = _Context(running, zone)
+    nodes = _nested(rows[1:] if top else rows, top, columns)
+    children = with_spares_left(tuple(_vdev(node, context, top=True) for node in nodes))
+    if top is None:
+        return Vdev(name=pool or "", kind="root", state=UNKNOWN_STATE, children=children)
+    return Vdev(
+        name=pool or top.name,
+        kind="root",
+        state=top.state or UNKNOWN_STATE,
+        note=top.note,
+        errors=_counters(top),
+        children=children,
+    )
+
+
+def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
+    columns, rows = None, []
+    for line in unwrapped(lines):
+        header = Columns.of(line)
+        if header is not None:
+            columns = columns or header
+            continue
+        row = row_of(line, columns)
+        if row is not None:
+            rows.append(row)
+    return columns, [row for row in rows if row.state or row.name in _SECTIONS]
+
+
+def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) -> ConfigRow | None:
+    """The first row if it is the pool's own, None in a fragment that lacks it."""
+    if not rows or rows[0].state is None:
+        return None
+    first, rest = rows[0], rows[1:]
+    if first.name == pool:
+        return first
+    if kind_of(first.name) is not None or (columns and first.indent > columns.indent and not pool):
+        return None
+    inner = next((row for row in rest if row.name not in _SECTIONS), None)
+    if pool is None and (inner is None or inner.indent <= first.indent) and columns is None:
+        return None
+    return first
+
+
+def _nested(
+    rows: Sequence[ConfigRow], root: ConfigRow | None, columns: Columns | None
+) -> list[_Node]:
+    """The top-level nodes; a row belongs to the nearest group that stands shallower or takes it."""
+    base = root.indent if root else min((row.indent for row in rows), default=0)
+    floor = base if root else base - _LEVEL
+    tops: list[_Node] = []
+    path: list[_Node] = []
+    vclass = "normal"
+    for row in rows:
+        if row.name in _SECTIONS and row.indent <= base:
+            vclass, path = _SECTIONS[row.name], []
+            continue
+        while path and not (path[-1].takes(row) or _stands_below(row, path[-1])):
+            path.pop()
+        least = path[-1].indent if path else floor
+        node = _Node(row, vclass, row.indent if row.indent > least else least + _LEVEL)
+        (path[-1].children if path else tops).append(node)
+        path.append(node)
+    return tops
+
+
+def _stands_below(row: ConfigRow, node: _Node) -> bool:
+    return node.holds_others and row.indent > node.indent
+
+
+def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:
+    row, leaf = node.row, not node.children
+    note = Note.of(row.note, context.running, context.zone)
+    kind = kind_of(row.name) or leaf_kind(row.name)
+    shape = draid_shape(row.name)
+    return Vdev(
+        name=row.name,
+        kind=kind,
+        vclass=node.vclass,
+        state=row.state or "",
+        path=row.name if row.name.startswith("/") else note.was,
+        note=row.note,
+        errors=_counters(row),
+        resilvering=note.resilvering,
+        awaiting_resilver=note.awaiting,
+        removing=note.removing,
+        scan_processed=note.resilvered_bytes,
+        ashift=note.ashift,
+        physical_ashift=note.physical_ashift,
+        nparity=parity_of(kind),
+        data_disks=shape[0] if shape else None,
+        initialize=note.initialize if leaf else None,
+        trim=note.trim if leaf else None,
+        allocating=False if note.non_allocating or note.removing else None,
+        children=tuple(_vdev(child, context) for child in node.children),
+    )
+
+
+def _counters(row: ConfigRow) -> ErrorCounters:
+    read, write, cksum, slow = row.counters
+    return ErrorCounters(read, write, cksum, slow)

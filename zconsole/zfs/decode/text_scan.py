@@ -1,0 +1,241 @@
+"""The ``scan:`` (Solaris 10: ``scrub:``) section of ``zpool status`` text, in every dialect.
+
+Source: print_scan_scrub_resilver_status, print_rebuild_status_impl and print_err_scrub_status in
+cmd/zpool/zpool_main.c (0.6.5, 0.7.13, 0.8.6, 2.1.15, 2.3.9); Solaris 10 and 11.2 from samples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import tzinfo
+
+from zconsole.pool.model import Scan
+from zconsole.units import parse_duration, parse_size, size_resolution
+from zconsole.zfs.decode.values import parse_date, unbroken
+
+_LONGEST = 100 * 365 * 86400
+_N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
+_P = r"-?(?:nan|inf|\d+(?:[.,]\d+)?)"
+_WHAT = r"(?:thorough )?(?P<what>error scrub|scrub|resilver)(?: \((?P<vdev>.+?)\))?"
+
+_STARTED = re.compile(rf"{_WHAT} (?P<state>in progress|paused) since (?P<date>.+)")
+_CANCELED = re.compile(rf"{_WHAT} canceled(?: on (?P<date>.+))?")
+_OLD_RUNNING = re.compile(
+    rf"{_WHAT} in progress(?: for (?P<dur>[\dhdms]+))?, (?P<pct>{_P})% done"
+    r"(?:, (?P<eta>[\dhdms]+) to go)?"
+)
+_OLD_DONE = re.compile(
+    rf"{_WHAT} (?P<how>completed|stopped)(?: after (?P<dur>[\dhdms]+))?"
+    r"(?: with (?P<err>\d+) errors)?(?: on (?P<date>.+))?"
+)
+_DONE = re.compile(
+    rf"(?:(?:thorough )?scrub repaired|(?P<res>resilvered)(?: \((?P<vdev>.+?)\))?) (?P<proc>{_N})"
+    r"(?: in (?P<dur>(?:\d+ days? )?\d+:\d\d:\d\d|[\dhdms]+))?"
+    r"(?: with (?P<err>\d+) errors)?(?: on (?P<date>.+))?"
+)
+_ERROR_SCRUBBED = re.compile(
+    r"scrubbed \d+ error blocks in (?P<dur>(?:\d+ days? )?\d+:\d\d:\d\d)(?: on (?P<date>.+))?"
+)
+_BEGAN = re.compile(r"(?:thorough )?(?:error )?scrub started on\s+(?P<date>.+)")
+_ONE_STAGE = re.compile(
+    rf"(?P<sc>{_N}) scanned out of (?P<tot>{_N})(?: at (?P<sr>{_N})/s)?"
+    r"(?:, (?P<eta>[\dhdms]+) to go)?"
+)
+_TWO_STAGE = re.compile(
+    rf"(?P<sc>{_N}) scanned(?: at (?P<sr>{_N})/s)?, (?P<is>{_N}) issued"
+    rf"(?: (?:at )?(?P<ir>{_N})/s)?(?:, (?P<tot>{_N}) total)?"
+)
+_SLASHED = re.compile(
+    rf"(?P<sc>{_N}) / (?P<tot>{_N}) scanned(?: at (?P<sr>{_N})/s)?"
+    rf"(?:, (?P<is>{_N}) / (?P<itot>{_N}) issued(?: at (?P<ir>{_N})/s)?)?"
+)
+_SOLARIS_SCANNED = re.compile(rf"(?P<sc>{_N}) scanned")
+_DONE_SO_FAR = re.compile(
+    rf"(?P<proc>{_N}) (?:resilvered|repaired)(?: at (?P<ir>{_N})/s)?"
+    rf"(?:, (?P<pct>{_P})% done)?(?:, (?P<eta>(?:\d+ days? )?\d+:\d\d:\d\d|[\dhdms]+) to go)?"
+)
+_ERROR_BLOCKS = re.compile(rf"(?P<pct>{_P})% done")
+
+
+def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
+    """The scan of one section's lines; None for ``none requested`` and what is no scan."""
+    stripped = _unwrapped(line.strip() for line in lines if line.strip())
+    if not stripped:
+        return None
+    tried = [_scan_of(whole, zone) for whole in unbroken(stripped)]
+    dated = (s for s in tried if s is not None and (s.start or s.paused_since or s.end))
+    return next(dated, tried[-1])
+
+
+def _scan_of(stripped: list[str], zone: tzinfo) -> Scan | None:
+    head, *details = stripped
+    if match := _STARTED.match(head):
+        return _running(match, details, zone)
+    if match := _DONE.match(head):
+        return _finished(match, zone)
+    return _rarer(head, zone)
+
+
+def _unwrapped(lines: Iterable[str]) -> list[str]:
+    """The lines with each put back on one that a narrow window or a mail broke after a comma."""
+    whole: list[str] = []
+    for line in lines:
+        if whole and whole[-1].endswith(","):
+            whole[-1] += f" {line}"
+        else:
+            whole.append(line)
+    return whole
+
+
+def _rarer(head: str, zone: tzinfo) -> Scan | None:
+    if match := _OLD_RUNNING.match(head):
+        return Scan(
+            function=_function(match),
+            state="running",
+            percent=_percent(match["pct"]),
+            zpool_eta=_eta(match["eta"]),
+            duration=parse_duration(match["dur"] or ""),
+            two_stage=False,
+        )
+    if match := _CANCELED.match(head):
+        end = parse_date(match["date"] or "", zone)
+        return Scan(_function(match), "canceled", vdev=match["vdev"], end=end)
+    if match := _OLD_DONE.match(head):
+        return Scan(
+            function=_function(match),
+            state="finished" if match["how"] == "completed" else "canceled",
+            end=parse_date(match["date"] or "", zone),
+            errors=_count(match["err"]),
+            duration=parse_duration(match["dur"] or ""),
+            two_stage=False,
+        )
+    if match := _ERROR_SCRUBBED.match(head):
+        end, taken = parse_date(match["date"] or "", zone), parse_duration(match["dur"])
+        return Scan("errorscrub", "finished", end=end, duration=taken, two_stage=False)
+    return None
+
+
+def _function(match: re.Match[str]) -> str:
+    what = match["what"]
+    if what == "error scrub":
+        return "errorscrub"
+    return "rebuild" if what == "resilver" and match["vdev"] else what
+
+
+def _count(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _percent(text: str | None) -> float | None:
+    """A printed percentage; None for nan and inf, which a zero total gives."""
+    if text is None or text.endswith(("nan", "inf")):
+        return None
+    return float(text.replace(",", "."))
+
+
+def _bytes(text: str | None) -> int | None:
+    return None if text is None else parse_size(text)
+
+
+def _eta(text: str | None) -> float | None:
+    """Seconds to go; None for the hundred thousands of years that Solaris 10 can print."""
+    seconds = parse_duration(text or "")
+    return seconds if seconds is not None and seconds < _LONGEST else None
+
+
+def _finished(match: re.Match[str], zone: tzinfo) -> Scan:
+    rebuilt = "rebuild" if match["vdev"] else "resilver"
+    return Scan(
+        function=rebuilt if match["res"] else "scrub",
+        state="finished",
+        vdev=match["vdev"],
+        end=parse_date(match["date"] or "", zone),
+        processed_bytes=_bytes(match["proc"]),
+        errors=_count(match["err"]),
+        duration=parse_duration(match["dur"] or ""),
+    )
+
+
+def _running(head: re.Match[str], details: list[str], zone: tzinfo) -> Scan:
+    date = parse_date(head["date"], zone)
+    paused = head["state"] == "paused"
+    scan = Scan(
+        function=_function(head),
+        state="paused" if paused else "running",
+        vdev=head["vdev"],
+        start=None if paused else date,
+        paused_since=date if paused else None,
+        two_stage=head["what"] != "error scrub",
+    )
+    for line in details:
+        scan = _with_line(scan, line, zone)
+    return scan
+
+
+def _with_line(scan: Scan, line: str, zone: tzinfo) -> Scan:
+    """The scan with what one detail line adds; a line of no known form adds nothing."""
+    if match := _BEGAN.match(line):
+        return scan._replace(start=parse_date(match["date"], zone))
+    if match := _ONE_STAGE.match(line):
+        return _with_one_stage(scan, match)
+    if match := _TWO_STAGE.match(line) or _SLASHED.match(line):
+        return _with_two_stages(scan, match)
+    if match := _DONE_SO_FAR.match(line):
+        return _with_progress(scan, match)
+    if scan.function == "errorscrub" and (match := _ERROR_BLOCKS.match(line)):
+        return scan._replace(percent=_percent(match["pct"]))
+    if match := _SOLARIS_SCANNED.fullmatch(line):
+        # Solaris 11.2's second stage: the walk is over, what is left is not printed.
+        return scan._replace(scanned_bytes=_bytes(match["sc"]), stage=_if_running(scan, "issuing"))
+    return scan
+
+
+def _if_running(scan: Scan, stage: str) -> str | None:
+    return stage if scan.state == "running" else None
+
+
+def _with_one_stage(scan: Scan, match: re.Match[str]) -> Scan:
+    return scan._replace(
+        scanned_bytes=_bytes(match["sc"]),
+        total_bytes=_bytes(match["tot"]),
+        zpool_scan_rate=_bytes(match["sr"]),
+        zpool_eta=_eta(match["eta"]),
+        resolution=size_resolution(match["sc"]),
+        printed=True,
+        two_stage=False,
+    )
+
+
+def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
+    """0.8 to 2.1 print ``X scanned, Y issued, T total``; 2.2+ ``X / T scanned, Y / U issued``."""
+    fields = match.groupdict()
+    scanned, total, to_issue = _bytes(match["sc"]), _bytes(match["tot"]), fields.get("itot")
+    walked = match["sc"] == match["tot"] or (
+        "itot" in fields and match["sr"] is None and bool(scanned)
+    )
+    differs = to_issue is not None and to_issue != match["tot"] and total is not None
+    return scan._replace(
+        stage=_if_running(scan, "issuing" if walked else "scanning"),
+        scanned_bytes=scanned,
+        total_bytes=total,
+        issued_bytes=_bytes(match["is"]),
+        skipped_bytes=max(0, (total or 0) - (_bytes(to_issue) or 0)) if differs else None,
+        zpool_scan_rate=_bytes(match["sr"]),
+        zpool_issue_rate=_bytes(match["ir"]),
+        resolution=size_resolution(match["is"] or ""),
+        printed=True,
+    )
+
+
+def _with_progress(scan: Scan, match: re.Match[str]) -> Scan:
+    """The last detail line; without a percentage it is the first stage of Solaris 11.2."""
+    solaris_walk = match["pct"] is None and not scan.two_stage
+    return scan._replace(
+        stage=_if_running(scan, "scanning") if solaris_walk else scan.stage,
+        two_stage=scan.two_stage or solaris_walk,
+        processed_bytes=_bytes(match["proc"]),
+        percent=_percent(match["pct"]),
+        zpool_issue_rate=_bytes(match["ir"]) or scan.zpool_issue_rate,
+        zpool_eta=_eta(match["eta"]) if match["eta"] else scan.zpool_eta,
+    )

@@ -1,0 +1,155 @@
+"""Numbers and dates as outside text and JSON give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError
+from zconsole.units import LARGEST, parse_size
+from zconsole.zfs.raw import numbers
+
+POOL_LINE = re.compile(r"^[^\S\n]*pool: +(\S+(?:[^\S\n]+\S+)*)[^\S\n]*$", re.MULTILINE)
+"""Where ``zpool status`` begins a pool, with its name. No part may match what the next one does,
+nor the next lines: to try every way would take the square of a damaged file's length."""
+
+_MONTHS = {
+    month: index
+    for index, month in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+_DATE = re.compile(
+    r"(?P<month>[A-Z][a-z]{2})\s+(?P<day>\d{1,2})\s+(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)"
+    r"(?:\s(?P<half>[AP]M))?(?:\s[A-Z+\-]\S*)?\s(?P<year>\d{4})",
+    re.ASCII,
+)
+_FOREIGN_DATE = re.compile(
+    r"(?P<day>\d{1,2})\s+(?P<month>[A-Z][a-z]{2})\s+(?P<year>\d{4})\s"
+    r"(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:\s(?P<half>[AP]M))?",
+    re.ASCII,
+)
+
+
+_MANY_DIGITS = 40
+_INTEGERS = frozenset({int})
+_END_OF_TIME = 1e11
+"""Epoch seconds of the year 5138: later ones are damage."""
+
+
+def is_time(value: object) -> bool:
+    """Whether a JSON leaf is a moment in epoch seconds, such as a sample has."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and -1 < value < _END_OF_TIME  # type: ignore[operator]
+
+
+def unspaced(text: str) -> str:
+    """Text copied from a web page, whose tables are aligned with no-break spaces, in plain ones.
+
+    Other text is left alone: a damaged file's name may have such a character of its own.
+    """
+    return text.replace("\xa0", " ") if "NAME\xa0" in text or "pool\xa0" in text else text
+
+
+def zone_of(raw: Mapping[str, Any], zone: tzinfo) -> tzinfo:
+    """The zone of zoneless dates: the raw form's own offset, else ``zone``."""
+    offset = raw.get("utc_offset")
+    if isinstance(offset, (int, float)) and abs(offset) < 86400:
+        return timezone(timedelta(seconds=offset))
+    return zone
+
+
+def parse_date(text: str, zone: tzinfo) -> float | None:
+    """Epoch seconds of a ctime date (``Sun Aug  3 15:14:45 2014``) in ``zone``; None for junk.
+
+    Also read: date(1)'s forms with a zone word or AM/PM, which plain ``-j`` prints.
+    """
+    match = _DATE.search(text) or _FOREIGN_DATE.search(text)
+    if match is None or match["month"] not in _MONTHS:
+        return None
+    hour = int(match["h"])
+    if match["half"]:
+        hour = hour % 12 + (12 if match["half"] == "PM" else 0)
+    try:
+        return datetime(
+            int(match["year"]),
+            _MONTHS[match["month"]],
+            int(match["day"]),
+            hour,
+            int(match["m"]),
+            min(59, int(match["s"])),
+            tzinfo=zone,
+        ).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def unbroken(lines: list[str]) -> list[list[str]]:
+    """The lines with the first one put together in each way that gives it the date it lacks: a
+    window breaks words, a mail takes a blank. Themselves where it lacks none."""
+    if len(lines) < 2 or parse_date(lines[0], UTC) is not None:
+        return [lines]
+    heads = (lines[0] + lines[1], f"{lines[0]} {lines[1]}")
+    whole = [[head, *lines[2:]] for head in heads if parse_date(head, UTC) is not None]
+    return [*whole, lines]
+
+
+def is_rounded(value: object) -> bool:
+    """Whether a JSON leaf is a human-rounded number (``"12.9T"``) rather than digits."""
+    return isinstance(value, str) and not value.isdigit() and parse_size(value) is not None
+
+
+def number(value: object) -> int | None:
+    """The integer of a JSON leaf: a number, digits as a string, or a printed size (×1024^k)."""
+    if isinstance(value, (int, float)):
+        return round(value) if abs(value) < LARGEST else None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return number(int(value)) if len(value) < _MANY_DIGITS else None
+    return parse_size(value) if isinstance(value, str) else None
+
+
+def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
+    """``values`` if they all are integers. Raises NotUnderstoodError, naming ``what``."""
+    if isinstance(values, bytes):
+        return numbers(values)
+    if set(map(type, values)) <= _INTEGERS:
+        return values
+    raise NotUnderstoodError(f"damaged ZFS output: {what} holds no integers")
+
+
+def word(value: object) -> str | None:
+    """A string that may be absent."""
+    return None if value is None else str(value)
+
+
+def epoch(seconds: float | None) -> float | None:
+    """Epoch seconds; None for 0 (never) and for what no clock can show."""
+    return float(seconds) if seconds and 0 < seconds < _END_OF_TIME else None
+
+
+def moment(value: object, zone: tzinfo) -> float | None:
+    """Epoch seconds of a JSON leaf: a number, digits, or a printed date; None for 0 and junk."""
+    if isinstance(value, str) and ":" in value:
+        return parse_date(value, zone)
+    return epoch(number(value))
+
+
+def text_of(value: object) -> str | None:
+    """A wrapped message as one line, None when there is none."""
+    if not isinstance(value, str):
+        return None
+    return " ".join(value.split()) or None
+
+
+def mapping(value: object, what: str) -> Mapping[str, Any]:
+    """``value`` if it is a JSON object, {} if it is absent.
+
+    Raises NotUnderstoodError, naming ``what`` it should have been.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise NotUnderstoodError(f"not ZFS output: {what} is not an object")
+    return value

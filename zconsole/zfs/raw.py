@@ -1,0 +1,82 @@
+"""The raw form: what a source hands on and a recording keeps, one pool a line.
+
+A ``Raw`` is the JSON object of the recording format. Live sources, recordings, saved output and
+the simulated pool all produce it; ``zconsole.zfs.decode`` alone turns it into the model, so that a
+replayed sample goes the way a live one went. Keys beyond the format's own (``t``, ``libzfs``,
+``status``, ``text``, ``diskstats``, ``list``, ``utc_offset``) are zconsole's additions; a reader
+ignores keys it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Required, TypedDict
+
+FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
+FORMS = tuple(FORM_TYPES)
+"""The raw forms of a pool's state, best first."""
+
+
+class Raw(TypedDict, total=False):
+    """One pool at one moment, as its source printed or returned it."""
+
+    t: Required[float]
+    """Epoch seconds when the sample was complete."""
+    undated: bool
+    """``t`` is only when saved output was read or its file written: nothing is worked out from
+    it."""
+    clock: float
+    """Seconds of CLOCK_BOOTTIME on the sampled machine, for differences."""
+    began: float
+    """Seconds of ``clock`` when the reading began: the form shows nothing older."""
+    boot: str
+    """The boot id that ``clock`` belongs to."""
+    source: str
+    """libzfs, json, text or demo: what took the sample. A reader of a recording says ``replay``."""
+    pool: str
+    """The pool asked for; always set by live sources."""
+    libzfs: Mapping[str, Any]
+    """The config nvlist as a JSON object: the names the reader asks for, arrays as lists. Just
+    read from libzfs, its arrays of integers may still be packed (``numbers``)."""
+    status: Mapping[str, Any]
+    """A ``zpool status -jP --json-int`` document (string or number leaves both read)."""
+    text: str
+    """``zpool status`` output."""
+    names: Mapping[str, str]
+    """Leaf path to the name ``zpool status`` prints, where the form has only the path."""
+    message: Mapping[str, Any]
+    """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``."""
+    iostat: str
+    """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
+    wait: str
+    """The newest row of ``zpool wait -Hp``: remaining bytes."""
+    list: Mapping[str, Any] | str
+    """``zpool list -v``: the JSON document, or text (``-vHp`` or plain)."""
+    diskstats: Sequence[Sequence[str]]
+    """Rows of /proc/diskstats."""
+    devices: Mapping[str, Sequence[str]]
+    """Leaf path to the names in /proc/diskstats that carry its I/O."""
+    utc_offset: float
+    """Seconds to add to UTC for the zoneless dates inside ``text``; absent: UTC."""
+    place: str
+    """Where it was read, file and line, for whoever has to be told that it is damaged."""
+    kstat: str
+    version: str
+    """OpenZFS version of the sampled machine (``2.3.9``)."""
+    host: Mapping[str, Any]
+    """``cpu`` (share), ``memory_total``, ``memory_available``, ``arc_bytes``."""
+    tunables: Mapping[str, int]
+    """Module parameters of scans that could be read, by name."""
+    events: Sequence[Mapping[str, Any]]
+    """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
+    gap: str
+    """Why a line of a recording could not be read; then no form is present."""
+    problem: str
+    """Why there is no fresh state; then no form is present."""
+    absent: bool
+    """The problem is that the kernel's list of pools has it no longer."""
+
+
+def numbers(array: Sequence[int] | bytes) -> Sequence[int]:
+    """An array of integers: a list of them, or unsigned 64-bit ones in this machine's order."""
+    return memoryview(array).cast("Q").tolist() if isinstance(array, bytes) else array

@@ -1,0 +1,48 @@
+"""What every source of samples offers, live, recorded or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from zconsole.pool.model import NOTHING
+from zconsole.zfs.raw import Raw
+
+NO_READER = "none"
+"""Name of a source that has no way to read pools."""
+
+
+class Capabilities(NamedTuple):
+    """What a source can do; the console greys what it cannot, with the reason."""
+
+    name: str
+    """libzfs, json, text, replay or demo."""
+    reason: str = ""
+    """Why this source and no better one: ``libzfs.so not found``."""
+    live: bool = True
+    """Whether pools can be acted on through it."""
+    may_act: bool = False
+    denied: str = ""
+    """Why actions are not possible (``not root``), empty when they are."""
+    version: str | None = None
+    flags: tuple[str, ...] = ()
+    """Words for the header: REPLAY, DEMO."""
+    details: Mapping[str, str] = NOTHING
+
+
+class Source(Protocol):
+    """Takes one raw sample of every pool it watches, and never blocks past its deadline."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this source is and can do; may improve or fall back between samples."""
+
+    async def sample(self) -> tuple[Raw, ...] | None:
+        """One raw form a pool, in a fixed order; a pool that gave none has ``problem`` set.
+
+        ``None`` means that the source has ended (a recording played to its end).
+        Raises UnavailableError or NotFoundError only before the first sample.
+        """
+
+    async def aclose(self) -> None:
+        """Stop, within a second, whatever is still in flight."""

@@ -1,0 +1,152 @@
+"""Block devices under leaves: which rows of /proc/diskstats are theirs, and what they are.
+
+Fields of /proc/diskstats: Documentation/admin-guide/iostats.rst of Linux. Partitions and device
+mapper nodes have counters of their own, so a leaf needs the row of the node it was given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from zconsole.system.host import ROOT
+from zconsole.zfs.sources.bsd import disk_row, psutil_rows
+
+SECTOR = 512
+"""Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""
+
+
+def node_name(path: str, root: Path = ROOT) -> str | None:
+    """The kernel's name of a leaf's device, as in /proc/diskstats; None for a file or nothing."""
+    resolved = Path(os.path.realpath(_below(root, path)))
+    devices = Path(os.path.realpath(root / "dev"))
+    if not resolved.is_relative_to(devices):
+        return None
+    name = resolved.relative_to(devices).as_posix()
+    if _class(root, name).exists():
+        return name
+    return _name_by_number(resolved, root)
+
+
+def diskstats_names(path: str, known: Iterable[str], root: Path = ROOT) -> tuple[str, ...]:
+    """The rows of /proc/diskstats that carry a leaf's I/O, () when there are none.
+
+    ``known`` are the names that have a row. A device mapper node (LUKS, LVM, multipath) without
+    one is replaced by what it is made of.
+    """
+    if not (root / "sys/class/block").exists():
+        return disk_row(path, known)
+    name = node_name(path, root)
+    return () if name is None else _rows(name, frozenset(known), root)
+
+
+def _rows(name: str, known: frozenset[str], root: Path) -> tuple[str, ...]:
+    if name in known:
+        return (name,)
+    below = (_rows(each, known, root) for each in slaves(name, root))
+    return tuple(row for rows in below for row in rows)
+
+
+def slaves(name: str, root: Path = ROOT) -> tuple[str, ...]:
+    """The devices a stacked device is made of (/sys/class/block/NAME/slaves)."""
+    try:
+        return tuple(sorted(each.name for each in (_class(root, name) / "slaves").iterdir()))
+    except OSError:
+        return ()
+
+
+def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
+    """The lines of /proc/diskstats by device name, or what psutil knows instead of them."""
+    try:
+        lines = (root / "proc/diskstats").read_text().splitlines()
+    except OSError:
+        return psutil_rows()
+    return {words[2]: line for line in lines if len(words := line.split(None, 3)) == 4}
+
+
+def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
+    """What is known of the disk under a leaf, without starting a process or touching the disk.
+
+    Keys, where known: device, disks, serial, model, size (bytes), rotational (0, 1),
+    logical_sector, physical_sector (bytes).
+    """
+    name = node_name(path, root)
+    if name is None:
+        return {}
+    disks = _disks(name, root)
+    facts = {"device": name, "disks": " ".join(disks) if disks != [name] else ""}
+    for key, words in _attributes(name, disks, root).items():
+        facts[key] = " ".join(dict.fromkeys(word for word in words if word))
+    if size := _read(_class(root, name) / "size"):
+        facts["size"] = str(int(size) * SECTOR)
+    return {key: value for key, value in facts.items() if value}
+
+
+def _attributes(name: str, disks: list[str], root: Path) -> Mapping[str, list[str]]:
+    queues = [root / "sys/block" / disk / "queue" for disk in disks]
+    return {
+        "serial": [_serial(disk, root) for disk in disks],
+        "model": [_model(disk, root) for disk in disks],
+        "rotational": [_read(queue / "rotational") for queue in queues],
+        "logical_sector": [_read(queue / "logical_block_size") for queue in queues],
+        "physical_sector": [_read(queue / "physical_block_size") for queue in queues],
+    }
+
+
+def _disks(name: str, root: Path) -> list[str]:
+    """The whole disks under a node: itself, its parent when a partition, or its slaves' disks."""
+    node = _class(root, name)
+    if (node / "partition").exists():
+        return [Path(os.path.realpath(node)).parent.name]
+    below = [disk for each in slaves(name, root) for disk in _disks(each, root)]
+    return list(dict.fromkeys(below)) or [name.replace("/", "!")]
+
+
+def _serial(disk: str, root: Path) -> str:
+    block = root / "sys/block" / disk
+    return (
+        _read(block / "device/serial")
+        or _read(block / "serial")
+        or _udev(block, root).get("ID_SERIAL_SHORT", "")
+    )
+
+
+def _model(disk: str, root: Path) -> str:
+    block = root / "sys/block" / disk
+    vendor = _read(block / "device/vendor")
+    model = _read(block / "device/model") or _udev(block, root).get("ID_MODEL", "")
+    known_vendor = vendor and not vendor.startswith("0x") and vendor != "ATA"
+    return f"{vendor} {model}" if known_vendor and model else model
+
+
+def _udev(block: Path, root: Path) -> Mapping[str, str]:
+    """Properties in udev's database, ``E:KEY=VALUE`` lines of /run/udev/data/bMAJOR:MINOR."""
+    text = _read(root / "run/udev/data" / f"b{_read(block / 'dev')}")
+    pairs = (line[2:].partition("=") for line in text.splitlines() if line.startswith("E:"))
+    return {key: value for key, _, value in pairs}
+
+
+def _name_by_number(device: Path, root: Path) -> str | None:
+    """For a node that is no link, as in a /dev/mapper made without udev."""
+    try:
+        number = device.stat().st_rdev
+    except OSError:
+        return None
+    link = root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}"
+    return Path(os.path.realpath(link)).name.replace("!", "/") if link.exists() else None
+
+
+def _class(root: Path, name: str) -> Path:
+    return root / "sys/class/block" / name.replace("/", "!")
+
+
+def _below(root: Path, path: str) -> Path:
+    return root / path.lstrip("/")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,220 @@
+"""``zpool events -Hvf``: what the kernel reports, followed where that is permitted (root).
+
+Format: zpool_do_events_nvprint in cmd/zpool/zpool_main.c (2.3.9): a line with date and class,
+indented ``key = value`` lines, an empty line. Classes: include/sys/sysevent/eventdefs.h,
+include/sys/fm/fs/zfs.h.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zconsole.system.async_process import Process, Spawner
+
+COMMAND = ("zpool", "events", "-Hvf")
+KEPT = 200
+"""Different events kept for a pool nobody asks about, the newest."""
+
+BURST = 50
+"""Events of one class that are read between two samples."""
+
+RESTART_AFTER = 10.0
+"""Seconds after which a command that ended is started anew: by itself it never ends."""
+
+SEVERITIES = {
+    "statechange": "warning",
+    "removed": "warning",
+    "checksum": "warning",
+    "authentication": "warning",
+    "delay": "warning",
+    "dio_verify_rd": "warning",
+    "dio_verify_wr": "warning",
+    "sitout": "warning",
+    "io": "error",
+    "data": "error",
+    "deadman": "error",
+    "io_failure": "error",
+    "probe_failure": "error",
+    "log_replay": "error",
+    "vdev.open_failed": "error",
+    "vdev.no_replicas": "error",
+    "vdev.bad_label": "error",
+    "vdev.corrupt_data": "error",
+    "zpool": "error",
+    "resilver_start": "notice",
+    "resilver_finish": "notice",
+    "scrub_start": "notice",
+    "scrub_finish": "notice",
+    "scrub_abort": "notice",
+    "scrub_paused": "notice",
+    "scrub_resume": "notice",
+    "vdev_attach": "notice",
+    "vdev_remove": "notice",
+    "vdev_spare": "notice",
+    "autoreplace": "notice",
+}
+NOISE = frozenset({"config_sync", "history_event"})
+TELLING_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
+"""Internal history records that explain a scan's course (module/zfs/dsl_scan.c)."""
+
+STATES = ("UNKNOWN", "CLOSED", "OFFLINE", "REMOVED", "UNAVAIL", "FAULTED", "DEGRADED", "ONLINE")
+"""``vdev_state_t``, in zpool's words."""
+
+_PREFIX = re.compile(r"^(?:sysevent|ereport|resource)\.fs\.zfs\.")
+_PARTITION = re.compile(r"-part1$")
+_PAIR = re.compile(r"\s+(\w+) = (.*)")
+
+
+def parse_event(lines: Iterable[str]) -> dict[str, str]:
+    """The payload of one event as ``zpool events -v`` prints it: quoted texts without quotes."""
+    pairs = (_PAIR.fullmatch(line) for line in lines)
+    return {pair[1]: pair[2].strip().strip('"') for pair in pairs if pair is not None}
+
+
+def describe_event(payload: Mapping[str, str]) -> dict[str, Any] | None:
+    """An event in the raw form's names; None for noise and what has no class or time."""
+    name = _PREFIX.sub("", payload.get("class", ""))
+    t = _time(payload.get("time", ""))
+    if not name or t is None:
+        return None
+    text = name.replace("_", " ").replace(".", " ")
+    if name in NOISE:
+        told = payload.get("history_internal_name", "")
+        if not told.startswith(TELLING_HISTORY):
+            return None
+        text = f"{told} {payload.get('history_internal_str', '')}".strip()
+    vdev = _device(payload.get("vdev_path", ""))
+    old, new = (_state(payload.get(f"vdev_{key}", "")) for key in ("laststate", "state"))
+    severity = SEVERITIES.get(name, "info")
+    if name == "statechange":
+        text = f"{vdev or 'a vdev'} went from {old or 'unknown'} to {new or 'unknown'}"
+        severity = "notice" if new == "ONLINE" else severity
+    else:
+        text = " ".join(filter(None, (text, vdev and f"on {vdev}", *_details(payload))))
+    return {"t": t, "name": name, "text": text, "severity": severity, "vdev": vdev}
+
+
+def _details(payload: Mapping[str, str]) -> Iterator[str]:
+    if kind := payload.get("resilver_type"):
+        yield f"({kind})"
+    if seconds := round((_number(payload.get("zio_delay", "")) or 0) / 1e9):
+        yield f"({seconds} s)"
+
+
+def _state(value: str) -> str:
+    """``"ONLINE" (0x7)`` or ``0x7`` as a word."""
+    number = _number(value.rpartition("(")[2].rstrip(")"))
+    return STATES[number] if number is not None and number < len(STATES) else ""
+
+
+def _device(path: str) -> str | None:
+    """The last part of a leaf's path, without the number of zpool's own partition."""
+    return _PARTITION.sub("", path.rpartition("/")[2]) or None
+
+
+def _time(value: str) -> float | None:
+    """Epoch seconds of ``0xSECONDS 0xNANOSECONDS``."""
+    numbers = [_number(word) for word in value.split()]
+    if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+        return None
+    return numbers[0] + numbers[1] / 1e9
+
+
+def _number(word: str) -> int | None:
+    try:
+        return int(word, 0)
+    except ValueError:
+        return None
+
+
+class EventFollower:
+    """Follows ``zpool events`` from ``since`` (epoch seconds) on.
+
+    A failing device reports hundreds of errors a second: what repeats is told once with a count,
+    and beyond BURST of a class between two calls of ``take`` it is not even read.
+    """
+
+    def __init__(self, spawner: Spawner, since: float) -> None:
+        self._spawner = spawner
+        self._since = since
+        self._newest = since
+        self._process: Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[str, dict[tuple[str, str | None], _Repeated]] = {}
+        self._read: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        """Begin to follow; a command that is not there or not permitted gives no events."""
+        with contextlib.suppress(OSError):
+            self._process = await self._spawner.spawn(COMMAND)
+            self._task = asyncio.create_task(self._follow(self._process))
+
+    def take(self, pool: str) -> list[dict[str, Any]]:
+        """The pool's events since the last call, oldest first."""
+        self._read.clear()
+        return [each.told() for each in self._waiting.pop(pool, {}).values()]
+
+    def close(self) -> None:
+        """Stop following without waiting."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._process is not None:
+            self._process.abandon()
+
+    async def _follow(self, process: Process) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                await self._read_all(process)
+                await asyncio.sleep(RESTART_AFTER)
+                # A new one begins with whatever the kernel still has.
+                self._since = max(self._since, math.nextafter(self._newest, math.inf))
+                self._process = process = await self._spawner.spawn(COMMAND)
+
+    async def _read_all(self, process: Process) -> None:
+        lines: list[str] = []
+        wanted = False
+        while (line := await process.readline()) is not None:
+            if line[:1].strip():
+                wanted = self._wants(line.rpartition("\t")[2])
+            elif wanted and line:
+                lines.append(line)
+            elif lines:
+                self._keep(parse_event(lines))
+                lines.clear()
+
+    def _wants(self, name: str) -> bool:
+        self._read[name] += 1
+        return self._read[name] <= BURST
+
+    def _keep(self, payload: Mapping[str, str]) -> None:
+        event = describe_event(payload)
+        if event is None or event["t"] < self._since:
+            return
+        self._newest = max(self._newest, event["t"])
+        waiting = self._waiting.setdefault(payload.get("pool", ""), {})
+        key = (event["text"], event["vdev"])
+        waiting.setdefault(key, _Repeated(event)).count += 1
+        if len(waiting) > KEPT:
+            del waiting[next(iter(waiting))]
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """An event and how often it came."""
+
+    event: dict[str, Any]
+    count: int = 0
+
+    def told(self) -> dict[str, Any]:
+        """The event, with its count where it came more than once."""
+        if self.count == 1:
+            return self.event
+        times = f"{self.count} times" if self.count < BURST else f"{self.count} times or more"
+        return {**self.event, "text": f"{self.event['text']} ({times})"}

@@ -1,0 +1,60 @@
+"""Lock-free facts of the ZFS kernel module: imported pools, their state word, the ARC's size.
+
+Files below /proc/spl/kstat/zfs (module/zfs/spa_stats.c, module/zfs/arc.c); they can be read while
+every ``zpool`` command hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path("/")
+HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
+"""State words under which no zpool or libzfs call is made: it could wait for ever."""
+
+
+def pool_states(root: Path = ROOT) -> Mapping[str, str]:
+    """Every imported pool with its state word, ``""`` where it could not be read.
+
+    While ``zpool import`` looks at a pool, the kernel has it as ``$import-…`` (TRYIMPORT_NAME,
+    include/sys/spa.h); no pool's own name begins so.
+    """
+    folder = root / "proc/spl/kstat/zfs"
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return {}
+    pools = (each for each in entries if not each.name.startswith("$"))
+    return {each.name: _word(each / "state") for each in pools if (each / "state").exists()}
+
+
+def pool_state(pool: str, root: Path = ROOT) -> str:
+    """The state word of one pool; empty where it could not be read."""
+    return _word(root / "proc/spl/kstat/zfs" / pool / "state")
+
+
+def arc_bytes(root: Path = ROOT) -> int | None:
+    """Bytes the ARC holds now; None without the module."""
+    try:
+        lines = (root / "proc/spl/kstat/zfs/arcstats").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        if name == "size":
+            return int(rest.split()[1])
+    return None
+
+
+def module_version(root: Path = ROOT) -> str | None:
+    """The running OpenZFS, ``2.3.9``; None where the module is not loaded."""
+    word = _word(root / "sys/module/zfs/version")
+    return word.partition("-")[0] or None
+
+
+def _word(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

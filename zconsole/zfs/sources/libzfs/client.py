@@ -1,0 +1,234 @@
+"""The console's end of the helper process: asks, waits no longer than told, starts a new one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zconsole.system.async_process import Channel, Connector
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError
+from zconsole.zfs.sources.libzfs.nvlist import Form, assembled
+from zconsole.zfs.sources.libzfs.wire import Answers, request
+from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+
+COMMAND = (sys.executable, "-m", "zconsole.zfs.sources.libzfs.helper")
+DEVICE = Path("/dev/zfs")
+"""Without it ``libzfs_init`` would try to load the module, and wait for ten seconds."""
+
+CRASHES_ALLOWED = 2
+START_DEADLINE = 30.0
+"""Seconds to load Python and libzfs, which touches no pool: a busy machine may need many."""
+
+
+class LibzfsReader:
+    """Reads pools through a helper process, replaced when a call passes its deadline."""
+
+    name = "libzfs"
+
+    def __init__(
+        self,
+        connector: Connector,
+        command: Sequence[str] = COMMAND,
+        device: Path = DEVICE,
+        start_deadline: float = START_DEADLINE,
+    ) -> None:
+        self._connector = connector
+        self._command = tuple(command)
+        self._device = device
+        self._start_deadline = start_deadline
+        self._helper: _Helper | None = None
+        self._starting = asyncio.Lock()
+        self._crashes = 0
+
+    @property
+    def library(self) -> str | None:
+        """The soname in use, once the helper has said it."""
+        return self._helper.soname if self._helper else None
+
+    async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
+        """See PoolReader.read; ``deadline`` begins once the helper has started."""
+        while True:
+            try:
+                helper = await self._running()
+                return _form_of(await self._ask(helper, pool, deadline))
+            except _HelperReplacedError:
+                continue
+            except _HelperEndedError as error:
+                self._crashes += 1
+                if self._crashes > CRASHES_ALLOWED:
+                    raise ReaderUnusableError(f"the libzfs helper keeps ending: {error}") from None
+                raise ReadFailedError(f"the libzfs helper ended: {error}") from None
+
+    async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
+        """The helper's answer; lets go of a helper that gives none in time."""
+        try:
+            return await helper.ask(pool, deadline)
+        except TimeoutError:
+            self._replace(helper)
+            text = f"libzfs gave no answer in {deadline:.3g} s"
+            raise DeadlineError(text, helper.alive) from None
+
+    async def aclose(self) -> None:
+        """See PoolReader.aclose."""
+        self._replace(self._helper)
+        await asyncio.sleep(0)  # one turn of the loop, in which the pipes close
+
+    async def _running(self) -> _Helper:
+        """The helper, started when there is none. Raises ReaderUnusableError when it cannot."""
+        if self._helper is not None and self._helper.serving:
+            return self._helper
+        async with self._starting:
+            if self._helper is None or not self._helper.usable:
+                self._helper = await self._start()
+            helper = self._helper
+            try:
+                async with asyncio.timeout(self._start_deadline):
+                    await helper.ready()
+            except TimeoutError:
+                self._replace(helper)
+                raise ReaderUnusableError("the libzfs helper does not start") from None
+            return helper
+
+    async def _start(self) -> _Helper:
+        if not self._device.exists():
+            raise ReaderUnusableError(f"no {self._device}")
+        helper = _Helper()
+        try:
+            helper.channel = await self._connector.connect(
+                self._command, helper.hear, cwd=PACKAGE_ROOT
+            )
+        except OSError as error:
+            raise ReaderUnusableError(f"the libzfs helper does not start: {error}") from None
+        return helper
+
+    def _replace(self, helper: _Helper | None) -> None:
+        """Let go of a helper; the next read starts another."""
+        if helper is None:
+            return
+        helper.abandon()
+        if self._helper is helper:
+            self._helper = None
+
+
+def _form_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "values" in answer:
+        return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
+    if "gone" in answer:
+        raise PoolGoneError
+    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper answered nonsense")))
+
+
+class _HelperEndedError(Exception):
+    """The helper ended before it answered."""
+
+
+class _HelperReplacedError(Exception):
+    """The helper was let go of, as another pool's call in it passed its deadline."""
+
+
+class _Helper:
+    """One helper process and the answers awaited from it."""
+
+    channel: Channel
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._answers = Answers()
+        self._forms: dict[str, Form] = {}
+        self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
+        self._hello: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
+        self._soname: str | None = None
+        self._ended: Exception | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can still be asked."""
+        return self._ended is None
+
+    @property
+    def serving(self) -> bool:
+        """Whether it has started and can be asked."""
+        return self.usable and self.soname is not None
+
+    @property
+    def soname(self) -> str | None:
+        """The library it loaded, once it has said so."""
+        return self._soname
+
+    def alive(self) -> bool:
+        """Whether the process is still there, perhaps stuck in the kernel."""
+        return self.channel.alive
+
+    async def ready(self) -> None:
+        """Wait until it has loaded libzfs. Raises ReaderUnusableError when it could not."""
+        hello = await asyncio.shield(self._hello)
+        if "ready" not in hello:
+            raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
+
+    async def ask(self, pool: str, deadline: float) -> Mapping[str, Any]:
+        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds."""
+        if self._ended is not None:
+            raise self._ended
+        answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
+        self._waiting[pool] = answer
+        late = self._loop.call_later(deadline, _expire, answer)
+        try:
+            self.channel.write(request(pool))
+            return await answer
+        finally:
+            late.cancel()
+
+    def abandon(self) -> None:
+        """Kill it without waiting; whoever awaits an answer is told."""
+        self.channel.abandon()
+        self._end(_HelperReplacedError())
+
+    def hear(self, data: memoryview) -> None:
+        """Take in what it wrote; nothing means that it has ended."""
+        if not data:
+            self._loop.call_soon(self._close)  # what it last said to stderr comes by then
+            return
+        try:
+            for answer in self._answers.take(data):
+                self._take(answer)
+        except ValueError:
+            self.channel.abandon()
+            self._end(_HelperEndedError("it wrote no answer"))
+
+    def _close(self) -> None:
+        last_words = self.channel.stderr.strip().rpartition("\n")[2]
+        self._end(_HelperEndedError(last_words or "without a word"))
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        if not self._hello.done():
+            self._soname = answer.get("ready")
+            self._hello.set_result(answer)
+            return
+        pool = str(answer.get("pool"))
+        if "form" in answer:
+            self._forms[pool] = answer["form"]
+        elif "values" in answer:
+            if pool not in self._forms:
+                raise ValueError("values without a form")
+            answer["form"] = self._forms[pool]
+        waiting = self._waiting.pop(pool, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _end(self, why: Exception) -> None:
+        if self._ended is not None:
+            return
+        self._ended = why
+        for future in (self._hello, *self._waiting.values()):
+            if not future.done():
+                future.set_exception(why)
+                future.exception()  # seen, even where nobody awaits it any more
+        self._waiting.clear()
+
+
+def _expire(answer: asyncio.Future[Mapping[str, Any]]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())

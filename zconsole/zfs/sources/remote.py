@@ -1,0 +1,302 @@
+"""Pools of another machine, over one multiplexed OpenSSH connection; it needs only zpool there.
+
+Nothing is ever changed through it. A link that is lost makes pools stale, as one that does not
+answer; it comes back by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from zconsole.errors import UsageError
+from zconsole.system.async_process import CommandRunner, Process, ProcessRunner, Spawner
+from zconsole.system.host import Clocks, steady_clock
+from zconsole.system.process import Completed, DeadlineError
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.commands import Commands, has_json, zpool_version
+from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
+from zconsole.zfs.sources.kstat import HANGING_STATES
+from zconsole.zfs.sources.pool_poller import PoolPoller, PoolReading
+from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.status_message import StatusMessageReader
+from zconsole.zfs.sources.zpool import JsonReader, TextReader
+
+DEADLINE = 10.0
+"""Seconds for a call over the link, a new connection included."""
+CONNECT = 8
+PATIENCE = 2.0
+"""Seconds a sample waits for slow pools before the others are shown without them."""
+LENIENCE = 1.5
+"""How much longer the next answer may take after one that came too late: a slow link is not a
+lost one."""
+FIRST_PATIENCE = 12.0
+CLOSE = 2.0
+LOST = 255
+"""Exit status of ssh itself when the link fails (ssh(1))."""
+REST = 60.0
+"""Seconds before a host that gave no answer is asked the same again."""
+KSTAT = "/proc/spl/kstat/zfs/{}/state"
+REMOTE_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
+_HOST = re.compile(r"(?:ssh://)?[\w.%+@:\[\]~-]+", re.ASCII)
+_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)")
+
+
+def hosts_of(words: str) -> tuple[str, ...]:
+    """``root@a,b`` as ssh destinations, each once. Raises UsageError for what is none."""
+    hosts = tuple(dict.fromkeys(word.strip() for word in words.split(",")))
+    for host in hosts:
+        if host.startswith("-") or not _HOST.fullmatch(host):
+            raise UsageError(f"--host {host!r} is not USER@HOST")
+    return hosts
+
+
+def remote_words(argv: Sequence[str]) -> str:
+    """A command as one line for the login shell that sshd hands it to, every word quoted.
+
+    ``env`` sets what a plain zpool needs in any shell, csh and fish included.
+    """
+    plain = ("env", "LC_ALL=C.UTF-8", "NO_COLOR=1", f"PATH={REMOTE_PATH}")
+    return shlex.join((*plain, *argv))
+
+
+class SshRunner:
+    """Runs commands on a host through ssh: one connection, shared by all of them."""
+
+    def __init__(self, host: str, runner: CommandRunner, spawner: Spawner, sockets: Path) -> None:
+        self._host = host
+        self._runner = runner
+        self._spawner = spawner
+        self._sockets = sockets
+
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        """See CommandRunner.run; a link that is down is a command that failed with ssh's words.
+
+        What hangs over there cannot be seen to end, so it counts as alive for a minute.
+        """
+        began = steady_clock()
+        try:
+            done = await self._runner.run(self._ssh(argv), deadline)
+        except FileNotFoundError:
+            return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
+        except DeadlineError:
+            text = f"{argv[0]} on {self._host} gave no answer in {deadline:.3g} s"
+            raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
+        if done.returncode == LOST:
+            words = _last_words(done.stderr) or "the connection was lost"
+            return Completed(tuple(argv), 1, "", f"ssh: {words.removeprefix('ssh: ')}")
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+        """See Spawner.spawn."""
+        return await self._spawner.spawn(self._ssh(argv))
+
+    async def aclose(self) -> None:
+        """End the shared connection; what cannot be ended in time ends by itself."""
+        with contextlib.suppress(DeadlineError, OSError):
+            argv = ("ssh", "-o", self._path, "-O", "exit", "--", self._host)
+            await self._runner.run(argv, CLOSE)
+
+    @property
+    def _path(self) -> str:
+        return f"ControlPath={self._sockets}/%C"
+
+    def _ssh(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds."""
+        options = (
+            "BatchMode=yes",
+            f"ConnectTimeout={CONNECT}",
+            "ControlMaster=auto",
+            self._path,
+            "ControlPersist=60",
+            "ServerAliveInterval=5",
+            "ServerAliveCountMax=3",
+            "LogLevel=ERROR",
+        )
+        flags = [word for option in options for word in ("-o", option)]
+        return ("ssh", "-T", *flags, "--", self._host, remote_words(argv))
+
+
+class RemoteSource:
+    """Samples the pools of one host."""
+
+    def __init__(
+        self,
+        host: str,
+        pools: Sequence[str],
+        interval: float,
+        sockets: Path,
+        local: ProcessRunner | None = None,
+    ) -> None:
+        process = local or ProcessRunner()
+        self.host = host
+        self._asked_for = tuple(dict.fromkeys(pools))
+        self._interval = interval
+        self._clocks = Clocks()
+        self._ssh = SshRunner(host, process, process, sockets)
+        self._hung: DeadlineError | None = None
+        self._chain: FallbackReader | None = None
+        self._version: str | None = None
+        self._offset: float | None = None
+        self._names: tuple[str, ...] = ()
+        self._watches: dict[str, PoolPoller] = {}
+        self._patience = PATIENCE
+        self.failure = ""
+        """Why the newest sample could not tell which pools there are; empty when it could."""
+        self.missing: tuple[str, ...] = ()
+        """Pools asked for that the host never had."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Source.capabilities; nothing can be changed over the link."""
+        reader = self._chain.reader if self._chain else None
+        return Capabilities(
+            name=reader.name if reader else "none",
+            reason=f"over ssh from {self.host}",
+            denied="another machine's pools are only watched",
+            version=self._version,
+        )
+
+    async def sample(self) -> tuple[Raw, ...]:
+        """See Source.sample; a host that was never reached is one problem under its own name."""
+        first = not self._watches
+        self.failure = await self._look()
+        if not self._names or self._chain is None:
+            return (self._trouble(self.host, self._nothing()),)
+        watches = [self._watch(name, self._chain) for name in self._names]
+        states = await self._states()
+        tasks = [task for w in watches if (task := _begin(w, states.get(w.name))) is not None]
+        if tasks:
+            await self._wait(tasks, FIRST_PATIENCE if first else self._patience)
+        return tuple(self._raw(watch) for watch in watches)
+
+    @property
+    def seen(self) -> bool:
+        """Whether it has ever shown a pool."""
+        return bool(self._names)
+
+    def _nothing(self) -> str:
+        absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
+        return self.failure or absent or "no pools are imported"
+
+    async def _wait(self, tasks: Sequence[asyncio.Task[Any]], patience: float) -> None:
+        _, late = await asyncio.wait(tasks, timeout=patience)
+        longer = LENIENCE if late else 1 / LENIENCE
+        self._patience = min(DEADLINE, max(PATIENCE, self._patience * longer))
+
+    async def aclose(self) -> None:
+        """See Source.aclose."""
+        ending = [task for watch in self._watches.values() for task in watch.close()]
+        if self._chain is not None:
+            await self._chain.aclose()
+        if ending:
+            await asyncio.wait(ending, timeout=CLOSE)
+        await self._ssh.aclose()
+
+    async def _look(self) -> str:
+        """Find out which pools there are; returns why that failed, empty when it did not."""
+        if self._hung is not None and self._hung.alive():
+            return str(self._hung)
+        try:
+            text = await Commands(self._ssh, DEADLINE).output("zpool", "list", "-H", "-o", "name")
+        except (ReadFailedError, ReaderUnusableError, PoolGoneError) as error:
+            return str(error)
+        except DeadlineError as error:
+            self._hung = error
+            return str(error)
+        found = tuple(text.splitlines())
+        wanted = self._asked_for or found
+        kept = (*self._names, *(name for name in wanted if name in found))
+        self._names = tuple(dict.fromkeys(kept))
+        self.missing = tuple(name for name in wanted if name not in self._names)
+        if self._chain is None and self._names:
+            self._chain = await self._open()
+        return ""
+
+    async def _open(self) -> FallbackReader:
+        self._version = await zpool_version(self._ssh, DEADLINE)
+        self._offset = await self._utc_offset()
+        ssh, interval = self._ssh, self._interval
+        no_json = "" if has_json(self._version) else f"zpool {self._version} has no JSON"
+        version = self._version
+        return FallbackReader(
+            (
+                ReaderOption("json", lambda: JsonReader(ssh, ssh, interval), no_json),
+                ReaderOption("text", lambda: TextReader(ssh, ssh, interval, version)),
+            )
+        )
+
+    async def _utc_offset(self) -> float | None:
+        """Seconds the host's zone is ahead of UTC, for the dates in text."""
+        try:
+            done = await self._ssh.run(("date", "+%z"), DEADLINE)
+        except (DeadlineError, OSError):
+            return None
+        match = _OFFSET.fullmatch(done.stdout.strip())
+        if match is None:
+            return None
+        seconds = int(match[2]) * 3600.0 + int(match[3]) * 60.0
+        return -seconds if match[1] == "-" else seconds
+
+    async def _states(self) -> Mapping[str, str]:
+        """What the host's kernel says of each pool, where it is Linux: zpool hangs on some."""
+        paths = [KSTAT.format(name) for name in self._names]
+        try:
+            done = await self._ssh.run(("grep", "-H", ".", *paths), DEADLINE)
+        except DeadlineError:
+            return {}
+        lines = (line.rpartition(":") for line in done.stdout.splitlines())
+        found = {path: state.strip() for path, _, state in lines}
+        return {name: found.get(path, "") for name, path in zip(self._names, paths, strict=True)}
+
+    def _watch(self, name: str, chain: FallbackReader) -> PoolPoller:
+        if name not in self._watches:
+            message = StatusMessageReader(self._ssh, name, self._version, DEADLINE)
+            self._watches[name] = PoolPoller(name, chain, message, self._clocks, DEADLINE)
+        return self._watches[name]
+
+    def _raw(self, watch: PoolPoller) -> Raw:
+        reading = watch.take()
+        if reading is None:
+            return self._trouble(watch.name, watch.problem)
+        found: dict[str, Any] = {"source": reading.source, **reading.form, "pool": watch.name}
+        found |= {"t": reading.t, "clock": reading.clock}
+        if self._version:
+            found["version"] = self._version
+        if "text" in found and self._offset is not None:
+            found["utc_offset"] = self._offset
+        return cast("Raw", found)
+
+    def _trouble(self, name: str, why: str) -> Raw:
+        now, steady = self._clocks.wall(), self._clocks.steady()
+        return {"t": now, "clock": steady, "pool": name, "problem": why or "no answer yet"}
+
+
+def _begin(watch: PoolPoller, state: str | None) -> asyncio.Task[PoolReading | None] | None:
+    """The read in flight; none of a pool on which zpool would hang."""
+    watch.gate = ""
+    if state in HANGING_STATES:
+        watch.gate = f"the pool is {state}: zpool would hang, so it is not asked"
+    return None if watch.gate else watch.begin()
+
+
+def _last_words(text: str) -> str:
+    return " ".join(text.strip().rpartition("\n")[2].split())
+
+
+@contextlib.contextmanager
+def socket_directory() -> Iterator[Path]:
+    """A private, short-lived directory for the connections' sockets; their paths must be short."""
+    path = Path(tempfile.mkdtemp(prefix="zconsole-", dir="/tmp"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

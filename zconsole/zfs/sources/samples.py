@@ -1,0 +1,103 @@
+"""The lines of a recording as raw forms; without an event loop, which reports need none of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from zconsole.zfs.decode.values import POOL_LINE, is_time
+from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
+
+MOST_MEMORY = 128 * 2**20
+"""Bytes that the values of a JSON document may take. Three of them are in memory at a time: the
+one that is shown, the one of the next round and the one that is being read."""
+POOL_MEMORY = 2**18
+"""Bytes that are kept of a pool at least, once it was seen."""
+_CONTAINER_BYTES = 200
+_VALUE_BYTES = 48
+"""What Python takes for an array or object, which has its own room to grow, and for a value."""
+
+_OBJECTS = frozenset({"names", "message", "host", "devices"})
+"""Keys beyond the format's own whose values are objects."""
+_OURS = ("gap", "place")
+"""Keys that say what became of a line here, never what another recorder wrote."""
+
+
+class NoSampleError(ValueError):
+    """A line is no sample; the text says why. ``t`` and ``pool`` are what it says all the same."""
+
+    def __init__(self, why: str, t: float | None = None, pool: str | None = None) -> None:
+        super().__init__(why)
+        self.t = t
+        self.pool = pool
+
+
+def memory_of(text: str) -> int:
+    """Bytes that the values of a JSON text take at most, by what separates them."""
+    containers = text.count("[") + text.count("{")
+    return _CONTAINER_BYTES * containers + _VALUE_BYTES * text.count(",")
+
+
+def sample_of(line: str) -> Raw:
+    """A line of a recording. Raises NoSampleError."""
+    if memory_of(line) > MOST_MEMORY:
+        raise NoSampleError("too many values")
+    try:
+        found: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise NoSampleError("not JSON") from None
+    if not isinstance(found, dict):
+        raise NoSampleError("not a JSON object")
+    found = {key: value for key, value in found.items() if _is_ours(key, value)}
+    if not is_time(found.get("t")):
+        raise NoSampleError("no time t", pool=found.get("pool"))
+    if not any(isinstance(found.get(form), kind) for form, kind in FORM_TYPES.items()):
+        raise NoSampleError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
+    if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
+        raise NoSampleError("a form of another type", found["t"], found.get("pool"))
+    return cast("Raw", found)
+
+
+def is_sample(line: str | None) -> bool:
+    """Whether it is a line of a recording."""
+    if line is None or '"t"' not in line or not line.lstrip().startswith("{"):
+        return False
+    try:
+        sample_of(line)
+    except NoSampleError:
+        return False
+    return True
+
+
+def pool_name(raw: Raw) -> str:
+    """The pool a raw form is about; empty when it does not say or has several."""
+    if "pool" in raw:
+        return str(raw["pool"])
+    if "libzfs" in raw:
+        return str(raw["libzfs"].get("name", ""))
+    if "status" in raw:
+        pools = raw["status"].get("pools")
+        names = list(pools) if isinstance(pools, dict) else []
+    else:
+        names = POOL_LINE.findall(raw.get("text", ""))
+    return str(names[0]) if len(names) == 1 else ""
+
+
+def _is_ours(key: str, value: object) -> bool:
+    """Whether a key means what zconsole means by it.
+
+    Those it added to the format another recorder may use for something else: its host's name.
+    """
+    if value is None or key in _OURS:
+        return False
+    if key == "events":
+        return isinstance(value, list) and all(map(_is_event, value))
+    if key == "tunables":
+        return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
+    if key == "pool":
+        return isinstance(value, str)
+    return key not in _OBJECTS or isinstance(value, dict)
+
+
+def _is_event(value: object) -> bool:
+    return isinstance(value, dict) and is_time(value.get("t"))
