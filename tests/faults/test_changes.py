@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.faults import trees
 from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
 from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, save, tree_of
 from zconsole.rebalance.engine.file_locks import FilesInUse
+
+TICK = 0.05
+"""Seconds after which a change leaves another ctime, whatever the kernel's clock."""
 
 
 def mark_nodump(path: Path) -> None:
@@ -194,6 +198,7 @@ def test_recovery_removes_no_copy_that_somebody_opens_as_it_is_taken_back(
     before = {("exchange", 1): lambda: save(root, "a", b"saved\n")} if saved else {}
     killed_after(area / "job.db", "exchange", Meddler().sys(before))
     if not saved:
+        time.sleep(TICK)
         os.fchmod(original, 0o640)
     os.close(original)
     meddler = Meddler()
@@ -238,3 +243,38 @@ def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
     assert contents(root) == {"a": BASE, "b": BASE}
     assert (root / "a").stat().st_mode & 0o777 == 0o640
     assert summary["files_moved"] == 2
+
+
+def killed_between_links(area: Path, exchanges: int) -> Path:
+    """A tree of a file of two names, so many of which the dead run had replaced."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    sys, left = FaultySys(), iter(range(exchanges))
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == "exchange" and next(left) == exchanges - 1:
+            sys.die()
+
+    sys.after = after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys, ALONE)
+    return root
+
+
+def test_recovery_splits_no_links_of_a_copy_changed_since(area: Path) -> None:
+    root = killed_between_links(area, 2)
+    time.sleep(TICK)
+    (root / "a").chmod(0o640)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert (root / "a").samefile(root / "b")
+    assert (root / "a").stat().st_mode & 0o777 == 0o640
+    assert (len(contents(root)), summary["files_failed"]) == (2, 0)
+
+
+def test_recovery_keeps_a_copy_that_is_changed_as_it_is_taken_back(area: Path) -> None:
+    root = killed_between_links(area, 1)
+    links = {path: path.stat().st_nlink for path in (root / "a", root / "b")}
+    first = min(links, key=lambda path: links[path])
+    run(area / "job.db", Meddler().sys({("exchange", 1): lambda: first.chmod(0o640)}), ALONE)
+    assert 0o640 in {path.stat().st_mode & 0o777 for path in root.iterdir()}

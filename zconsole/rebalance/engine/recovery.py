@@ -170,13 +170,20 @@ class Recovery:
             if self.sys.fstat(new.fd).st_ino != row.new:
                 return State.FAILED, _other(original)
             halfway = self._has_other_names(old, row) or self._in_use(old, directory=fd)
-            if not halfway and _replaceable(old, new, row.digest) and self._quiet(old):
+            unneeded = _replaceable(old, new, row.digest) or self._is_let_go(old, row)
+            if not halfway and unneeded and self._quiet(old):
                 self._unlink(directory, original)
                 return State.MOVED, None
             unwanted = _replaceable(new, old, row.digest) and self._is_dropped(new, row)
             if unwanted and self._put_back(directory, original, row, new):
                 return self._again(row)
         return State.FAILED, _other(original)
+
+    def _is_let_go(self, original: Version, row: FileRow) -> bool:
+        """Whether an original has lost one of several names for its copy already: with it went what
+        its ctime told, and the others follow."""
+        fewer = self.sys.fstat(original.fd).st_nlink < len(self._names[self._inode_of(row)])
+        return fewer and original.leased and original.digest == row.digest
 
     def _is_spare(self, fd: int, row: FileRow) -> bool:
         """Whether nothing is lost with a copy whose original has the name: it may have had that for
@@ -194,6 +201,10 @@ class Recovery:
         """Whether nobody uses a copy, nor has given it names besides those of the journal."""
         alone = self._is_ours_alone(copy.fd, row)
         return alone and self._quiet(copy) and not self._in_use(copy)
+
+    def _is_as_read(self, copy: Version, row: FileRow) -> bool:
+        meta, _ = metadata.read(self.sys, copy.fd, Abilities())
+        return self._is_dropped(copy, row) and meta.same(copy.meta)
 
     def _is_ours_alone(self, copy: int, row: FileRow) -> bool:
         return self.sys.fstat(copy).st_nlink <= len(self._names[self._inode_of(row)])
@@ -279,7 +290,7 @@ class Recovery:
     def _put_back(self, directory: OpenDirectory, temp: bytes, row: FileRow, copy: Version) -> bool:
         names = (directory.fd, temp, row.name)
         with self.directories.changing(directory):
-            return swap.put_back(self.sys, *names, row.new, lambda: self._quiet(copy))
+            return swap.put_back(self.sys, *names, row.new, lambda: self._is_as_read(copy, row))
 
     def _inode(self, fd: int, name: bytes) -> int | None:
         try:
