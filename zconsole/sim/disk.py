@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 MIB = 1 << 20
 OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
 """vdev_state_t (include/sys/fs/zfs.h)."""
+RUNNING, CANCELED, SUSPENDED, COMPLETE = 1, 2, 3, 4
+"""vdev_trim_state_t and vdev_initializing_state_t (include/sys/fs/zfs.h)."""
 NO_ERRORS = (0.0, 0.0, 0.0, 0.0)
 WRITE_SEEK = 0.7
 """Writes wait in the device's cache and are put in order there: shorter ways for the heads."""
@@ -92,12 +94,11 @@ class Flow:
 
 @dataclass(slots=True)
 class JobProgress:
-    """Trim or initialize of one leaf; bytes, and the state numbers of vdev_initializing_state_t."""
+    """Trim or initialize of one leaf, in bytes."""
 
     done: float
     total: float
     state: int
-    """1 active, 2 canceled, 3 suspended, 4 complete (include/sys/fs/zfs.h)."""
     time: float
     rate: float = 0.0
 
@@ -157,8 +158,8 @@ class Leaf:
     opened: float = 0.0
     """Simulated seconds at which its counters began."""
     create_txg: int = 4
-    trim: JobProgress | None = None
-    initialize: JobProgress | None = None
+    jobs: dict[str, JobProgress] = field(default_factory=dict)
+    """By ``trim`` or ``initialize``."""
     present: bool = True
     """Whether the device is plugged in and readable, whatever the pool thinks of it."""
 

@@ -6,16 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.state import (
-    Checkpoint,
-    Expansion,
-    Member,
-    PoolState,
-    Rebuild,
-    Removal,
-    SimulatedScan,
-    Top,
-)
+from zconsole.sim.state import Checkpoint, PoolState, Relocation, SimulatedScan
+from zconsole.sim.topology import Member, Rebuild, Top
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
@@ -84,9 +76,9 @@ def _root(pool: PoolState) -> dict[str, Any]:
     if pool.scan is not None:
         root["scan_stats"] = scan_stats(pool.scan)
     if pool.removal is not None:
-        root["removal_stats"] = _removal(pool.removal)
+        root["removal_stats"] = _relocation(pool.removal)
     if pool.expansion is not None:
-        root["raidz_expand_stats"] = _expansion(pool.expansion)
+        root["raidz_expand_stats"] = _relocation(pool.expansion)
     if pool.checkpoint is not None:
         root["checkpoint_stats"] = _checkpoint(pool.checkpoint)
     if pool.spares:
@@ -113,20 +105,14 @@ def _rebuild(rebuild: Rebuild | None) -> list[int]:
     ms, scanned = int(rebuild.elapsed * 1000), int(rebuild.scanned)
     issued = int(rebuild.scanned * rebuild.needed)
     head = [rebuild.state, int(rebuild.start), int(rebuild.end), ms, scanned, issued]
-    tail = [int(rebuild.rebuilt), int(rebuild.estimate), rebuild.errors, ms, scanned, issued]
+    tail = [int(rebuild.rebuilt), int(rebuild.estimate), 0, ms, scanned, issued]
     skipped = scanned - issued
     return [*head, *tail, skipped]
 
 
-def _removal(removal: Removal) -> list[int]:
-    times = [int(removal.start), int(removal.end)]
-    return [removal.state, removal.vdev, *times, int(removal.total), int(removal.copied), 0]
-
-
-def _expansion(expansion: Expansion) -> list[int]:
-    times = [int(expansion.start), int(expansion.end)]
-    done = [int(expansion.total), int(expansion.reflowed), 0]
-    return [expansion.state, expansion.vdev, *times, *done]
+def _relocation(moving: Relocation) -> list[int]:
+    times = [int(moving.start), int(moving.end)]
+    return [moving.state, moving.vdev, *times, int(moving.total), int(moving.moved), 0]
 
 
 def _checkpoint(checkpoint: Checkpoint) -> list[int]:
@@ -283,8 +269,8 @@ def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
     stats[36] = int(not leaf.model.flash)
     stats[41], stats[46] = int(leaf.rebuild_processed), leaf.model.size
     stats[42] = stats[43] = stats[44] = 12
-    for at, job in ((28, leaf.initialize), (37, leaf.trim)):
-        if job is not None:
+    for at, kind in ((28, "initialize"), (37, "trim")):
+        if job := leaf.jobs.get(kind):
             stats[at : at + 4] = int(job.done), int(job.total), job.state, int(job.time)
     return stats
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.state import PoolState, Top
+from zconsole.sim.state import PoolState
+from zconsole.sim.topology import Top
 
 WRITE_SIZE = 131072.0
 BUSIEST = 0.85

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from zconsole.sim import scan
-from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim.build import HOUR, Build, Scenario
 from zconsole.sim.models import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
-from zconsole.sim.state import RESILVER, DataLayout, Host, Member
+from zconsole.sim.state import RESILVER, DataLayout, Host, PoolState
+from zconsole.sim.topology import Member
 
-HOUR = 3600.0
 
-
-def resilver(seed: int) -> tuple[Story, ...]:
+def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
     """A raidz2 of eight, one disk replaced by a bigger one, one of the others slow."""
-    make = Build(seed, "tank", bays=True)
+    make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     disks[5].slow = 0.62
     disks[5].error_rate = (0.0, 0.0, 0.0, 2.5)
@@ -33,7 +32,7 @@ def resilver(seed: int) -> tuple[Story, ...]:
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
 SCENARIOS = (
