@@ -14,20 +14,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 from zconsole.actions.batch import plan_batch
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.machine import Machine
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.refresh import MachineFacts, SourceRefresher
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.refresh import PATIENCE, SUSPENDED, Refresher, is_answer
+from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
-from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
+from zconsole.actions.target import Swap
+from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.errors import NotFoundError
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit.log import audit_log
 from zconsole.system.host import steady_clock
+from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 
 STATE = Path("/root/state")
@@ -71,6 +78,26 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
 }
 
 
+class FreshFrames:
+    """A feed of its own, sampled until a look that began after the question gave an answer."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._session = Session()
+
+    async def __call__(self, pool: str, since: float) -> Frame:
+        until = steady_clock() + PATIENCE
+        while True:
+            frames = self._session.advance(await self._source.sample() or ())
+            frame = next((f for f in frames if f.pool == pool), None)
+            if frame is None or frame.absent:
+                raise NotFoundError(f"{pool}: no such pool is imported")
+            suspended = SUSPENDED in (frame.state, frame.kstat)
+            found = is_answer(frame.looked, frame.problem, suspended, since)
+            if found or steady_clock() > until:
+                return frame
+
+
 def say(**fields: object) -> None:
     print(json.dumps(fields), flush=True)
 
@@ -80,7 +107,7 @@ async def main(args: argparse.Namespace) -> int:
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    look = SourceRefresher(source, MachineFacts(runner, Machine()), paths)
+    look = Refresher(FreshFrames(source), MachineFacts(runner, Machine()), paths)
     if args.wait:
         say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()
@@ -100,9 +127,11 @@ async def main(args: argparse.Namespace) -> int:
         async for event in executor.run(plan, args.typed):
             kind = event.kind
             say(kind=kind, text=event.text, meaning=event.meaning)
-        if args.follow and kind == "done":
-            outcome = await executor.follow(plan, 0.5)
-            say(kind="end", ok=outcome and outcome.ok, text=outcome and outcome.text)
+        if args.follow and kind == "done" and plan.follow is not None:
+            while (outcome := plan.follow(await look(args.pool, steady_clock()))) is None:
+                await asyncio.sleep(0.5)
+            executor.ended(plan, outcome)
+            say(kind="end", ok=outcome.ok, text=outcome.text)
     await source.aclose()
     return 0 if kind in ("plan", "done") else 1
 

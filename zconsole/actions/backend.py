@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.actions.machine import Machine
-from zconsole.actions.refresh import Asker, MachineFacts
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.host import steady_clock

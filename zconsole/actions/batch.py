@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
-from zconsole.actions.disturbance import disturbed
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.replace import (
-    Swap,
     common_conditions,
     redundancy_meanwhile,
     replace_step,
     warnings_of,
 )
-from zconsole.actions.target import Target, find
+from zconsole.actions.running_scans import disturbed
+from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, parity
 
 LITTLE = 10.0
@@ -117,7 +116,6 @@ def _restart_step(pool: str) -> Step:
     return Step(
         zpool("resilver", operands=(pool,)),
         "only if a device has to wait: restart the resilver with all of them",
-        reversible=False,
         skip=skip,
         requires=(must.feature("resilver_defer", "restarting a resilver"),),
     )

@@ -46,6 +46,14 @@ def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate
     return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow))
 
 
+def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
+    """What speaks against a device that was chosen, though it may work."""
+    device = facts.device(new)
+    if device is None:
+        return (f"{new} was not examined: nothing is known of its size or what is on it",)
+    return judge(pool, target, device, facts).cautions
+
+
 def least_bytes(target: Target) -> int | None:
     """Bytes that a device in this place must have at least; None when that is not known.
 

@@ -92,7 +92,6 @@ class Step:
 
     argv: tuple[str, ...]
     why: str
-    reversible: bool = True
     requires: tuple[Precondition, ...] = ()
     """Checked on a fresh situation just before this step."""
     skip: Check | None = None
@@ -116,11 +115,6 @@ class ActionOutcome:
 
 Follow = Callable[[Situation], ActionOutcome | None]
 """The outcome once a situation shows the action's end, None while it is under way."""
-
-
-def never(situation: Situation) -> bool:
-    """For plans that can wait."""
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +142,7 @@ class ActionPlan:
     """Whether counters and the error list go to the audit log first."""
     guid: str | None = None
     """Of the pool; ``decide`` sets it. None: no source tells it."""
-    urgent: Callable[[Situation], bool] = never
+    urgent: Callable[[Situation], bool] = lambda _: False
     """Whether it runs, in this situation, even where no log can be written or the newest look at
     the pool gave nothing: what brings a pool back must never be refused for that."""
 
@@ -159,9 +153,9 @@ class ActionPlan:
         return tuple(dict.fromkeys((*(need.text for need in self.preconditions), *steps)))
 
     @property
-    def reversible(self) -> bool:
-        """Whether every step can be taken back."""
-        return all(step.reversible for step in self.steps)
+    def identity(self) -> dict[str, str | None]:
+        """What each line of the audit log says of it."""
+        return {"action": self.action, "title": self.title, "pool": self.pool, "guid": self.guid}
 
 
 def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> str | None:
@@ -196,7 +190,8 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
 def same_pool(name: str, guid: str | None) -> Precondition:
     """The pool of this name still has this GUID: another one may be imported under the name."""
     if guid is None:
-        return Precondition(f"{name}: its GUID is unknown, only the name is compared", _holds)
+        text = f"{name}: its GUID is unknown, only the name is compared"
+        return Precondition(text, lambda _: None)
 
     def _check(now: Situation) -> str | None:
         other = now.guids - {guid}
@@ -206,10 +201,6 @@ def same_pool(name: str, guid: str | None) -> Precondition:
         return f"another pool is named {name} now: GUID {found}, not {guid}; plan again"
 
     return Precondition(f"{name} is the same pool: GUID {guid}", _check)
-
-
-def _holds(now: Situation) -> None:
-    """For what cannot be compared."""
 
 
 def _following(follow: Follow, same: Precondition) -> Follow:

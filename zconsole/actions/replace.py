@@ -5,42 +5,31 @@ zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import ashift_of, judge, spares, unfit_spare
-from zconsole.actions.disturbance import disturbed
+from zconsole.actions.candidates import ashift_of, cautions, spares
 from zconsole.actions.follow import replaced
-from zconsole.actions.identity import same_device
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import Target, find
+from zconsole.actions.running_scans import disturbed
+from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, redundancy
 from zconsole.pool.topology import data_vdevs
 
-SEQUENTIAL_KINDS = ("mirror", "draid")
-"""Top-level layouts that can be rebuilt from space maps alone, besides single disks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """One old device, by key, and the path of the device that takes its place."""
-
-    old: str
-    new: str
+SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
+"""Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
 
 
 def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
     """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
     target = find(s.pool, swap.old)
     if target is None:
-        return refuse("replace", "Replace a device", s.pool.name, "the device is not in the pool")
+        return refuse("replace", "Replace a device", s.pool.name, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
         title=f"Replace {target.name} by {swap.new}",
         pool=s.pool.name,
         steps=(replace_step(s, target, swap.new, sequential),),
         consequences=(
-            *_healing_or_sequential(target, sequential),
+            _healing_or_sequential(sequential),
             *disturbed(s, target, sequential),
             *redundancy_meanwhile(s, (target,)),
         ),
@@ -67,11 +56,11 @@ def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> St
     requires = [
         must.present(target),
         _replaceable(target),
-        same_device(s, new),
-        _takes(target, new),
+        must.same_device(s, new),
+        must.fits(target, new, spare_serves=True),
     ]
     if sequential:
-        requires.append(sequential_possible(target))
+        requires.append(_sequential_possible(target))
     return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))
 
 
@@ -93,66 +82,29 @@ def common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     )
 
 
-def sequential_possible(target: Target) -> Precondition:
+def _sequential_possible(target: Target) -> Precondition:
     """The top-level vdev is a mirror, dRAID or single disk; raidz has no sequential rebuild."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if (
-            now is None
-            or now.top.kind.startswith(SEQUENTIAL_KINDS)
-            or now.top.kind
-            in (
-                "disk",
-                "file",
-                "replacing",
-                "spare",
-            )
-        ):
+    def _why_not(_: Situation, now: Target) -> str | None:
+        kind = now.top.kind
+        if kind.startswith(SEQUENTIAL_KINDS):
             return None
-        return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
+        return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
 
-    return Precondition("the vdev can be rebuilt sequentially", _check)
-
-
-def sequential_refusal(s: Situation, key: str) -> str | None:
-    """Why ``-s`` is not on offer for this device now; None when it is."""
-    target = find(s.pool, key)
-    if target is None:
-        return "the device is not in the pool"
-    from_pool = next((r for p in common_conditions(True) if (r := p.check(s))), None)
-    return sequential_possible(target).check(s) or from_pool
+    return must.of_device(target, "the vdev can be rebuilt sequentially", _why_not)
 
 
 def _replaceable(target: Target) -> Precondition:
     """A single device that holds data: spa_vdev_attach (spa.c) takes no vdev with children."""
 
-    def _check(s: Situation) -> str | None:
-        vdev = now.vdev if (now := find(s.pool, target.key)) else target.vdev
-        if vdev.children:
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.children:
             return f"{target.name} is no device: its disks are replaced one by one"
-        if vdev.vclass in ("spare", "cache"):
-            return f"{target.name} is a {vdev.vclass} device: remove it and add another one"
+        if now.vdev.vclass in ("spare", "cache"):
+            return f"{target.name} is a {now.vdev.vclass} device: remove it and add another one"
         return None
 
-    return Precondition(f"{target.name} is a device that holds data", _check)
-
-
-def _takes(target: Target, new: str) -> Precondition:
-    """The new device can work in this place, as far as the machine can tell."""
-
-    def _check(s: Situation) -> str | None:
-        device = s.facts.device(new)
-        now = find(s.pool, target.key)
-        if (spare := spares(s.pool).get(new)) is not None:
-            problem = unfit_spare(spare, now or target)
-            return f"{new}: {problem}" if problem else None
-        if device is None or now is None:
-            return None if not s.facts.devices else f"{new} is not a device of this machine"
-        problems = judge(s.pool, now, device, s.facts).problems
-        return f"{new}: {problems[0]}" if problems else None
-
-    return Precondition(f"{new} is there, free and fits", _check)
+    return must.of_device(target, f"{target.name} is a device that holds data", _why_not)
 
 
 def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
@@ -168,13 +120,13 @@ def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
     return ()
 
 
-def _healing_or_sequential(target: Target, sequential: bool) -> tuple[str, ...]:
+def _healing_or_sequential(sequential: bool) -> str:
     if sequential:
         return (
             "sequential: reads the vdev in order, so redundancy is back sooner, but checks no"
-            " checksum; a scrub follows by itself to do that",
+            " checksum; a scrub follows by itself to do that"
         )
-    return ("healing resilver: every block is checked against its checksum as it is copied",)
+    return "healing resilver: every block is checked against its checksum as it is copied"
 
 
 def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
@@ -195,11 +147,8 @@ def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str
 def warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     """What an operator should look at twice before this replace."""
     said: list[str] = []
-    device = s.facts.device(new)
-    if device is not None and new not in spares(s.pool):
-        said += judge(s.pool, target, device, s.facts).cautions
-    elif new not in spares(s.pool):
-        said.append(f"{new} was not examined: nothing is known of its size or what is on it")
+    if new not in spares(s.pool):
+        said += cautions(s.pool, target, new, s.facts)
     if is_complete(target.vdev):
         said.append("the old device is ONLINE and complete: leave it plugged in until the end")
     if target.group is not None:

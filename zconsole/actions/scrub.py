@@ -5,7 +5,8 @@ from __future__ import annotations
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import progress
+from zconsole.actions.running_scans import progress
+from zconsole.pool.model import Scan
 
 NO_WAY_TO_STOP = (
     "detach the new device: that ends the replace, and the disk is as before; the scan itself may"
@@ -21,8 +22,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
     """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
     word = "errorscrub" if errors_only else "scrub"
     options = ("-e",) if errors_only else ()
-    paused = s.active(word)
-    if paused is not None and paused.state == "paused":
+    if _is_paused(s.active(word)):
         return _resume(s, word, options)
     plan = ActionPlan(
         action="scrub",
@@ -83,7 +83,7 @@ def plan_stop(s: Situation) -> ActionPlan:
             action="scrub",
             title=title,
             pool=s.pool.name,
-            steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it", False),),
+            steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it"),),
             consequences=(f"it ends at {at}; the next scrub starts from 0",),
             not_undone=("its progress is lost; to keep it, pause instead",),
             preconditions=(must.answering(), some, _no_repair()),
@@ -108,7 +108,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
             action="resilver",
             title=f"Restart the resilver of {s.pool.name}",
             pool=s.pool.name,
-            steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it", False),),
+            steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
             consequences=(*lost, *gain),
             not_undone=("the progress that is thrown away",) if scan else (),
             warnings=_restart_warnings(s),
@@ -141,7 +141,10 @@ def plan_stop_resilver(s: Situation) -> ActionPlan:
 
 
 def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
-    paused = must.scan_is(word, ("paused",), "the scrub is paused", "no scrub is paused")
+    paused = Precondition(
+        "the scrub is paused",
+        lambda now: None if _is_paused(now.active(word)) else "no scrub is paused",
+    )
     return decide(
         ActionPlan(
             action="scrub",
@@ -159,6 +162,10 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
         ),
         s,
     )
+
+
+def _is_paused(scan: Scan | None) -> bool:
+    return scan is not None and scan.state == "paused"
 
 
 def _error_scrub_known() -> tuple[Precondition, ...]:

@@ -21,13 +21,15 @@ from tests.unit.actions.pools import (
     top,
 )
 from zconsole.actions.batch import plan_batch
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.follow import replaced
+from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation, Step
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import plan_pause, plan_scrub
-from zconsole.actions.upkeep import plan_clear, plan_locate
+from zconsole.actions.target import Swap
 from zconsole.errors import UnavailableError
 from zconsole.pool.model import ErrorCounters
 from zconsole.pool.scan_outcome import GRACE
@@ -278,13 +280,13 @@ async def test_the_led_is_a_write_to_a_file(tmp_path, audit):
     assert (events[-1].kind, light.read_text(), runner.ran) == ("done", "1", [])
 
 
-async def test_following_ends_with_a_line_in_the_log(audit, records):
-    busy = mirror(running("scrub"))
-    finished = mirror(running("scrub", state="finished", end=950.0, errors=0))
-    executor = Executor(Canned(), Looks(busy, busy, finished), audit, clock=lambda: 9.0)
-    outcome = await executor.follow(plan_scrub(mirror()), every=0.0)
+def test_what_became_of_an_action_is_a_line_in_the_log(audit, records):
+    plan = plan_scrub(mirror())
+    assert plan.follow(mirror(running("scrub"))) is None
+    outcome = plan.follow(mirror(running("scrub", state="finished", end=950.0, errors=0)))
     assert outcome is not None
     assert outcome.ok
+    Executor(Canned(), Looks(), audit, clock=lambda: 9.0).ended(plan, outcome)
     (line,) = records()
     assert (line["event"], line["kind"], line["ok"]) == ("ended", "action", True)
 

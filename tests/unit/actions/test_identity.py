@@ -13,7 +13,8 @@ from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.machine import disks
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap
 from zconsole.system.audit.log import MemoryLog
 
 KNOWN = new_disk(serial="S1", wwn="0x5000c500a1", model="LAB 2T")

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.actions.pools import TIB, at, pool, top
 from zconsole.actions.candidates import judge, least_bytes, ranked
 from zconsole.actions.device import Device
-from zconsole.actions.gather import gather, label_of, temperature_of, with_temperatures
+from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.machine import Machine, disks, file_device
 from zconsole.actions.plan import Facts
 from zconsole.actions.signature import contents_of
@@ -220,7 +220,7 @@ async def test_facts_are_gathered(tree):
     (module / "zfs_resilver_defer_percent").write_text("10\n")
     (module.parent / "version").write_text("2.3.9-1\n")
     runner = Answers(zpool="feature@resilver_defer\tenabled\nautoexpand\toff\n")
-    facts = await gather(runner, pool(top("mirror", 0, 2)), False, tree.machine)
+    facts = await MachineFacts(runner, tree.machine)(pool(top("mirror", 0, 2)), False)
     assert facts.version == (2, 3, 9)
     assert facts.has("resilver_defer") is True
     assert facts.has("device_rebuild") is None
@@ -231,7 +231,7 @@ async def test_facts_are_gathered(tree):
 
 async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     runner = Answers(zdb="    version: 5000\n    pool_guid: 42\n")
-    facts = await gather(runner, pool(top("mirror", 0, 2)), True, tree.machine)
+    facts = await MachineFacts(runner, tree.machine)(pool(top("mirror", 0, 2)), True)
     assert set(runner.asked) == {"zdb"}
     assert facts.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""

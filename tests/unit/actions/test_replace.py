@@ -26,7 +26,8 @@ from tests.unit.actions.pools import (
 )
 from zconsole.actions.batch import plan_batch
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.replace import Swap, plan_replace, sequential_refusal
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap
 from zconsole.pool.model import Activity
 
 
@@ -158,9 +159,12 @@ def test_a_hot_spare_is_refused_where_zpool_refuses_it():
 
 
 def test_sequential_is_offered_only_where_possible():
-    assert sequential_refusal(mirror(), "1000") is None
-    assert "raidz2" in (sequential_refusal(raidz2(), "1000") or "")
-    assert sequential_refusal(mirror(running("resilver")), "1000")
+    def refusal(s: Situation) -> str | None:
+        return plan_replace(s, Swap("1000", NEW), sequential=True).refused
+
+    assert refusal(mirror()) is None
+    assert "raidz2" in (refusal(raidz2()) or "")
+    assert "resilver" in (refusal(mirror(running("resilver"))) or "")
 
 
 def batch(s: Situation, *olds: str, **kw) -> ActionPlan:

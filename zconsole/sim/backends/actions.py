@@ -65,7 +65,7 @@ class SimulatedFacts:
         self._world = world
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """See refresh.Asker."""
+        """See Asker."""
         state = next((p for p in self._world.pools if p.name == pool.name), self._world.pools[0])
         enabled = "disabled" if state.one_stage else "enabled"
         return Facts(
@@ -81,7 +81,7 @@ class SimulatedFacts:
         )
 
     async def guid(self, pool: str) -> str | None:
-        """See refresh.Asker.guid."""
+        """See Asker.guid."""
         return next((str(p.guid) for p in self._world.pools if p.name == pool), None)
 
 
