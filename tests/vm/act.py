@@ -13,16 +13,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.facts import MachineFacts
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.machine import Machine
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import PATIENCE, SUSPENDED, Refresher, is_answer
-from zconsole.actions.replace import plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.target import Swap
@@ -107,7 +105,7 @@ async def main(args: argparse.Namespace) -> int:
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    look = Refresher(FreshFrames(source), MachineFacts(runner, Machine()), paths)
+    look = Refresher(FreshFrames(source), MachineFacts(runner), paths)
     if args.wait:
         say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()

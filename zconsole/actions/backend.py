@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.facts import Asker, MachineFacts
-from zconsole.actions.machine import Machine
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.host import steady_clock
@@ -76,7 +75,7 @@ def live_backend(read_only: bool) -> ActionBackend:
     return ActionBackend(
         runner,
         LastingRunner(),
-        MachineFacts(runner, Machine()),
+        MachineFacts(runner),
         log,
         parameters,
         Control(

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from zconsole.actions.device import Device
-from zconsole.actions.machine import Machine, disks, file_device
+from zconsole.actions.machine import disks, file_device
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
 from zconsole.pool.model import Pool
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import ROOT
 from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0
@@ -45,9 +46,9 @@ class Asker(Protocol):
 class MachineFacts:
     """The facts about a real machine, asked of it each time."""
 
-    def __init__(self, runner: CommandRunner, machine: Machine) -> None:
+    def __init__(self, runner: CommandRunner, root: Path = ROOT) -> None:
         self._runner = runner
-        self._machine = machine
+        self._root = root
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
         """See Asker.
@@ -55,8 +56,8 @@ class MachineFacts:
         A suspended pool is asked nothing, since it would not answer; its devices' labels are read
         instead.
         """
-        module = self._machine.sys / "module/zfs"
-        devices = await in_daemon_thread(disks, self._machine)
+        module = self._root / "sys/module/zfs"
+        devices = await in_daemon_thread(disks, self._root)
         files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
         properties = {} if suspended else await _properties(self._runner, pool.name)
         return Facts(

@@ -9,26 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.actions.device import Device
 from zconsole.actions.signature import Contents, contents_of
 from zconsole.system import mounts
+from zconsole.system.host import ROOT
+from zconsole.zfs.sources.blockdev import udev_properties
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Where the kernel's and udev's trees are; tests give others."""
-
-    sys: Path = Path("/sys")
-    run: Path = Path("/run")
-    dev: Path = Path("/dev")
-    proc: Path = Path("/proc")
 
 
 @dataclass(slots=True)
@@ -39,14 +31,14 @@ class _Users:
     swaps: set[str] = field(default_factory=set)
 
 
-def disks(machine: Machine = Machine()) -> tuple[Device, ...]:
+def disks(root: Path = ROOT) -> tuple[Device, ...]:
     """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown."""
-    users = _users(machine)
-    links = _links(machine)
-    block = machine.sys / "block"
+    users = _users(root)
+    links = _links(root)
+    block = root / "sys/block"
     names = sorted(p.name for p in block.iterdir()) if block.is_dir() else []
     return tuple(
-        _disk(machine, block / name, users, links)
+        _disk(root, block / name, users, links)
         for name in names
         if not name.startswith(SKIPPED) and _number(block / name / "size")
     )
@@ -71,13 +63,14 @@ def file_device(path: str) -> Device | None:
     )
 
 
-def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[str]]) -> Device:
+def _disk(root: Path, entry: Path, users: _Users, links: dict[str, list[str]]) -> Device:
     name = entry.name
     parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
     udev = {
-        part: _udev(machine, entry if part == name else entry / part) for part in (name, *parts)
+        part: udev_properties(entry if part == name else entry / part, root)
+        for part in (name, *parts)
     }
-    nodes = {part: str(machine.dev / part) for part in (name, *parts)}
+    nodes = {part: str(root / "dev" / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
     found = _contents(udev, nodes)
@@ -92,8 +85,6 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
         wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
         logical=_number(entry / "queue/logical_block_size"),
         physical=_number(entry / "queue/physical_block_size"),
-        rotational=_text(entry / "queue/rotational") == "1",
-        partitions=tuple(parts),
         signatures=found.names,
         zfs_pool=found.zfs_pool,
         mounted=tuple(m for node in nodes.values() for m in users.mounts.get(node, [])),
@@ -105,7 +96,7 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
     )
 
 
-def _contents(udev: dict[str, dict[str, str]], nodes: dict[str, str]) -> Contents:
+def _contents(udev: Mapping[str, Mapping[str, str]], nodes: dict[str, str]) -> Contents:
     """What is on a disk and its partitions together; udev's word where we may not look."""
     names: list[str] = []
     pool: str | None = None
@@ -121,7 +112,7 @@ def _contents(udev: dict[str, dict[str, str]], nodes: dict[str, str]) -> Content
     return Contents(tuple(dict.fromkeys(names)), pool, unread)
 
 
-def _by_udev(props: dict[str, str]) -> tuple[Contents, bool]:
+def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:
     """What udev found when it looked, and whether it never did."""
     kind = props.get("ID_FS_TYPE")
     if kind == "zfs_member":
@@ -143,11 +134,11 @@ def _best(links: list[str], node: str) -> str:
     return min((link for link in links if "/by-" in link), key=rank, default=node)
 
 
-def _links(machine: Machine) -> dict[str, list[str]]:
+def _links(root: Path) -> dict[str, list[str]]:
     """Kernel name to the links in /dev/disk that lead to it."""
     found: dict[str, list[str]] = {}
     for folder in ("by-vdev", "by-id", "by-path", "by-partuuid", "by-partlabel"):
-        place = machine.dev / "disk" / folder
+        place = root / "dev/disk" / folder
         with contextlib.suppress(OSError):
             for link in sorted(place.iterdir()):
                 with contextlib.suppress(OSError):
@@ -155,20 +146,12 @@ def _links(machine: Machine) -> dict[str, list[str]]:
     return found
 
 
-def _udev(machine: Machine, entry: Path) -> dict[str, str]:
-    """Properties of udev's database record ``b<major>:<minor>``; empty without one."""
-    number = _text(entry / "dev")
-    text = _text(machine.run / "udev/data" / f"b{number}") if number else ""
-    lines = (line[2:] for line in text.splitlines() if line.startswith("E:"))
-    return {key: value for key, _, value in (line.partition("=") for line in lines)}
-
-
-def _users(machine: Machine) -> _Users:
+def _users(root: Path) -> _Users:
     users = _Users()
     with contextlib.suppress(OSError):
-        for mount in mounts.rows(mounts.table_of(machine.proc / "self")):
+        for mount in mounts.rows(mounts.table_of(root / "proc/self")):
             users.mounts.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
-    for line in _text(machine.proc / "swaps").splitlines()[1:]:
+    for line in _text(root / "proc/swaps").splitlines()[1:]:
         users.swaps.add(line.split()[0])
     return users
 

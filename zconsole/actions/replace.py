@@ -1,4 +1,4 @@
-"""Replacing one device of a pool by another.
+"""Replacing devices of a pool by others: one, or several with one resilver.
 
 zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in libzfs_pool.c.
 """
@@ -11,11 +11,14 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, find
-from zconsole.pool.redundancy import is_complete, redundancy
+from zconsole.pool.redundancy import is_complete, parity, redundancy
 from zconsole.pool.topology import data_vdevs
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
 """Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
+
+LITTLE = 10.0
+"""Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
 
 
 def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
@@ -27,24 +30,126 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
         action="replace",
         title=f"Replace {target.name} by {swap.new}",
         pool=s.pool.name,
-        steps=(replace_step(s, target, swap.new, sequential),),
+        steps=(_replace_step(s, target, swap.new, sequential),),
         consequences=(
             _healing_or_sequential(sequential),
             *disturbed(s, target, sequential),
-            *redundancy_meanwhile(s, (target,)),
+            *_redundancy_meanwhile(s, (target,)),
         ),
         not_undone=(
             "what is on the new device is overwritten",
             "a wrong replace is backed out by detaching the new device while it runs",
         ),
-        warnings=warnings_of(s, target, swap.new),
-        preconditions=(must.same_scans(s), *common_conditions(sequential)),
+        warnings=_warnings_of(s, target, swap.new),
+        preconditions=(must.same_scans(s), *_common_conditions(sequential)),
         follow=replaced(s, (swap,)),
     )
     return decide(plan, s)
 
 
-def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> Step:
+def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) -> ActionPlan:
+    """Replace several devices with one resilver: all at once, then one restart if any waits."""
+    title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
+    targets = [find(s.pool, swap.old) for swap in swaps]
+    found = tuple(t for t in targets if t is not None)
+    if not swaps or len(found) != len(swaps):
+        return refuse("replace", title, s.pool.name, "not all of the old devices are in the pool")
+    if why := _clash(swaps):
+        return refuse("replace", title, s.pool.name, why)
+    pairs = tuple(zip(found, swaps, strict=True))
+    replaces = tuple(_replace_step(s, target, swap.new, sequential) for target, swap in pairs)
+    plan = ActionPlan(
+        action="replace",
+        title=title,
+        pool=s.pool.name,
+        steps=replaces if sequential else (*replaces, _restart_step(s.pool.name)),
+        consequences=_batch_consequences(s, found, sequential),
+        not_undone=("what is on the new devices is overwritten",),
+        warnings=tuple(
+            f"{t.name}: {text}" for t, swap in pairs for text in _warnings_of(s, t, swap.new)
+        ),
+        preconditions=(
+            must.same_scans(s),
+            *_common_conditions(sequential),
+            *(need for step in replaces for need in step.requires),
+            _enough_left(found),
+        ),
+        follow=replaced(s, swaps),
+    )
+    return decide(plan, s)
+
+
+def _enough_left(targets: tuple[Target, ...]) -> Precondition:
+    """In no vdev are more of its devices absent than its parity makes up for."""
+
+    def _check(s: Situation) -> str | None:
+        for top_key in {t.top_key for t in targets}:
+            now = next((t for t in targets if t.top_key == top_key), None)
+            fresh = find(s.pool, now.key) if now else None
+            if fresh is None:
+                continue
+            absent = sum(not is_complete(v) for v in fresh.top.children or (fresh.top,))
+            if absent > parity(fresh.top):
+                return (
+                    f"{fresh.top.name}: {absent} devices are absent or incomplete, its parity"
+                    f" makes up for {parity(fresh.top)}"
+                )
+        return None
+
+    return Precondition("no vdev has more absent devices than parity", _check)
+
+
+def _clash(swaps: tuple[Swap, ...]) -> str | None:
+    if len({swap.old for swap in swaps}) < len(swaps):
+        return "an old device is named twice"
+    if len({swap.new for swap in swaps}) < len(swaps):
+        return "a new device is named twice"
+    return None
+
+
+def _batch_consequences(
+    s: Situation, targets: tuple[Target, ...], sequential: bool
+) -> tuple[str, ...]:
+    order = ", then ".join(t.name for t in targets)
+    once = (
+        "one rebuild a vdev fills them together"
+        if sequential
+        else (
+            "one resilver fills them all: if any has to wait, that resilver is restarted at once,"
+            " while little is lost by it"
+        )
+    )
+    disturbances = dict.fromkeys(text for t in targets for text in disturbed(s, t, sequential))
+    return (
+        f"order: {order}",
+        once,
+        *disturbances,
+        "the old devices must stay plugged in until it is done; each still counts until then",
+        *_redundancy_meanwhile(s, targets),
+    )
+
+
+def _restart_step(pool: str) -> Step:
+    def skip(now: Situation) -> str | None:
+        if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+            return "no device waits: one resilver has them all"
+        scan = now.active("resilver")
+        if scan is not None and (scan.percent or 0.0) > LITTLE:
+            return (
+                f"the running resilver is at {scan.percent:.1f} %: the waiting devices get their"
+                " own pass after it"
+            )
+        return None
+
+    return Step(
+        zpool("resilver", operands=(pool,)),
+        "only if a device has to wait: restart the resilver with all of them",
+        skip=skip,
+        requires=(must.feature("resilver_defer", "restarting a resilver"),),
+    )
+
+
+def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> Step:
     """The command for one replace, with what must hold just before it runs."""
     options = ("-s",) if sequential else ()
     argv = zpool(
@@ -64,7 +169,7 @@ def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> St
     return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))
 
 
-def common_conditions(sequential: bool) -> tuple[Precondition, ...]:
+def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     """What every replace needs of the pool as a whole."""
     other = "resilver" if sequential else "rebuild"
     base = (
@@ -129,7 +234,7 @@ def _healing_or_sequential(sequential: bool) -> str:
     return "healing resilver: every block is checked against its checksum as it is copied"
 
 
-def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
+def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """How many more devices may fail while it runs, one sentence a vdev it touches."""
     entries = redundancy(s.pool.root, s.pool.scans)
     left = dict(zip((id(v) for v in data_vdevs(s.pool.root)), entries, strict=True))
@@ -144,7 +249,7 @@ def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str
     return tuple(said)
 
 
-def warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     """What an operator should look at twice before this replace."""
     said: list[str] = []
     if new not in spares(s.pool):

@@ -20,14 +20,13 @@ from tests.unit.actions.pools import (
     running,
     top,
 )
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.follow import replaced
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation, Step
-from zconsole.actions.replace import plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.target import Swap
 from zconsole.errors import UnavailableError

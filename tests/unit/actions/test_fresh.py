@@ -11,14 +11,13 @@ import pytest
 from tests.records import replace
 from tests.unit.actions.pools import at, disk, group, mirror, pool, running, top
 from tests.unit.actions.test_executor import NO_DISKS, Canned, Looks
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
-from zconsole.actions.replace import plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_give_back, plan_keep_spare
 from zconsole.actions.target import Swap

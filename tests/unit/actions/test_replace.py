@@ -24,9 +24,8 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.replace import plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
 from zconsole.pool.model import Activity
 

@@ -133,7 +133,6 @@ def _device(leaf: Leaf) -> Device:
         serial=leaf.devid.rpartition("_")[2],
         logical=512,
         physical=4096,
-        rotational=not leaf.model.flash,
     )
 
 
