@@ -58,11 +58,11 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "keep-spare": lambda s, w: plan_keep_spare(s, key(s, w[0])),
     "drop-spare": lambda s, w: plan_drop_spare(s, key(s, w[0])),
     "give-back": lambda s, w: plan_give_back(s, key(s, w[0]), w[1]),
-    "scrub": lambda s, w: plan_scrub(s),
-    "scrub-e": lambda s, w: plan_scrub(s, errors_only=True),
-    "pause": lambda s, w: plan_pause(s),
-    "stop": lambda s, w: plan_stop(s),
-    "resilver": lambda s, w: plan_resilver(s),
+    "scrub": lambda s, _: plan_scrub(s),
+    "scrub-e": lambda s, _: plan_scrub(s, errors_only=True),
+    "pause": lambda s, _: plan_pause(s),
+    "stop": lambda s, _: plan_stop(s),
+    "resilver": lambda s, _: plan_resilver(s),
     "offline": lambda s, w: plan_offline(s, key(s, w[0])),
     "offline-t": lambda s, w: plan_offline(s, key(s, w[0]), temporary=True),
     "online": lambda s, w: plan_online(s, key(s, w[0])),
@@ -101,7 +101,6 @@ def say(**fields: object) -> None:
 
 
 async def main(args: argparse.Namespace) -> int:
-    STATE.mkdir(mode=0o700, exist_ok=True)
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
@@ -143,4 +142,5 @@ if __name__ == "__main__":
     parser.add_argument("pool")
     parser.add_argument("action", choices=ACTIONS)
     parser.add_argument("words", nargs="*")
+    STATE.mkdir(mode=0o700, exist_ok=True)
     sys.exit(asyncio.run(main(parser.parse_args())))

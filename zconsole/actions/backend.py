@@ -59,7 +59,7 @@ class ActionBackend:
 
 
 def live_backend(read_only: bool) -> ActionBackend:
-    """A kit for this machine; one that may not write says why in ``denied``."""
+    """What acts on this machine; one that may not write says why in ``denied``."""
     runner = ProcessRunner()
     parameters = SysfsParameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"

@@ -144,10 +144,9 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named beginning: what it builds, how long it has run already, what it is about."""
+    """A named beginning; the docstring of what builds it says what it is about."""
 
     name: str
-    about: str
     build: Callable[[int, float], tuple[PoolState, ...]]
     """Of a seed and the epoch seconds at which the story begins."""
     age: float = 0.0
@@ -170,7 +169,7 @@ def finished(
 
 
 def letters(number: int) -> str:
-    """Device letters: a … z, aa, ab …"""
+    """Device letters, as the kernel counts them: a to z, then aa, ab and so on."""
     text = ""
     number += 1
     while number:

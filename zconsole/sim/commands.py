@@ -133,7 +133,7 @@ def clear(pool: PoolState, device: str | None = None) -> None:
     if device is not None:
         leaves = [_place(pool, device, f"cannot clear errors for {device}")[1]]
     for leaf in leaves:
-        leaf.read_errors = leaf.write_errors = leaf.cksum_errors = leaf.slow_ios = 0.0
+        leaf.reads.errors = leaf.writes.errors = leaf.cksum_errors = leaf.slow_ios = 0.0
     missed = 0.0 if pool.suspended else 0.02  # nothing was written while it was suspended
     pool.suspended = False
     for leaf in leaves:

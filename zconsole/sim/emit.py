@@ -180,27 +180,27 @@ def _member(pool: PoolState, member: Member, index: int) -> dict[str, Any]:
 
 
 def member_state(member: Member) -> tuple[int, int]:
-    """vdev state and aux of a leaf or group (vdev_mirror_state_change)."""
+    """State and aux of a leaf or group (vdev_mirror_state_change)."""
     if isinstance(member, Leaf):
         return member.state, member.aux
-    states = [member_state(child)[0] for child in member.children]
-    bad = sum(state < DEGRADED for state in states)
-    if bad == len(states):
-        return CANT_OPEN, NO_REPLICAS
-    return (DEGRADED if bad or DEGRADED in states else ONLINE), 0
+    return _joint_state(member.children, len(member.children) - 1)
 
 
 def top_state(top: Top) -> tuple[int, int]:
-    """vdev state and aux of a top-level vdev (vdev_propagate_state)."""
-    states = [member_state(member)[0] for member in top.members]
+    """State and aux of a top-level vdev (vdev_propagate_state)."""
+    return _joint_state(top.members, top.tolerance)
+
+
+def _joint_state(members: Sequence[Member], tolerance: int) -> tuple[int, int]:
+    states = [member_state(member)[0] for member in members]
     bad = sum(state < DEGRADED for state in states)
-    if bad > top.tolerance:
+    if bad > tolerance:
         return CANT_OPEN, NO_REPLICAS
     return (DEGRADED if bad or DEGRADED in states else ONLINE), 0
 
 
 def pool_state(pool: PoolState) -> int:
-    """vdev state of the root."""
+    """State of the root vdev."""
     states = [top_state(top)[0] for top in pool.tops if top.members]
     if any(state == CANT_OPEN for state in states):
         return CANT_OPEN
@@ -261,9 +261,9 @@ def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
     stats = [0] * STATS
     stats[0], stats[1], stats[2] = int((pool.t - leaf.opened + 3600.0) * 1e9), leaf.state, leaf.aux
     stats[6] = leaf.model.size
-    stats[9], stats[10] = int(leaf.read_ops), int(leaf.write_ops)
-    stats[15], stats[16] = int(leaf.read_bytes), int(leaf.write_bytes)
-    stats[20], stats[21] = int(leaf.read_errors), int(leaf.write_errors)
+    stats[9], stats[10] = int(leaf.reads.ops), int(leaf.writes.ops)
+    stats[15], stats[16] = int(leaf.reads.bytes), int(leaf.writes.bytes)
+    stats[20], stats[21] = int(leaf.reads.errors), int(leaf.writes.errors)
     stats[22], stats[26] = int(leaf.cksum_errors), int(leaf.scan_processed)
     stats[33], stats[34] = int(leaf.deferred), int(leaf.slow_ios)
     stats[36] = int(not leaf.model.flash)
@@ -281,8 +281,8 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
     for kind, (pending, active) in leaf.queues.items():
         pend_name, active_name = _QUEUES[kind]
         found[pend_name], found[active_name] = int(pending), round(active)
-    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = leaf.read_waits.counts[:]
-    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = leaf.write_waits.counts[:]
+    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = leaf.reads.waits.counts[:]
+    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = leaf.writes.waits.counts[:]
     found["vdev_slow_ios"] = int(leaf.slow_ios)
     return found
 

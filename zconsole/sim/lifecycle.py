@@ -18,8 +18,8 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
         if leaf.error_rate is NO_ERRORS or not leaf.online or not leaf.in_flight:
             continue
         read, write, cksum, slow = (rate * dt / HOUR for rate in leaf.error_rate)
-        leaf.read_errors += read
-        leaf.write_errors += write
+        leaf.reads.errors += read
+        leaf.writes.errors += write
         leaf.cksum_errors += cksum
         leaf.slow_ios += slow
         if pool.scan is not None and pool.scan.running:

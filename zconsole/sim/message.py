@@ -83,6 +83,6 @@ def _reason(pool: PoolState) -> tuple[str, str, str] | None:
     for state, texts in ((5, FAULTED), (4, MISSING), (2, OFFLINE), (3, REMOVED)):
         if state in states:
             return texts
-    if any(int(x.read_errors) + int(x.write_errors) + int(x.cksum_errors) for x in leaves):
+    if any(int(x.reads.errors) + int(x.writes.errors) + int(x.cksum_errors) for x in leaves):
         return ERRORS
     return None

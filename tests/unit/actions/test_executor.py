@@ -48,7 +48,7 @@ class Canned:
         self.answer = (status, stdout, stderr)
         self.raises = raises
 
-    async def run(self, argv, deadline):
+    async def run(self, argv, _deadline):
         self.ran.append(tuple(argv))
         if self.raises is not None:
             raise self.raises
@@ -61,11 +61,11 @@ class Looks:
     def __init__(self, *situations: Situation) -> None:
         self.left = list(situations)
 
-    async def __call__(self, name: str, since: float) -> Situation:
+    async def __call__(self, _name: str, _since: float) -> Situation:
         now = self.left.pop(0) if len(self.left) > 1 else self.left[0]
         return replace(now, looked=steady_clock())
 
-    async def guid(self, name: str) -> str | None:
+    async def guid(self, _name: str) -> str | None:
         return self.left[0].pool.guid
 
 
@@ -115,20 +115,22 @@ async def test_a_plan_runs_its_commands_and_leaves_its_lines(audit, records, tmp
 
 
 async def test_a_command_left_running_is_in_the_log(audit, records):
+    begun = asyncio.Event()
+
     class Endless(Canned):
-        async def run(self, argv, deadline):
+        async def run(self, argv, _deadline):
             self.ran.append(tuple(argv))
+            begun.set()
             await asyncio.Event().wait()
 
-    s, runner = mirror(), Endless()
-    running = asyncio.create_task(go(plan_scrub(s), runner, Looks(s), audit))
-    while not runner.ran:
-        await asyncio.sleep(0)
+    s = mirror()
+    running = asyncio.create_task(go(plan_scrub(s), Endless(), Looks(s), audit))
+    await begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    begun, ended, whole = records()
-    assert begun["event"] == "begun"
+    first, ended, whole = records()
+    assert first["event"] == "begun"
     assert ended["result"] == whole["result"] == "left running: the console was quit"
     assert whole["steps"] == [{"argv": ["zpool", "scrub", "tank"]}]
 
@@ -332,7 +334,7 @@ def test_a_replace_is_followed_to_each_of_its_ends():
 
 
 def test_a_spare_stands_in_once_it_was_filled():
-    """zpool marks it as being filled with its first bytes only."""
+    """Because zpool marks it as being filled with its first bytes only."""
     pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
 
     def spared(*scans) -> Situation:
@@ -350,12 +352,12 @@ def test_a_spare_stands_in_once_it_was_filled():
 
 async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit, records):
     class Vanishing(Looks):
-        async def __call__(self, name: str, since: float) -> Situation:
+        async def __call__(self, _name: str, _since: float) -> Situation:
             if not self.left:
                 raise UnavailableError("tank is no longer there")
             return replace(self.left.pop(), looked=steady_clock())
 
-        async def guid(self, name: str) -> str | None:
+        async def guid(self, _name: str) -> str | None:
             return "1"
 
     s, runner = mirror(), Canned()

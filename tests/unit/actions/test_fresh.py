@@ -59,7 +59,7 @@ class Seen(Looks):
     async def __call__(self, name: str, since: float) -> Situation:
         return replace(await super().__call__(name, since), looked=self.looked)
 
-    async def guid(self, name: str) -> str | None:
+    async def guid(self, _name: str) -> str | None:
         self.asked += 1
         return self.answer
 
@@ -67,7 +67,7 @@ class Seen(Looks):
 class Broken(MemoryLog):
     """Neither file nor system log."""
 
-    def write(self, t, event, **fields):
+    def write(self, _t, _event, **_fields):
         raise ZconsoleError("audit log not writable")
 
 
@@ -215,7 +215,7 @@ async def test_what_brings_a_pool_back_never_waits_for_a_log(name):
     """The state directory may be on the pool that hangs, and the system's log as well."""
     make, fresh = URGENT[name]
     back = threading.Event()
-    hung = {"file": Threaded(lambda line: back.wait()), "syslog": Threaded(lambda _: back.wait())}
+    hung = {"file": Threaded(lambda _: back.wait()), "syslog": Threaded(lambda _: back.wait())}
     try:
         async with asyncio.timeout(2.0):
             events, ran = await go(make(), Seen(fresh), Audit(Who(0, "root"), hung, 60.0))
@@ -239,7 +239,7 @@ async def test_what_brings_a_pool_back_is_never_refused_for_a_log(name):
     ]
 
 
-async def test_begun_is_written_before_the_command_starts(tmp_path):
+async def test_begun_is_written_before_the_command_starts():
     """A console that is killed meanwhile leaves what it did."""
     log, known = MemoryLog(), []
 

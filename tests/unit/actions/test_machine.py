@@ -205,7 +205,7 @@ class Answers:
         self.texts = texts
         self.asked: list[str] = []
 
-    async def run(self, argv, deadline):
+    async def run(self, argv, _deadline):
         self.asked.append(argv[0])
         if argv[0] not in self.texts:
             raise FileNotFoundError(2, argv[0])

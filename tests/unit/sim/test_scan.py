@@ -56,7 +56,7 @@ def test_bytes_are_conserved_at_every_step():
             break
     assert current.state == FINISHED
     assert current.issued == pytest.approx(current.total)
-    assert new.write_bytes == pytest.approx(current.processed)
+    assert new.writes.bytes == pytest.approx(current.processed)
     assert new.scan_processed == pytest.approx(current.total / 6)
 
 
@@ -66,7 +66,7 @@ def test_what_sources_read_is_what_was_issued():
     scan.begin(pool, RESILVER, [new])
     *_, current = run(pool, 900)
     metadata = current.total / pool.layout.span * 16384
-    read = sum(leaf.read_bytes for leaf in devices)
+    read = sum(leaf.reads.bytes for leaf in devices)
     assert read == pytest.approx(current.issued + metadata, rel=0.01)
 
 

@@ -66,6 +66,7 @@ class SimulatedFacts:
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
         """See Asker."""
+        del paths  # a simulated machine has no disks but its own
         state = next((p for p in self._world.pools if p.name == pool.name), self._world.pools[0])
         enabled = "disabled" if state.one_stage else "enabled"
         return Facts(
@@ -86,7 +87,7 @@ class SimulatedFacts:
 
 
 def simulated_backend(world: World, denied: str = "") -> ActionBackend:
-    """A kit whose commands, tunables and log reach no further than this process."""
+    """What acts on simulated pools: its commands, tunables and log stay in this process."""
     parameters, log = SimulatedParameters(world), MemoryLog()
     control = Control(parameters, VolatileTunableStore(), log)
 

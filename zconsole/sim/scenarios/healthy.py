@@ -26,4 +26,4 @@ def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
     return (pool,)
 
 
-SCENARIOS = (Scenario("healthy", "an idle pool with every class of vdev", every_class, 600.0),)
+SCENARIOS = (Scenario("healthy", every_class, 600.0),)

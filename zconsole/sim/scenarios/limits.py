@@ -131,12 +131,12 @@ def processor(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 SCENARIOS = (
-    Scenario("memory-limited", "a scrub that walks and issues in turn", memory_limited, 1.2 * HOUR),
-    Scenario("foreground", "a resilver beside busy applications", foreground_load, 3 * HOUR),
-    Scenario("straggler", "a resilver waiting for one slow disk", straggler, 5 * HOUR),
-    Scenario("shingled", "a new shingled disk about to collapse", shingled, 0.61 * HOUR),
-    Scenario("random", "a scrub that only seeks", random_reads, 9 * HOUR),
-    Scenario("few-requests", "a distant new disk, sent too little at once", few_requests, HOUR),
-    Scenario("shared-bus", "a resilver, then a scrub, of disks behind one link", shared_bus),
-    Scenario("cpu", "flash that waits for checksums", processor, 1100.0),
+    Scenario("memory-limited", memory_limited, 1.2 * HOUR),
+    Scenario("foreground", foreground_load, 3 * HOUR),
+    Scenario("straggler", straggler, 5 * HOUR),
+    Scenario("shingled", shingled, 0.61 * HOUR),
+    Scenario("random", random_reads, 9 * HOUR),
+    Scenario("few-requests", few_requests, HOUR),
+    Scenario("shared-bus", shared_bus),
+    Scenario("cpu", processor, 1100.0),
 )

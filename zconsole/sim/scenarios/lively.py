@@ -18,7 +18,7 @@ def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
     new = make.leaf(RED_8T)
     members: list[Member] = [*disks[:2], make.replacing(disks[2], new), *disks[3:]]
     make.lost(disks[2], state=5, aux=11)
-    disks[2].read_errors, disks[2].write_errors = 14.0, 212.0
+    disks[2].reads.errors, disks[2].writes.errors = 14.0, 212.0
     spare = make.leaf(RED_4T)
     pool = make.pool(
         [
@@ -35,11 +35,4 @@ def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
     return (pool,)
 
 
-SCENARIOS = (
-    Scenario(
-        "resilver",
-        "raidz2 with one disk being replaced, a slow one beside it",
-        resilver,
-        7.2 * HOUR,
-    ),
-)
+SCENARIOS = (Scenario("resilver", resilver, 7.2 * HOUR),)

@@ -132,12 +132,12 @@ def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 SCENARIOS = (
-    Scenario("sequential", "two sequential rebuilds, then their scrub", sequential, 1.5 * HOUR),
-    Scenario("draid", "a dRAID rebuild onto distributed spare space", draid, 0.5 * HOUR),
-    Scenario("removal", "a mirror being evacuated", removal, HOUR),
-    Scenario("expansion", "a raidz1 being widened by a disk", expansion, 4 * HOUR),
-    Scenario("trim", "flash being trimmed and initialized", trimming, 60.0),
-    Scenario("paused", "a paused scrub", paused, 60.0),
-    Scenario("thousand", "a scrub of a thousand disks", thousand, 2 * HOUR),
-    Scenario("two-pools", "one pool resilvers, another is idle", two_pools, 3 * HOUR),
+    Scenario("sequential", sequential, 1.5 * HOUR),
+    Scenario("draid", draid, 0.5 * HOUR),
+    Scenario("removal", removal, HOUR),
+    Scenario("expansion", expansion, 4 * HOUR),
+    Scenario("trim", trimming, 60.0),
+    Scenario("paused", paused, 60.0),
+    Scenario("thousand", thousand, 2 * HOUR),
+    Scenario("two-pools", two_pools, 3 * HOUR),
 )

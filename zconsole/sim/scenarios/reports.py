@@ -117,10 +117,10 @@ def _before_0_8(pool: PoolState) -> None:
 
 
 SCENARIOS = (
-    Scenario("six-disk-swap", "six disks of a raidz2 replaced at once", six_disk_swap, 20 * HOUR),
-    Scenario("new-disk", "raidz2 limited by one new 7200 rpm disk", one_new_disk, 4 * HOUR),
-    Scenario("scrub-delay", "a scrub clamped to 3 MB/s by a tunable", clamped_scrub, 6 * HOUR),
-    Scenario("nvme", "NVMe raidz1 bound by the new drive's writes", nvme_raidz1, 150.0),
-    Scenario("added-vdev", "93 % and 0.2 % full after adding a vdev", added_vdev, 60.0),
-    Scenario("mirror-scrub", "a scrub of mirrors at its ceiling", mirror_ceiling, 2 * HOUR),
+    Scenario("six-disk-swap", six_disk_swap, 20 * HOUR),
+    Scenario("new-disk", one_new_disk, 4 * HOUR),
+    Scenario("scrub-delay", clamped_scrub, 6 * HOUR),
+    Scenario("nvme", nvme_raidz1, 150.0),
+    Scenario("added-vdev", added_vdev, 60.0),
+    Scenario("mirror-scrub", mirror_ceiling, 2 * HOUR),
 )

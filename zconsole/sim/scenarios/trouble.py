@@ -18,7 +18,7 @@ def failed_disk(seed: int, start: float) -> tuple[PoolState, ...]:
     make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     failed = make.lost(disks[4], state=FAULTED, aux=11)
-    failed.read_errors, failed.write_errors, failed.cksum_errors = 31.0, 604.0, 2.0
+    failed.reads.errors, failed.writes.errors, failed.cksum_errors = 31.0, 604.0, 2.0
     pool = make.pool(
         [
             make.raidz(2, disks, fill=0.58, frag=0.21),
@@ -110,7 +110,7 @@ def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub that found files it could not repair, on a raidz1 with a failing disk."""
     make = Build(seed, "photos", start)
     disks = make.leaves(4, RED_8T)
-    disks[1].cksum_errors, disks[1].read_errors = 47.0, 12.0
+    disks[1].cksum_errors, disks[1].reads.errors = 47.0, 12.0
     disks[2].cksum_errors = 6.0
     disks[1].error_rate = (1.0, 0.0, 4.0, 0.0)
     pool = make.pool([make.raidz(1, disks, fill=0.66)], load=make.load(read=2e6), layout=BULK)
@@ -129,7 +129,7 @@ def hot_spare(seed: int, start: float) -> tuple[PoolState, ...]:
     make = Build(seed, "tank", start)
     disks, spares = make.leaves(7, EXOS_16T), make.leaves(2, EXOS_16T)
     failed = make.lost(disks[2], state=FAULTED, aux=11)
-    failed.read_errors, failed.write_errors = 8.0, 77.0
+    failed.reads.errors, failed.writes.errors = 8.0, 77.0
     group = make.replacing(failed, spares[0], kind="spare")
     members: list[Member] = [*disks[:2], group, *disks[3:]]
     pool = make.pool([make.raidz(2, members, fill=0.3)], layout=BULK, spares=spares)
@@ -138,11 +138,11 @@ def hot_spare(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 SCENARIOS = (
-    Scenario("failed-disk", "night: a disk has failed, replacements are there", failed_disk, 60.0),
-    Scenario("second-replace", "a second disk replaced meanwhile", second_replace, 2 * HOUR),
-    Scenario("flaky", "a disk that drops out restarts the resilver", flaky, 2.5 * HOUR),
-    Scenario("suspended", "a pool that suspends after 12 seconds", suspended, 2 * HOUR),
-    Scenario("not-restored", "a resilver held back by a checkpoint", not_restored, 0.8 * HOUR),
-    Scenario("damaged", "a scrub that found damaged files", damaged, 60.0),
-    Scenario("hot-spare", "a hot spare being resilvered", hot_spare, 3 * HOUR),
+    Scenario("failed-disk", failed_disk, 60.0),
+    Scenario("second-replace", second_replace, 2 * HOUR),
+    Scenario("flaky", flaky, 2.5 * HOUR),
+    Scenario("suspended", suspended, 2 * HOUR),
+    Scenario("not-restored", not_restored, 0.8 * HOUR),
+    Scenario("damaged", damaged, 60.0),
+    Scenario("hot-spare", hot_spare, 3 * HOUR),
 )
