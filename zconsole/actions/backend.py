@@ -69,7 +69,7 @@ def live_backend(read_only: bool) -> ActionBackend:
     log = audit_log()
     mark = process_mark(os.getpid())
 
-    async def freeze(name: str, value: int) -> None:
+    async def _freeze(name: str, value: int) -> None:
         await guard.start(runner, directory, name, value, FROZEN, mark)
 
     return ActionBackend(
@@ -81,6 +81,6 @@ def live_backend(read_only: bool) -> ActionBackend:
         Control(
             parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
         ),
-        freeze,
+        _freeze,
         denied,
     )

@@ -28,7 +28,7 @@ class Candidate:
 
     @property
     def usable(self) -> bool:
-        """Whether zpool would take it, as far as can be told."""
+        """Whether zpool would take it, as far as is known."""
         return not self.problems
 
 

@@ -92,17 +92,17 @@ def _back_first(s: Situation) -> tuple[str, ...]:
     if not s.suspended:
         return ()
     return (
-        "bring the device back first: check cable, power, bay; then look again",
+        "bring the device back first: check cable, power, bay; then try again",
         "clear the pool once its label can be read",
     )
 
 
 def _cleared(target: Target | None) -> Callable[[Situation], bool]:
-    def holds(s: Situation) -> bool:
+    def _holds(s: Situation) -> bool:
         if s.suspended:
             return False
         now = find(s.pool, target.key) if target else None
         root = now.vdev if now else s.pool.root
         return all(vdev.errors.total == 0 for vdev in root.walk())
 
-    return holds
+    return _holds

@@ -154,7 +154,7 @@ def same_device(s: Situation, path: str) -> Precondition:
 
     A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
     device. What the kernel and udev tell devices apart by is compared, where it was known; of a
-    hot spare its GUID too. A disk swapped between the fresh look and zpool's own opening of the
+    hot spare its GUID too. A disk swapped between the fresh sample and zpool's own opening of the
     path, the time in which the audit log is written, is not noticed.
     """
     known = _known(s, path)

@@ -1,4 +1,4 @@
-"""Running a confirmed plan: checked again on a fresh look, without a shell, audited, followed."""
+"""Running a confirmed plan: checked again on a fresh sample, without a shell, audited."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Executor:
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = steady_clock,
     ) -> None:
-        """``steady`` is the clock by which ``refresh`` says when its look began."""
+        """``steady`` is the clock by which ``refresh`` says when its sample was begun."""
         self._runner = runner
         self._refresh = refresh
         self._log = log
@@ -64,7 +64,7 @@ class Executor:
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
         ``refused``; canceled, it leaves the command under way to itself and runs no further one.
-        Before each command the pool is looked at anew: a look that began before the operator
+        Before each command the pool is sampled anew: a sample begun before the operator
         confirmed, or before the last command ended, doesn't count. A command that failed is never
         tried again.
         """
@@ -103,7 +103,7 @@ class Executor:
     async def _one(
         self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
     ) -> AsyncIterator[ExecutionEvent]:
-        """Everything about one command: a fresh look, its lines in the log, what it printed."""
+        """Everything about one command: a fresh sample, its lines in the log, what it printed."""
         since = self._steady()
         try:
             now = await self._refresh(plan.pool, since)
@@ -188,7 +188,7 @@ class Executor:
 def outdated(now: Situation, since: float, urgent: bool) -> str | None:
     """Why a situation is no ground to act on: seen before ``since``, or with a problem.
 
-    What is urgent runs by what was known last, if the newest look found nothing newer.
+    What is urgent runs by what was known last, if the newest sample could not be had.
     """
     if now.looked is None or now.looked <= since:
         return f"no sample of {now.pool.name} was taken after you confirmed; try again"

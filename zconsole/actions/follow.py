@@ -16,21 +16,21 @@ def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
     spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
     since = s.t
 
-    def follow(now: Situation) -> ActionOutcome | None:
+    def _follow(now: Situation) -> ActionOutcome | None:
         ends = [_one_replace(now, swap, swap.old in spared, since) for swap in swaps]
         bad = next((end for end in ends if end is not None and not end.ok), None)
         if bad is not None or any(end is None for end in ends):
             return bad
         return ActionOutcome(True, "; ".join(dict.fromkeys(end.text for end in ends if end)))
 
-    return follow
+    return _follow
 
 
 def scan_ended(s: Situation, function: str) -> Follow:
     """Ends when a scan of this function that began after ``s`` has finished or was canceled."""
     before = {scan.key for scan in s.pool.scans if not scan.active}
 
-    def follow(now: Situation) -> ActionOutcome | None:
+    def _follow(now: Situation) -> ActionOutcome | None:
         ended = next(
             (
                 scan
@@ -41,7 +41,7 @@ def scan_ended(s: Situation, function: str) -> Follow:
         )
         return None if ended is None or ended.end is None else _scan_outcome(ended)
 
-    return follow
+    return _follow
 
 
 def when(holds: Callable[[Situation], bool], text: str) -> Follow:
@@ -52,13 +52,13 @@ def when(holds: Callable[[Situation], bool], text: str) -> Follow:
 def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
     """Ends well as soon as something holds for one vdev; badly when it has left the pool."""
 
-    def follow(now: Situation) -> ActionOutcome | None:
+    def _follow(now: Situation) -> ActionOutcome | None:
         target = find(now.pool, key)
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
         return ActionOutcome(True, text) if holds(target) else None
 
-    return follow
+    return _follow
 
 
 def gone(key: str, text: str) -> Follow:

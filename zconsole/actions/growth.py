@@ -39,9 +39,7 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
         pool=s.pool.name,
         steps=steps,
         consequences=(
-            f"{top.name} gains about {size(gain)}"
-            if gain
-            else "the space gained could not be told beforehand",
+            f"{top.name} gains about {size(gain)}" if gain else "the space gained is unknown",
         ),
         not_undone=(
             "a vdev never shrinks: devices smaller than the new size cannot replace any of its"
@@ -189,7 +187,7 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
         consequences=(
             "when all disks of a vdev are larger, it grows by itself"
             if on
-            else "vdevs grow only when told to (online -e)",
+            else "vdevs grow only by zpool online -e",
         ),
         not_undone=("a vdev that has grown never shrinks",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
@@ -203,17 +201,17 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
 def _grown(target: Target) -> Callable[[Situation], bool]:
     before = target.top.size_bytes or 0
 
-    def holds(now: Situation) -> bool:
+    def _holds(now: Situation) -> bool:
         found = find(now.pool, target.key)
         return found is not None and (found.top.size_bytes or 0) > before
 
-    return holds
+    return _holds
 
 
 def _arrived(new: str, target: Target) -> Callable[[Situation], bool]:
     """The new device is complete, and a raidz has moved its blocks."""
 
-    def holds(now: Situation) -> bool:
+    def _holds(now: Situation) -> bool:
         device = now.facts.device(new)
         found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
         moving = target.vdev.kind.startswith("raidz") and any(
@@ -221,4 +219,4 @@ def _arrived(new: str, target: Target) -> Callable[[Situation], bool]:
         )
         return found is not None and is_complete(found.vdev) and not moving
 
-    return holds
+    return _holds

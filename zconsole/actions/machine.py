@@ -123,7 +123,7 @@ def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:
 def _best(links: list[str], node: str) -> str:
     """The link to give to zpool: by-vdev, then a by-id that tells the model, then the rest."""
 
-    def rank(link: str) -> tuple[int, str]:
+    def _rank(link: str) -> tuple[int, str]:
         name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
         if "/by-vdev/" in link:
             return (0, link)
@@ -131,7 +131,7 @@ def _best(links: list[str], node: str) -> str:
             return (2 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 1, link)
         return (3, link)
 
-    return min((link for link in links if "/by-" in link), key=rank, default=node)
+    return min((link for link in links if "/by-" in link), key=_rank, default=node)
 
 
 def _links(root: Path) -> dict[str, list[str]]:

@@ -55,13 +55,13 @@ class Situation:
     suspended: bool = False
     """Whether the pool waits for a device; its sample is then the last one that could be had."""
     looked: float | None = None
-    """Seconds of the steady clock when the newest look at the pool began; None if unknown."""
+    """Seconds of the steady clock when the newest sample of the pool was begun; None if unknown."""
     problem: str | None = None
-    """Why that look gave nothing new: all else here is older then."""
+    """Why that sample could not be had: all else here is older then."""
 
     @property
     def guids(self) -> frozenset[str]:
-        """The pool's GUID, as the sample and as ``zpool get`` told it; they may differ."""
+        """The pool's GUID, as the sample and ``zpool get`` have it; they may differ."""
         return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
 
     @property
@@ -143,7 +143,7 @@ class ActionPlan:
     guid: str | None = None
     """Of the pool; ``decide`` sets it. None: no source tells it."""
     urgent: Callable[[Situation], bool] = lambda _: False
-    """Whether it runs, in this situation, even where no log can be written or the newest look at
+    """Whether it runs, in this situation, even where no log can be written or the newest sample of
     the pool gave nothing: what brings a pool back must never be refused for that."""
 
     @property
@@ -206,11 +206,11 @@ def same_pool(name: str, guid: str | None) -> Precondition:
 def _following(follow: Follow, same: Precondition) -> Follow:
     """The same, and the end of it once another pool has the name."""
 
-    def ended(now: Situation) -> ActionOutcome | None:
+    def _ended(now: Situation) -> ActionOutcome | None:
         why = same.check(now)
         return follow(now) if why is None else ActionOutcome(False, why)
 
-    return ended
+    return _ended
 
 
 def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> ActionPlan:

@@ -27,7 +27,7 @@ up, and the next one as long."""
 
 
 def is_answer(looked: float | None, problem: str | None, suspended: bool, since: float) -> bool:
-    """Whether a look that began at ``looked`` says how the pool was after ``since``.
+    """Whether a sample begun at ``looked`` says how the pool was after ``since``.
 
     Of a suspended pool, that it is suspended is all there is to be had.
     """
@@ -48,7 +48,7 @@ class Refresher:
         self._paths = paths
 
     async def __call__(self, pool: str, since: float) -> Situation:
-        """The pool by a look that began after ``since``, if one comes in time.
+        """The pool by a sample begun after ``since``, if one comes in time.
 
         ``since`` is in seconds of the steady clock; ``looked`` and ``problem`` of the situation
         tell. Raises ZconsoleError without the pool.

@@ -130,7 +130,7 @@ def _batch_consequences(
 
 
 def _restart_step(pool: str) -> Step:
-    def skip(now: Situation) -> str | None:
+    def _skip(now: Situation) -> str | None:
         if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
             return "no device waits: one resilver has them all"
         scan = now.active("resilver")
@@ -144,7 +144,7 @@ def _restart_step(pool: str) -> Step:
     return Step(
         zpool("resilver", operands=(pool,)),
         "only if a device has to wait: restart the resilver with all of them",
-        skip=skip,
+        skip=_skip,
         requires=(must.feature("resilver_defer", "restarting a resilver"),),
     )
 
@@ -250,7 +250,7 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
 
 
 def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
-    """What an operator should look at twice before this replace."""
+    """What an operator should check before this replace."""
     said: list[str] = []
     if new not in spares(s.pool):
         said += cautions(s.pool, target, new, s.facts)

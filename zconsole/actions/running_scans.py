@@ -54,7 +54,7 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
     if defers is None:
         return (
             "a resilver runs: the new device waits for its end, or restarts it from 0"
-            f" ({progress(scan)} lost), which cannot be told without knowing the pool's features"
+            f" ({progress(scan)} lost); the pool's features, which decide it, are unknown"
         )
     if defers:
         return (
@@ -65,7 +65,7 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
 
 
 def _will_defer(facts: Facts, scan: Scan) -> bool | None:
-    """Whether a second device waits for the running resilver; None when it cannot be told.
+    """Whether a second device waits for the running resilver; None when unknown.
 
     Without the feature resilver_defer, or with zfs_resilver_disable_defer, it never waits; from
     2.3 it does not while less than zfs_resilver_defer_percent has been issued.

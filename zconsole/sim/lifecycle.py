@@ -146,11 +146,9 @@ def resilver_all(pool: PoolState) -> None:
         return
     for leaf in aims:
         leaf.deferred = False
-    restarts = 0
     if previous is not None and previous.active:
         pool.note("history_event", "scan aborted, restarting", "warning")
-        restarts = previous.restarts + 1
-    scan.begin(pool, RESILVER, aims).restarts = restarts
+    scan.begin(pool, RESILVER, aims)
 
 
 def incomplete(pool: PoolState) -> list[Leaf]:

@@ -43,11 +43,7 @@ class World:
 
     def tunables(self) -> dict[str, int]:
         """The module parameters of the simulated kernel, with their live values."""
-        return self.pools[0].tunables.live()
-
-    def defaults(self) -> dict[str, int]:
-        """The same with their defaults."""
-        return dict(self.pools[0].tunables.defaults)
+        return dict(self.pools[0].tunables)
 
     def set_tunable(self, name: str, text: str) -> str:
         """Writes a parameter, for every pool; returns "" or the kernel's refusal."""
@@ -74,7 +70,7 @@ def raw(pool: PoolState) -> Raw:
         "diskstats": blockdev.rows(leaves),
         "devices": blockdev.devices(leaves),
         "events": _events(pool),
-        "tunables": pool.tunables.live(),
+        "tunables": dict(pool.tunables),
     }
     if pool.suspended:
         found["kstat"] = "SUSPENDED"

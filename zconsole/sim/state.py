@@ -10,7 +10,7 @@ from zconsole.sim.disk import Leaf
 from zconsole.sim.load import ForegroundLoad
 from zconsole.sim.noise import Wobble
 from zconsole.sim.topology import Top
-from zconsole.sim.tunables import Tunables
+from zconsole.sim.tunables import DEFAULTS, Tunables
 
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""
@@ -86,7 +86,6 @@ class SimulatedScan:
     pass_issued: float = 0.0
     paused_since: float = 0.0
     spent_paused: float = 0.0
-    restarts: int = 0
 
     @property
     def total(self) -> float:
@@ -182,7 +181,7 @@ class PoolState:
     version: str = "2.3.9"
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
-    tunables: Tunables = field(default_factory=Tunables)
+    tunables: Tunables = field(default_factory=lambda: Tunables(DEFAULTS))
     scan: SimulatedScan | None = None
     removal: Relocation | None = None
     expansion: Relocation | None = None

@@ -59,7 +59,7 @@ def test_any_replace_throws_a_scrub_away(state):
             38.2,
             "38.2 % is lost",
         ),
-        (replace(FACTS, features={}), 38.2, "cannot be told"),
+        (replace(FACTS, features={}), 38.2, "features, which decide it, are unknown"),
     ],
 )
 def test_a_second_replace_is_deferred_or_restarts(facts, percent, text):

@@ -87,7 +87,7 @@ def test_a_sorted_scan_is_more_sequential_than_one_short_of_memory():
     rates = []
     for memory in (256 << 30, 4 << 30):
         pool, _ = raidz2(fill=0.5, memory=memory, model=EXOS_16T)
-        pool.tunables.values["zfs_scan_checkpoint_intval"] = 10**9
+        pool.tunables["zfs_scan_checkpoint_intval"] = 10**9
         scan.begin(pool, SCRUB)
         advance(pool, 4 * 3600.0, 600)
         rates.append(pool.scan.issued)

@@ -91,7 +91,7 @@ def simulated_backend(world: World, denied: str = "") -> ActionBackend:
     parameters, log = SimulatedParameters(world), MemoryLog()
     control = Control(parameters, VolatileTunableStore(), log)
 
-    async def freeze(name: str, value: int) -> None:
+    async def _freeze(name: str, value: int) -> None:
         control.set({name: value}, world.pools[0].now, guard=True)
 
     runner = SimulatedRunner(world)
@@ -102,7 +102,7 @@ def simulated_backend(world: World, denied: str = "") -> ActionBackend:
         log,
         parameters,
         control,
-        freeze,
+        _freeze,
         denied,
         lambda: world.pools[0].now,
         lambda: clock(world.pools[0]),

@@ -77,7 +77,7 @@ def random_reads(seed: int, start: float) -> tuple[PoolState, ...]:
         [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
         layout=DataLayout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
     )
-    pool.tunables.values["zfs_scan_mem_lim_fact"] = 4
+    pool.tunables["zfs_scan_mem_lim_fact"] = 4
     scan.begin(pool, SCRUB)
     return (pool,)
 
@@ -92,7 +92,7 @@ def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
         layout=DataLayout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
         host=Host(memory=256 << 30),
     )
-    pool.tunables.values["zfs_vdev_scrub_max_active"] = 8
+    pool.tunables["zfs_vdev_scrub_max_active"] = 8
     scan.begin(pool, RESILVER, [new])
     return (pool,)
 

@@ -26,7 +26,7 @@ def six_disk_swap(seed: int, start: float) -> tuple[PoolState, ...]:
         layout=DataLayout(run=1.55 * MIB, span=12.5 * MIB),
         host=Host(memory=32 << 30, arc=12 << 30),
     )
-    pool.tunables.values["zfs_scan_mem_lim_fact"] = 2
+    pool.tunables["zfs_scan_mem_lim_fact"] = 2
     new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
     scan.begin(pool, RESILVER, new)
     return (pool,)
@@ -113,7 +113,7 @@ def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
 def _before_0_8(pool: PoolState) -> None:
     """Makes a pool's kernel one whose scans issue as they walk."""
     pool.version, pool.one_stage = "0.7.13", True
-    pool.tunables = Tunables(dict(BEFORE_0_8))
+    pool.tunables = Tunables(BEFORE_0_8)
 
 
 SCENARIOS = (
