@@ -64,9 +64,9 @@ def same_scans(s: Situation) -> Precondition:
         if found == planned:
             return None
         running = "; ".join(describe(scan) for scan in now.running) or "no scan"
-        return f"what runs on the pool has changed since this was planned: now {running}"
+        return f"a scan has changed since planning; now: {running}"
 
-    return Precondition("the same scans run as when this was planned", _check)
+    return Precondition("no scan changed since planning", _check)
 
 
 def no_checkpoint() -> Precondition:
@@ -102,7 +102,7 @@ def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
     def _check(s: Situation) -> str | None:
         counted = (scan for scan in s.running if paused or scan.state == "running")
         found = next((scan for scan in counted if scan.function in functions), None)
-        return None if found is None else f"it is not possible beside the {describe(found)}"
+        return None if found is None else describe(found)
 
     names = ", ".join(SCAN_WORDS[name] for name in functions)
     return Precondition(f"no {names} runs", _check)

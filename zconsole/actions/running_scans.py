@@ -19,11 +19,10 @@ SCAN_WORDS = {
 
 
 def describe(scan: Scan) -> str:
-    """A running scan in words: ``scrub, paused at 38.2 %``, ``rebuild of mirror-0 at 3.0 %``."""
+    """A scan in words: ``scrub paused (38.2 %)``, ``rebuild of mirror-0 running (3.0 %)``."""
     word = SCAN_WORDS.get(scan.function, scan.function)
     where = f" of {scan.vdev}" if scan.vdev else ""
-    at = "paused at" if scan.state == "paused" else "at"
-    return f"{word}{where}, {at} {progress(scan)}"
+    return f"{word}{where} {scan.state} ({progress(scan)})"
 
 
 def progress(scan: Scan) -> str:
@@ -84,7 +83,7 @@ def _will_defer(facts: Facts, scan: Scan) -> bool | None:
 def _scrub(scan: Scan) -> str:
     word = "error scrub" if scan.function == "errorscrub" else "scrub"
     state = "paused " if scan.state == "paused" else "running "
-    return f"the {state}{word} is thrown away at {progress(scan)}; a later one starts from 0"
+    return f"the {state}{word} is discarded at {progress(scan)}; a later one starts from 0"
 
 
 def _rebuild_of(pool: Pool, top: Vdev) -> Scan | None:

@@ -36,7 +36,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
             must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
             *(_error_scrub_known() if errors_only else ()),
         ),
-        alternatives=("wait until what runs has ended",),
+        alternatives=("wait for the running scan to end",),
         follow=scan_ended(s, word),
     )
     return decide(plan, s)
@@ -57,8 +57,7 @@ def plan_pause(s: Situation) -> ActionPlan:
             pool=s.pool.name,
             steps=(Step(zpool("scrub", "-p", operands=(s.pool.name,)), "pause it"),),
             consequences=(
-                "it keeps its place, over a reboot too; a replace throws a paused scrub away as"
-                " well",
+                "it keeps its place, over a reboot too; a replace discards a paused scrub as well",
             ),
             preconditions=(must.answering(), running, _no_repair()),
             follow=when(lambda now: _state(now) == "paused", "the scrub is paused"),
@@ -101,7 +100,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
     gain = (
         (f"waiting now, included then: {', '.join(waiting)}",)
         if waiting
-        else ("no device waits for a resilver: this would gain nothing",)
+        else ("no deferred devices; no benefit",)
     )
     return decide(
         ActionPlan(
@@ -110,7 +109,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
             pool=s.pool.name,
             steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
             consequences=(*lost, *gain),
-            not_undone=("the progress that is thrown away",) if scan else (),
+            not_undone=("the progress that is discarded",) if scan else (),
             warnings=_restart_warnings(s),
             preconditions=(
                 must.answering(),
@@ -126,7 +125,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
 
 
 COSTLY = 10.0
-"""Percent of a resilver that is not thrown away without typing the pool's name."""
+"""Percent of a resilver that is not discarded without typing the pool's name."""
 
 
 def plan_stop_resilver(s: Situation) -> ActionPlan:
@@ -199,7 +198,7 @@ def _scrub_consequences(errors_only: bool) -> tuple[str, ...]:
         return ("reads only the blocks in the error list again, and clears those that are good",)
     return (
         "reads and checks every block of the pool, and repairs what has a good copy",
-        "a replace, attach or resilver that begins meanwhile throws it away",
+        "a replace, attach or resilver that starts meanwhile discards it",
     )
 
 

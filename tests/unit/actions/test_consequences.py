@@ -110,8 +110,8 @@ def test_commands(plan, argv):
 @pytest.mark.parametrize(
     ("plan", "text"),
     [
-        (plan_scrub(raidz2(running("scrub"))), "beside the scrub"),
-        (plan_scrub(raidz2(running("resilver"))), "beside the resilver"),
+        (plan_scrub(raidz2(running("scrub"))), "scrub running (38.2 %)"),
+        (plan_scrub(raidz2(running("resilver"))), "resilver running ("),
         (plan_pause(raidz2()), "no scrub to pause"),
         (plan_pause(raidz2(running("scrub", state="paused"))), "paused already"),
         (plan_pause(raidz2(running("resilver"))), "no way"),

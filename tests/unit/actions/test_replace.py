@@ -41,7 +41,7 @@ def test_replace_names_the_old_by_guid_and_the_new_by_path():
 def test_any_replace_throws_a_scrub_away(state):
     for sequential in (False, True):
         plan = replaced(mirror(running("scrub", state=state)), sequential)
-        assert "thrown away at 38.2 %" in said(plan)
+        assert "discarded at 38.2 %" in said(plan)
 
 
 @pytest.mark.parametrize(
