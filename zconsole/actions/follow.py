@@ -61,11 +61,6 @@ def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
     return _follow
 
 
-def gone(key: str, text: str) -> Follow:
-    """Ends well when a vdev has left the pool."""
-    return lambda now: ActionOutcome(True, text) if find(now.pool, key) is None else None
-
-
 def leftover(vdev: Vdev) -> str | None:
     """What a replacing or spare group that stays after the resilver means; None for others."""
     if vdev.kind == "replacing":

@@ -10,7 +10,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.actions.device import Device
@@ -22,23 +21,17 @@ from zconsole.zfs.sources.blockdev import udev_properties
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
 
-
-@dataclass(slots=True)
-class _Users:
-    """Who uses a node: mount points and swap, by path."""
-
-    mounts: dict[str, list[str]] = field(default_factory=dict)
-    swaps: set[str] = field(default_factory=set)
+_Lists = Mapping[str, list[str]]
 
 
 def disks(root: Path = ROOT) -> tuple[Device, ...]:
     """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown."""
-    users = _users(root)
+    mounted, swaps = _mounted(root), _swaps(root)
     links = _links(root)
     block = root / "sys/block"
     names = sorted(p.name for p in block.iterdir()) if block.is_dir() else []
     return tuple(
-        _disk(root, block / name, users, links)
+        _disk(root, block / name, links, mounted, swaps)
         for name in names
         if not name.startswith(SKIPPED) and _number(block / name / "size")
     )
@@ -63,7 +56,7 @@ def file_device(path: str) -> Device | None:
     )
 
 
-def _disk(root: Path, entry: Path, users: _Users, links: dict[str, list[str]]) -> Device:
+def _disk(root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozenset[str]) -> Device:
     name = entry.name
     parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
     udev = {
@@ -87,8 +80,8 @@ def _disk(root: Path, entry: Path, users: _Users, links: dict[str, list[str]]) -
         physical=_number(entry / "queue/physical_block_size"),
         signatures=found.names,
         zfs_pool=found.zfs_pool,
-        mounted=tuple(m for node in nodes.values() for m in users.mounts.get(node, [])),
-        swap=any(node in users.swaps for node in nodes.values()),
+        mounted=tuple(m for node in nodes.values() for m in mounted.get(node, [])),
+        swap=any(node in swaps for node in nodes.values()),
         holders=tuple(_holders(entry, parts)),
         read_only=_text(entry / "ro") == "1",
         locate=_led(entry),
@@ -134,7 +127,7 @@ def _best(links: list[str], node: str) -> str:
     return min((link for link in links if "/by-" in link), key=_rank, default=node)
 
 
-def _links(root: Path) -> dict[str, list[str]]:
+def _links(root: Path) -> _Lists:
     """Kernel name to the links in /dev/disk that lead to it."""
     found: dict[str, list[str]] = {}
     for folder in ("by-vdev", "by-id", "by-path", "by-partuuid", "by-partlabel"):
@@ -146,14 +139,18 @@ def _links(root: Path) -> dict[str, list[str]]:
     return found
 
 
-def _users(root: Path) -> _Users:
-    users = _Users()
+def _mounted(root: Path) -> _Lists:
+    """Node to where it is mounted."""
+    found: dict[str, list[str]] = {}
     with contextlib.suppress(OSError):
         for mount in mounts.rows(mounts.table_of(root / "proc/self")):
-            users.mounts.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
-    for line in _text(root / "proc/swaps").splitlines()[1:]:
-        users.swaps.add(line.split()[0])
-    return users
+            found.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
+    return found
+
+
+def _swaps(root: Path) -> frozenset[str]:
+    """The nodes that are swapped to."""
+    return frozenset(line.split()[0] for line in _text(root / "proc/swaps").splitlines()[1:])
 
 
 def _holders(entry: Path, parts: list[str]) -> Iterator[str]:

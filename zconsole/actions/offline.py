@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
-from zconsole.actions.follow import gone, leaf_is, leftover
+from zconsole.actions.follow import leaf_is, leftover, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members
@@ -80,7 +80,7 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
             _detachable(target),
         ),
         needs_typed=target.vdev.name,
-        follow=gone(key, f"{target.name} is detached"),
+        follow=when(lambda now: find(now.pool, key) is None, f"{target.name} is detached"),
     )
     return decide(plan, s)
 

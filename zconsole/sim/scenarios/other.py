@@ -34,8 +34,7 @@ def draid(seed: int, start: float) -> tuple[PoolState, ...]:
     for number, spare in enumerate(spares):
         spare.kind, spare.path, spare.name = "dspare", f"draid2-0-{number}", f"draid2-0-{number}"
     group = make.replacing(failed, spares[0], kind="spare")
-    members: list[Member] = [*disks[:9], group, *disks[10:]]
-    top = make.top("draid", members, fill=0.4, nparity=2)
+    top = make.top("draid", [*disks[:9], group, *disks[10:]], fill=0.4, nparity=2)
     top.data_disks, top.spares = 8, 2
     top.space *= 22 / 24
     pool = make.pool([top], layout=BULK, spares=spares)
