@@ -22,10 +22,10 @@ NOTHING = Estimate(None, None, None, "nothing runs")
 class NoSeries:
     """A series that remembers nothing."""
 
-    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+    def tail(self, _key: str, _metric: str, _count: int) -> Sequence[float | None]:
         return ()
 
-    def since(self, t: float) -> int | None:
+    def since(self, _t: float) -> int | None:
         return None
 
 

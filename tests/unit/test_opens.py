@@ -18,7 +18,7 @@ ENGINE = "moves the operator's files, by descriptors of their directories"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
-    "actions/gather.py": SYSTEM,
+    "actions/facts.py": SYSTEM,
     "actions/machine.py": SYSTEM,
     "actions/signature.py": SYSTEM,
     "cli/main.py": KERNEL,

@@ -13,21 +13,26 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from zconsole.actions.batch import plan_batch
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.machine import Machine
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.refresh import MachineFacts, SourceRefresher
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.refresh import PATIENCE, SUSPENDED, Refresher, is_answer
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
-from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
+from zconsole.actions.target import Swap
+from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.errors import NotFoundError
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit.log import audit_log
 from zconsole.system.host import steady_clock
+from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 
 STATE = Path("/root/state")
@@ -53,11 +58,11 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "keep-spare": lambda s, w: plan_keep_spare(s, key(s, w[0])),
     "drop-spare": lambda s, w: plan_drop_spare(s, key(s, w[0])),
     "give-back": lambda s, w: plan_give_back(s, key(s, w[0]), w[1]),
-    "scrub": lambda s, w: plan_scrub(s),
-    "scrub-e": lambda s, w: plan_scrub(s, errors_only=True),
-    "pause": lambda s, w: plan_pause(s),
-    "stop": lambda s, w: plan_stop(s),
-    "resilver": lambda s, w: plan_resilver(s),
+    "scrub": lambda s, _: plan_scrub(s),
+    "scrub-e": lambda s, _: plan_scrub(s, errors_only=True),
+    "pause": lambda s, _: plan_pause(s),
+    "stop": lambda s, _: plan_stop(s),
+    "resilver": lambda s, _: plan_resilver(s),
     "offline": lambda s, w: plan_offline(s, key(s, w[0])),
     "offline-t": lambda s, w: plan_offline(s, key(s, w[0]), temporary=True),
     "online": lambda s, w: plan_online(s, key(s, w[0])),
@@ -71,16 +76,35 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
 }
 
 
+class FreshFrames:
+    """A feed of its own, sampled until a look that began after the question gave an answer."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._session = Session()
+
+    async def __call__(self, pool: str, since: float) -> Frame:
+        until = steady_clock() + PATIENCE
+        while True:
+            frames = self._session.advance(await self._source.sample() or ())
+            frame = next((f for f in frames if f.pool == pool), None)
+            if frame is None or frame.absent:
+                raise NotFoundError(f"{pool}: no such pool is imported")
+            suspended = SUSPENDED in (frame.state, frame.kstat)
+            found = is_answer(frame.looked, frame.problem, suspended, since)
+            if found or steady_clock() > until:
+                return frame
+
+
 def say(**fields: object) -> None:
     print(json.dumps(fields), flush=True)
 
 
 async def main(args: argparse.Namespace) -> int:
-    STATE.mkdir(mode=0o700, exist_ok=True)
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    look = SourceRefresher(source, MachineFacts(runner, Machine()), paths)
+    look = Refresher(FreshFrames(source), MachineFacts(runner), paths)
     if args.wait:
         say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()
@@ -100,9 +124,11 @@ async def main(args: argparse.Namespace) -> int:
         async for event in executor.run(plan, args.typed):
             kind = event.kind
             say(kind=kind, text=event.text, meaning=event.meaning)
-        if args.follow and kind == "done":
-            outcome = await executor.follow(plan, 0.5)
-            say(kind="end", ok=outcome and outcome.ok, text=outcome and outcome.text)
+        if args.follow and kind == "done" and plan.follow is not None:
+            while (outcome := plan.follow(await look(args.pool, steady_clock()))) is None:
+                await asyncio.sleep(0.5)
+            executor.ended(plan, outcome)
+            say(kind="end", ok=outcome.ok, text=outcome.text)
     await source.aclose()
     return 0 if kind in ("plan", "done") else 1
 
@@ -116,4 +142,5 @@ if __name__ == "__main__":
     parser.add_argument("pool")
     parser.add_argument("action", choices=ACTIONS)
     parser.add_argument("words", nargs="*")
+    STATE.mkdir(mode=0o700, exist_ok=True)
     sys.exit(asyncio.run(main(parser.parse_args())))

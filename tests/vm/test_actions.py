@@ -241,10 +241,10 @@ def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm, frozen):
     pool.fill(40)
     assert "no scrub to pause" in act("pause", plan=True).plan["refused"]
     assert act("scrub").status == 0
-    assert "beside the scrub" in act("scrub", plan=True).plan["refused"]
+    assert "scrub running" in act("scrub", plan=True).plan["refused"]
     assert act("pause", follow=True).end["ok"]
     assert "Resume" in act("scrub", plan=True).plan["title"]
-    assert "paused scrub is thrown away" in act("replace", "d0=d4", plan=True).said
+    assert "paused scrub is discarded" in act("replace", "d0=d4", plan=True).said
     assert act("scrub").status == 0
     assert act("stop", follow=True).end["ok"]
     assert "canceled" in vm.run("zpool status tank").stdout

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zconsole.actions.machine import Machine
-from zconsole.actions.refresh import Asker, MachineFacts
+from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.host import steady_clock
@@ -60,7 +59,7 @@ class ActionBackend:
 
 
 def live_backend(read_only: bool) -> ActionBackend:
-    """A kit for this machine; one that may not write says why in ``denied``."""
+    """What acts on this machine; one that may not write says why in ``denied``."""
     runner = ProcessRunner()
     parameters = SysfsParameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"
@@ -70,18 +69,18 @@ def live_backend(read_only: bool) -> ActionBackend:
     log = audit_log()
     mark = process_mark(os.getpid())
 
-    async def freeze(name: str, value: int) -> None:
+    async def _freeze(name: str, value: int) -> None:
         await guard.start(runner, directory, name, value, FROZEN, mark)
 
     return ActionBackend(
         runner,
         LastingRunner(),
-        MachineFacts(runner, Machine()),
+        MachineFacts(runner),
         log,
         parameters,
         Control(
             parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
         ),
-        freeze,
+        _freeze,
         denied,
     )

@@ -28,7 +28,7 @@ class Candidate:
 
     @property
     def usable(self) -> bool:
-        """Whether zpool would take it, as far as can be told."""
+        """Whether zpool would take it, as far as is known."""
         return not self.problems
 
 
@@ -44,6 +44,14 @@ def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate
     sector, slow = _sectors(target, device)
     used, doubts = _in_use(pool, target, device)
     return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow))
+
+
+def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
+    """What speaks against a device that was chosen, though it may work."""
+    device = facts.device(new)
+    if device is None:
+        return (f"{new} was not examined: nothing is known of its size or what is on it",)
+    return judge(pool, target, device, facts).cautions
 
 
 def least_bytes(target: Target) -> int | None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from zconsole.actions.candidates import judge, spares, unfit_spare
+from zconsole.actions.device import Device
 from zconsole.actions.plan import Precondition, Situation
-from zconsole.actions.target import Target, find, progress
-from zconsole.pool.model import Scan
+from zconsole.actions.running_scans import SCAN_WORDS, describe
+from zconsole.actions.target import Target, find
+from zconsole.units import size
 
-_SCAN_WORDS = {
-    "scrub": "scrub",
-    "resilver": "resilver",
-    "rebuild": "sequential rebuild",
-    "errorscrub": "error scrub",
-}
-
-
-def describe(scan: Scan) -> str:
-    """A running scan in words: ``scrub, paused at 38.2 %``, ``rebuild of mirror-0 at 3.0 %``."""
-    word = _SCAN_WORDS.get(scan.function, scan.function)
-    where = f" of {scan.vdev}" if scan.vdev else ""
-    at = "paused at" if scan.state == "paused" else "at"
-    return f"{word}{where}, {at} {progress(scan)}"
+NOT_THERE = "the device is not in the pool"
 
 
 def answering() -> Precondition:
@@ -51,6 +43,18 @@ def present(target: Target) -> Precondition:
     return Precondition(f"{target.name} is in the pool, where it was when this was planned", _check)
 
 
+def of_device(
+    target: Target, text: str, why_not: Callable[[Situation, Target], str | None]
+) -> Precondition:
+    """Something that must hold for a device as it is now; ``why_not`` says why it doesn't."""
+
+    def _check(s: Situation) -> str | None:
+        now = find(s.pool, target.key)
+        return NOT_THERE if now is None else why_not(s, now)
+
+    return Precondition(text, _check)
+
+
 def same_scans(s: Situation) -> Precondition:
     """What runs on the pool is what ran when the consequences were written."""
     planned = {(*scan.key, scan.state) for scan in s.running}
@@ -60,9 +64,9 @@ def same_scans(s: Situation) -> Precondition:
         if found == planned:
             return None
         running = "; ".join(describe(scan) for scan in now.running) or "no scan"
-        return f"what runs on the pool has changed since this was planned: now {running}"
+        return f"a scan has changed since planning; now: {running}"
 
-    return Precondition("the same scans run as when this was planned", _check)
+    return Precondition("no scan changed since planning", _check)
 
 
 def no_checkpoint() -> Precondition:
@@ -92,25 +96,15 @@ def no_activity(kind: str, words: str) -> Precondition:
     return Precondition(f"no {words} is running", _check)
 
 
-def scan_is(function: str, states: tuple[str, ...], text: str, why: str) -> Precondition:
-    """A scan of this function is in one of these states; ``why`` is said when it is not."""
-
-    def _check(s: Situation) -> str | None:
-        scan = s.active(function)
-        return None if scan is not None and scan.state in states else why
-
-    return Precondition(text, _check)
-
-
 def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
     """None of these scans is running, nor paused unless ``paused`` is False."""
 
     def _check(s: Situation) -> str | None:
         counted = (scan for scan in s.running if paused or scan.state == "running")
         found = next((scan for scan in counted if scan.function in functions), None)
-        return None if found is None else f"it is not possible beside the {describe(found)}"
+        return None if found is None else describe(found)
 
-    names = ", ".join(_SCAN_WORDS[name] for name in functions)
+    names = ", ".join(SCAN_WORDS[name] for name in functions)
     return Precondition(f"no {names} runs", _check)
 
 
@@ -134,3 +128,74 @@ def feature(name: str, what: str) -> Precondition:
         return None
 
     return Precondition(f"feature {name} is enabled", _check)
+
+
+def fits(target: Target, new: str, spare_serves: bool) -> Precondition:
+    """The new device can work in this place, as far as the machine can tell.
+
+    ``spare_serves``: one of the pool's free hot spares may be it.
+    """
+
+    def _why_not(s: Situation, now: Target) -> str | None:
+        if spare_serves and (spare := spares(s.pool).get(new)) is not None:
+            problem = unfit_spare(spare, now)
+            return f"{new}: {problem}" if problem else None
+        device = s.facts.device(new)
+        if device is None:
+            return f"{new} is not a device of this machine" if s.facts.devices else None
+        problems = judge(s.pool, now, device, s.facts).problems
+        return f"{new}: {problems[0]}" if problems else None
+
+    return of_device(target, f"{new} is there, free and fits", _why_not)
+
+
+def same_device(s: Situation, path: str) -> Precondition:
+    """The device that ``path`` names is the one it names in ``s``.
+
+    A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
+    device. What the kernel and udev tell devices apart by is compared, where it was known; of a
+    hot spare its GUID too. A disk swapped between the fresh sample and zpool's own opening of the
+    path, the time in which the audit log is written, is not noticed.
+    """
+    known = _known(s, path)
+
+    def _check(now: Situation) -> str | None:
+        found = _known(now, path)
+        changed = [
+            f"{name} {found.get(name, 'unknown')}, not {value}"
+            for name, value in known.items()
+            if found.get(name) != value
+        ]
+        if not changed:
+            return None
+        if not found:
+            return f"{path} is no longer there; choose the device again"
+        return f"{path} is another device now: {'; '.join(changed)}; choose the device again"
+
+    return Precondition(_text(path, known), _check)
+
+
+def _text(path: str, known: Mapping[str, str]) -> str:
+    """What the device is known by, and what it isn't."""
+    if not known:
+        return (
+            f"{path}: no serial number, WWN, model or size is known, so a swapped disk isn't"
+            " noticed"
+        )
+    words = ", ".join(f"{name} {value}" for name, value in known.items())
+    doubt = "; its serial number is unknown, so another disk of this size isn't noticed"
+    named = known.keys() & {"serial", "WWN", "spare"}
+    return f"{path} is the same device: {words}{'' if named else doubt}"
+
+
+def _known(s: Situation, path: str) -> Mapping[str, str]:
+    """What tells the device from others, as far as the pool, the kernel and udev know it."""
+    device, spare = s.facts.device(path) or Device(path), spares(s.pool).get(path)
+    found = {
+        "serial": device.serial,
+        "WWN": device.wwn,
+        "model": device.model,
+        "size": "" if device.size is None else f"{size(device.size)} ({device.size} bytes)",
+        "spare": "" if spare is None or not spare.guid else f"GUID {spare.guid}",
+    }
+    return {name: value for name, value in found.items() if value}

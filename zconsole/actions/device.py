@@ -25,8 +25,6 @@ class Device:
     logical: int | None = None
     """Logical sector size in bytes."""
     physical: int | None = None
-    rotational: bool | None = None
-    partitions: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
     """What is on it and on its partitions: ``ext4``, ``LVM2_member``, ``partition table``."""
     zfs_pool: str | None = None

@@ -1,4 +1,4 @@
-"""Running a confirmed plan: checked again on a fresh look, without a shell, audited, followed."""
+"""Running a confirmed plan: checked again on a fresh sample, without a shell, audited."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from zconsole.actions.conditions import answering
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
-from zconsole.actions.recorded import DONE, RunRecord
-from zconsole.actions.refresh import Look
+from zconsole.actions.refresh import Refresher
 from zconsole.actions.refusals import explain
+from zconsole.actions.run_record import DONE, RunRecord
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.audit.log import Log
@@ -43,15 +42,15 @@ class Executor:
     def __init__(
         self,
         runner: CommandRunner,
-        look: Look,
+        refresh: Refresher,
         log: Log,
         denied: str = "",
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = steady_clock,
     ) -> None:
-        """``steady`` is the clock by which ``look`` says when it began."""
+        """``steady`` is the clock by which ``refresh`` says when its sample was begun."""
         self._runner = runner
-        self._look = look
+        self._refresh = refresh
         self._log = log
         self.denied = denied
         """Why nothing may be run here (read-only, not root); empty when it may."""
@@ -65,7 +64,7 @@ class Executor:
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
         ``refused``; canceled, it leaves the command under way to itself and runs no further one.
-        Before each command the pool is looked at anew: a look that began before the operator
+        Before each command the pool is sampled anew: a sample begun before the operator
         confirmed, or before the last command ended, doesn't count. A command that failed is never
         tried again.
         """
@@ -85,28 +84,10 @@ class Executor:
             yield ExecutionEvent("warning", why)
         yield ExecutionEvent("done", plan.title)
 
-    async def follow(self, plan: ActionPlan, every: float = 2.0) -> ActionOutcome | None:
-        """Look every ``every`` seconds until the plan's end shows; None when it has no end."""
-        if plan.follow is None:
-            return None
-        while (outcome := plan.follow(await self._look(plan.pool, self._steady()))) is None:
-            await asyncio.sleep(every)
-        self.ended(plan, outcome)
-        return outcome
-
     def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         """Write down how a followed action ended; nobody waits for that line."""
-        self._log.note(
-            self._clock(),
-            "ended",
-            kind="action",
-            action=plan.action,
-            title=plan.title,
-            pool=plan.pool,
-            guid=plan.guid,
-            ok=outcome.ok,
-            text=outcome.text,
-        )
+        fields = {**plan.identity, "ok": outcome.ok, "text": outcome.text}
+        self._log.note(self._clock(), "ended", kind="action", **fields)
 
     def _barred(self, plan: ActionPlan, typed: str | None) -> str | None:
         if self.denied:
@@ -122,10 +103,10 @@ class Executor:
     async def _one(
         self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
     ) -> AsyncIterator[ExecutionEvent]:
-        """Everything about one command: a fresh look, its lines in the log, what it printed."""
+        """Everything about one command: a fresh sample, its lines in the log, what it printed."""
         since = self._steady()
         try:
-            now = await self._look(plan.pool, since)
+            now = await self._refresh(plan.pool, since)
         except ZconsoleError as error:
             yield ExecutionEvent("failed", str(error), step)
             return
@@ -165,7 +146,7 @@ class Executor:
         """
         if plan.guid is None or now.suspended:
             return None
-        found = await self._look.guid(plan.pool)
+        found = await self._refresh.guid(plan.pool)
         if found is None and not urgent:
             return f"cannot tell whether {plan.pool} is still the same pool: zpool gave no GUID"
         if found is None or found == plan.guid:
@@ -182,7 +163,14 @@ class Executor:
             warning = await record.ended(step, "failed", error=str(error))
             events = [ExecutionEvent("failed", str(error), step, _unanswered(error))]
         else:
-            warning = await record.ended(step, _result(completed), **_output(completed))
+            result = DONE if completed.returncode == 0 else "failed"
+            warning = await record.ended(
+                step,
+                result,
+                status=completed.returncode,
+                stdout=completed.stdout,
+                stderr=completed.stderr,
+            )
             events = list(_said(completed, step))
         if warning:
             yield ExecutionEvent("warning", warning, step)
@@ -200,7 +188,7 @@ class Executor:
 def outdated(now: Situation, since: float, urgent: bool) -> str | None:
     """Why a situation is no ground to act on: seen before ``since``, or with a problem.
 
-    What is urgent runs by what was known last, if the newest look found nothing newer.
+    What is urgent runs by what was known last, if the newest sample could not be had.
     """
     if now.looked is None or now.looked <= since:
         return f"no sample of {now.pool.name} was taken after you confirmed; try again"
@@ -222,18 +210,6 @@ def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
         yield ExecutionEvent("failed", text, step, explain(text))
     elif meaning := explain(completed.stdout):
         yield ExecutionEvent("warning", completed.stdout.strip(), step, meaning)
-
-
-def _output(completed: Completed) -> dict[str, Any]:
-    return {
-        "status": completed.returncode,
-        "stdout": completed.stdout,
-        "stderr": completed.stderr,
-    }
-
-
-def _result(completed: Completed) -> str:
-    return DONE if completed.returncode == 0 else "failed"
 
 
 def _unanswered(error: Exception) -> str | None:

@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
-from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import ActionOutcome, Follow, Situation
-from zconsole.actions.target import Target, find, find_path
-from zconsole.pool.model import Scan
+from zconsole.actions.target import Swap, Target, find, find_path
+from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
 
 
-class OldAndNew(Protocol):
-    """A replace to follow: key of the old device, path of the new one."""
-
-    @property
-    def old(self) -> str:
-        """Key of the device that goes."""
-
-    @property
-    def new(self) -> str:
-        """Path of the device that comes."""
-
-
-def replaced(s: Situation, swaps: tuple[OldAndNew, ...]) -> Follow:
+def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
     """Ends when every old device is gone, or its group stays after the resilver's end."""
     spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
     since = s.t
 
-    def follow(now: Situation) -> ActionOutcome | None:
+    def _follow(now: Situation) -> ActionOutcome | None:
         ends = [_one_replace(now, swap, swap.old in spared, since) for swap in swaps]
         bad = next((end for end in ends if end is not None and not end.ok), None)
         if bad is not None or any(end is None for end in ends):
             return bad
         return ActionOutcome(True, "; ".join(dict.fromkeys(end.text for end in ends if end)))
 
-    return follow
+    return _follow
 
 
 def scan_ended(s: Situation, function: str) -> Follow:
     """Ends when a scan of this function that began after ``s`` has finished or was canceled."""
     before = {scan.key for scan in s.pool.scans if not scan.active}
 
-    def follow(now: Situation) -> ActionOutcome | None:
+    def _follow(now: Situation) -> ActionOutcome | None:
         ended = next(
             (
                 scan
@@ -55,7 +41,7 @@ def scan_ended(s: Situation, function: str) -> Follow:
         )
         return None if ended is None or ended.end is None else _scan_outcome(ended)
 
-    return follow
+    return _follow
 
 
 def when(holds: Callable[[Situation], bool], text: str) -> Follow:
@@ -66,23 +52,32 @@ def when(holds: Callable[[Situation], bool], text: str) -> Follow:
 def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
     """Ends well as soon as something holds for one vdev; badly when it has left the pool."""
 
-    def follow(now: Situation) -> ActionOutcome | None:
+    def _follow(now: Situation) -> ActionOutcome | None:
         target = find(now.pool, key)
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
         return ActionOutcome(True, text) if holds(target) else None
 
-    return follow
+    return _follow
 
 
-def gone(key: str, text: str) -> Follow:
-    """Ends well when a vdev has left the pool."""
-    return lambda now: ActionOutcome(True, text) if find(now.pool, key) is None else None
+def leftover(vdev: Vdev) -> str | None:
+    """What a replacing or spare group that stays after the resilver means; None for others."""
+    if vdev.kind == "replacing":
+        return (
+            "a replacing group stays when the resilver ended with errors, or a checkpoint existed:"
+            " the old device may hold the only good copy of some block. Fix or remove the damaged"
+            " files, then resilver again or scrub; detach the old device only if it is worthless."
+        )
+    if vdev.kind == "spare":
+        return (
+            "a spare stands in: replace the failed device to give the spare back, or detach the"
+            " failed device to make the spare permanent."
+        )
+    return None
 
 
-def _one_replace(
-    now: Situation, swap: OldAndNew, spared: bool, since: float
-) -> ActionOutcome | None:
+def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> ActionOutcome | None:
     old = find(now.pool, swap.old)
     if old is None:
         return _new_device(now, swap)
@@ -103,7 +98,7 @@ def _one_replace(
     )
 
 
-def _new_device(now: Situation, swap: OldAndNew) -> ActionOutcome | None:
+def _new_device(now: Situation, swap: Swap) -> ActionOutcome | None:
     device = now.facts.device(swap.new)
     paths = (swap.new, *((device.path, *device.aliases) if device else ()))
     new = find_path(now.pool, paths)

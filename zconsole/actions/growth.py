@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import LABELS, judge
-from zconsole.actions.disturbance import disturbed
+from zconsole.actions.candidates import LABELS, cautions
 from zconsole.actions.follow import when
-from zconsole.actions.identity import same_device
-from zconsole.actions.offline import NOT_THERE
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, find_path, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
@@ -25,14 +23,13 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
     """Let every device of a vdev use its whole size (online -e); one-way."""
     target = find(s.pool, key)
     if target is None:
-        return refuse("expand", "Expand a vdev", s.pool.name, NOT_THERE)
+        return refuse("expand", "Expand a vdev", s.pool.name, must.NOT_THERE)
     top = target.top
     gain = space_gained(s, top)
     steps = tuple(
         Step(
             zpool("online", "-e", operands=(s.pool.name, disk_path(leaf))),
             f"let {leaf.name} use its whole size",
-            reversible=False,
         )
         for leaf in top.leaves()
     )
@@ -42,9 +39,7 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
         pool=s.pool.name,
         steps=steps,
         consequences=(
-            f"{top.name} gains about {size(gain)}"
-            if gain
-            else "the space gained could not be told beforehand",
+            f"{top.name} gains about {size(gain)}" if gain else "the space gained is unknown",
         ),
         not_undone=(
             "a vdev never shrinks: devices smaller than the new size cannot replace any of its"
@@ -79,17 +74,17 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
     """Add a side to a mirror or single disk, or a disk to a raidz (a one-way expansion)."""
     target = find(s.pool, key)
     if target is None:
-        return refuse("attach", "Attach a device", s.pool.name, NOT_THERE)
+        return refuse("attach", "Attach a device", s.pool.name, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
     argv = zpool("attach", operands=(s.pool.name, _attach_to(target), new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
         pool=s.pool.name,
-        steps=(Step(argv, f"add {new} to {target.name}", reversible=not raidz),),
+        steps=(Step(argv, f"add {new} to {target.name}"),),
         consequences=(*_attach_effects(s, target), *disturbed(s, target, False)),
         not_undone=("what is on the new device is overwritten", *_one_way(target)),
-        warnings=_attach_doubts(s, target, new),
+        warnings=cautions(s.pool, target, new, s.facts),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -98,8 +93,8 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
             must.no_activity("removal", "device removal"),
             must.nothing_runs("rebuild"),
             _attachable(target),
-            same_device(s, new),
-            _fits(target, new),
+            must.same_device(s, new),
+            must.fits(target, new, spare_serves=False),
             *(_raidz_needs() if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,
@@ -111,25 +106,22 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
 def _whole(target: Target) -> Precondition:
     """Every device of the vdev is online and complete; expanding waits for redundancy."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        top = now.top if now else target.top
-        waits = [leaf.name for leaf in top.leaves() if not is_complete(leaf)]
-        if waits or any(is_group(v) for v in top.walk()):
-            return f"{top.name} is not whole yet: expand once the resilver restored redundancy"
-        return None
+    def _why_not(_: Situation, now: Target) -> str | None:
+        top = now.top
+        if all(is_complete(v) for v in top.leaves()) and not any(is_group(v) for v in top.walk()):
+            return None
+        return f"{top.name} is not whole yet: expand once the resilver restored redundancy"
 
-    return Precondition("the vdev is whole", _check)
+    return must.of_device(target, "the vdev is whole", _why_not)
 
 
 def _room(target: Target) -> Precondition:
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if now is not None and space_gained(s, now.top) == 0:
-            return f"{now.top.name} would gain nothing: its smallest disk is in use to the end"
-        return None
+    def _why_not(s: Situation, now: Target) -> str | None:
+        if space_gained(s, now.top) != 0:
+            return None
+        return f"{now.top.name} would gain nothing: its smallest disk is in use to the end"
 
-    return Precondition("all its disks are larger than what is used of them", _check)
+    return must.of_device(target, "all its disks are larger than what is used of them", _why_not)
 
 
 def _attach_to(target: Target) -> str:
@@ -152,13 +144,6 @@ def _one_way(target: Target) -> tuple[str, ...]:
     return ()
 
 
-def _attach_doubts(s: Situation, target: Target, new: str) -> tuple[str, ...]:
-    device = s.facts.device(new)
-    if device is None:
-        return (f"{new} was not examined: nothing is known of its size or what is on it",)
-    return judge(s.pool, target, device, s.facts).cautions
-
-
 def _raidz_needs() -> tuple[Precondition, ...]:
     return (
         must.version_from((2, 3), "raidz expansion"),
@@ -171,10 +156,7 @@ def _raidz_needs() -> tuple[Precondition, ...]:
 def _attachable(target: Target) -> Precondition:
     """A mirror side, a single disk, or a raidz itself."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if now is None:
-            return NOT_THERE
+    def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.vclass in ("spare", "cache") or now.group is not None:
             return f"{now.name} takes no further side"
         single = now.vdev is now.top and not now.vdev.children
@@ -183,18 +165,7 @@ def _attachable(target: Target) -> Precondition:
             return None
         return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow so"
 
-    return Precondition("a device can be attached there", _check)
-
-
-def _fits(target: Target, new: str) -> Precondition:
-    def _check(s: Situation) -> str | None:
-        device, now = s.facts.device(new), find(s.pool, target.key)
-        if device is None or now is None:
-            return None if not s.facts.devices else f"{new} is not a device of this machine"
-        problems = judge(s.pool, now, device, s.facts).problems
-        return f"{new}: {problems[0]}" if problems else None
-
-    return Precondition(f"{new} is there, free and fits", _check)
+    return must.of_device(target, "a device can be attached there", _why_not)
 
 
 def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
@@ -216,7 +187,7 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
         consequences=(
             "when all disks of a vdev are larger, it grows by itself"
             if on
-            else "vdevs grow only when told to (online -e)",
+            else "vdevs grow only by zpool online -e",
         ),
         not_undone=("a vdev that has grown never shrinks",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
@@ -230,17 +201,17 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
 def _grown(target: Target) -> Callable[[Situation], bool]:
     before = target.top.size_bytes or 0
 
-    def holds(now: Situation) -> bool:
+    def _holds(now: Situation) -> bool:
         found = find(now.pool, target.key)
         return found is not None and (found.top.size_bytes or 0) > before
 
-    return holds
+    return _holds
 
 
 def _arrived(new: str, target: Target) -> Callable[[Situation], bool]:
     """The new device is complete, and a raidz has moved its blocks."""
 
-    def holds(now: Situation) -> bool:
+    def _holds(now: Situation) -> bool:
         device = now.facts.device(new)
         found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
         moving = target.vdev.kind.startswith("raidz") and any(
@@ -248,4 +219,4 @@ def _arrived(new: str, target: Target) -> Callable[[Situation], bool]:
         )
         return found is not None and is_complete(found.vdev) and not moving
 
-    return holds
+    return _holds

@@ -9,44 +9,29 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from zconsole.actions.device import Device
 from zconsole.actions.signature import Contents, contents_of
 from zconsole.system import mounts
+from zconsole.system.host import ROOT
+from zconsole.zfs.sources.blockdev import udev_properties
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
 
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Where the kernel's and udev's trees are; tests give others."""
-
-    sys: Path = Path("/sys")
-    run: Path = Path("/run")
-    dev: Path = Path("/dev")
-    proc: Path = Path("/proc")
+_Lists = Mapping[str, list[str]]
 
 
-@dataclass(slots=True)
-class _Users:
-    """Who uses a node: mount points and swap, by path."""
-
-    mounts: dict[str, list[str]] = field(default_factory=dict)
-    swaps: set[str] = field(default_factory=set)
-
-
-def disks(machine: Machine = Machine()) -> tuple[Device, ...]:
+def disks(root: Path = ROOT) -> tuple[Device, ...]:
     """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown."""
-    users = _users(machine)
-    links = _links(machine)
-    block = machine.sys / "block"
+    mounted, swaps = _mounted(root), _swaps(root)
+    links = _links(root)
+    block = root / "sys/block"
     names = sorted(p.name for p in block.iterdir()) if block.is_dir() else []
     return tuple(
-        _disk(machine, block / name, users, links)
+        _disk(root, block / name, links, mounted, swaps)
         for name in names
         if not name.startswith(SKIPPED) and _number(block / name / "size")
     )
@@ -71,13 +56,14 @@ def file_device(path: str) -> Device | None:
     )
 
 
-def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[str]]) -> Device:
+def _disk(root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozenset[str]) -> Device:
     name = entry.name
     parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
     udev = {
-        part: _udev(machine, entry if part == name else entry / part) for part in (name, *parts)
+        part: udev_properties(entry if part == name else entry / part, root)
+        for part in (name, *parts)
     }
-    nodes = {part: str(machine.dev / part) for part in (name, *parts)}
+    nodes = {part: str(root / "dev" / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
     found = _contents(udev, nodes)
@@ -92,12 +78,10 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
         wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
         logical=_number(entry / "queue/logical_block_size"),
         physical=_number(entry / "queue/physical_block_size"),
-        rotational=_text(entry / "queue/rotational") == "1",
-        partitions=tuple(parts),
         signatures=found.names,
         zfs_pool=found.zfs_pool,
-        mounted=tuple(m for node in nodes.values() for m in users.mounts.get(node, [])),
-        swap=any(node in users.swaps for node in nodes.values()),
+        mounted=tuple(m for node in nodes.values() for m in mounted.get(node, [])),
+        swap=any(node in swaps for node in nodes.values()),
         holders=tuple(_holders(entry, parts)),
         read_only=_text(entry / "ro") == "1",
         locate=_led(entry),
@@ -105,7 +89,7 @@ def _disk(machine: Machine, entry: Path, users: _Users, links: dict[str, list[st
     )
 
 
-def _contents(udev: dict[str, dict[str, str]], nodes: dict[str, str]) -> Contents:
+def _contents(udev: Mapping[str, Mapping[str, str]], nodes: dict[str, str]) -> Contents:
     """What is on a disk and its partitions together; udev's word where we may not look."""
     names: list[str] = []
     pool: str | None = None
@@ -121,7 +105,7 @@ def _contents(udev: dict[str, dict[str, str]], nodes: dict[str, str]) -> Content
     return Contents(tuple(dict.fromkeys(names)), pool, unread)
 
 
-def _by_udev(props: dict[str, str]) -> tuple[Contents, bool]:
+def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:
     """What udev found when it looked, and whether it never did."""
     kind = props.get("ID_FS_TYPE")
     if kind == "zfs_member":
@@ -132,7 +116,7 @@ def _by_udev(props: dict[str, str]) -> tuple[Contents, bool]:
 def _best(links: list[str], node: str) -> str:
     """The link to give to zpool: by-vdev, then a by-id that tells the model, then the rest."""
 
-    def rank(link: str) -> tuple[int, str]:
+    def _rank(link: str) -> tuple[int, str]:
         name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
         if "/by-vdev/" in link:
             return (0, link)
@@ -140,14 +124,14 @@ def _best(links: list[str], node: str) -> str:
             return (2 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 1, link)
         return (3, link)
 
-    return min((link for link in links if "/by-" in link), key=rank, default=node)
+    return min((link for link in links if "/by-" in link), key=_rank, default=node)
 
 
-def _links(machine: Machine) -> dict[str, list[str]]:
+def _links(root: Path) -> _Lists:
     """Kernel name to the links in /dev/disk that lead to it."""
     found: dict[str, list[str]] = {}
     for folder in ("by-vdev", "by-id", "by-path", "by-partuuid", "by-partlabel"):
-        place = machine.dev / "disk" / folder
+        place = root / "dev/disk" / folder
         with contextlib.suppress(OSError):
             for link in sorted(place.iterdir()):
                 with contextlib.suppress(OSError):
@@ -155,22 +139,18 @@ def _links(machine: Machine) -> dict[str, list[str]]:
     return found
 
 
-def _udev(machine: Machine, entry: Path) -> dict[str, str]:
-    """Properties of udev's database record ``b<major>:<minor>``; empty without one."""
-    number = _text(entry / "dev")
-    text = _text(machine.run / "udev/data" / f"b{number}") if number else ""
-    lines = (line[2:] for line in text.splitlines() if line.startswith("E:"))
-    return {key: value for key, _, value in (line.partition("=") for line in lines)}
-
-
-def _users(machine: Machine) -> _Users:
-    users = _Users()
+def _mounted(root: Path) -> _Lists:
+    """Node to where it is mounted."""
+    found: dict[str, list[str]] = {}
     with contextlib.suppress(OSError):
-        for mount in mounts.rows(mounts.table_of(machine.proc / "self")):
-            users.mounts.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
-    for line in _text(machine.proc / "swaps").splitlines()[1:]:
-        users.swaps.add(line.split()[0])
-    return users
+        for mount in mounts.rows(mounts.table_of(root / "proc/self")):
+            found.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
+    return found
+
+
+def _swaps(root: Path) -> frozenset[str]:
+    """The nodes that are swapped to."""
+    return frozenset(line.split()[0] for line in _text(root / "proc/swaps").splitlines()[1:])
 
 
 def _holders(entry: Path, parts: list[str]) -> Iterator[str]:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
-from zconsole.actions.disturbance import disturbed
-from zconsole.actions.follow import gone, leaf_is
-from zconsole.actions.leftover import leftover
+from zconsole.actions.follow import leaf_is, leftover, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members
-from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, parity
-
-NOT_THERE = "the device is not in the pool"
 
 
 def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
     """Take a device offline; ``temporary`` only until the next import or reboot."""
     target = find(s.pool, key)
     if target is None:
-        return refuse("offline", "Take a device offline", s.pool.name, NOT_THERE)
+        return refuse("offline", "Take a device offline", s.pool.name, must.NOT_THERE)
     options = ("-t",) if temporary else ()
     argv = zpool("offline", *options, operands=(s.pool.name, target.argument))
     lasts = "until the next reboot or import" if temporary else "until it is put online, over a"
@@ -42,7 +38,7 @@ def plan_online(s: Situation, key: str) -> ActionPlan:
     """Put a device online again; it is resilvered with what it missed."""
     target = find(s.pool, key)
     if target is None:
-        return refuse("online", "Put a device online", s.pool.name, NOT_THERE)
+        return refuse("online", "Put a device online", s.pool.name, must.NOT_THERE)
     argv = zpool("online", operands=(s.pool.name, disk_path(target.vdev)))
     plan = ActionPlan(
         action="online",
@@ -57,7 +53,7 @@ def plan_online(s: Situation, key: str) -> ActionPlan:
             must.nothing_runs("rebuild"),
             _not_online(target),
         ),
-        urgent=lambda now: True,
+        urgent=lambda _: True,
         follow=leaf_is(key, lambda t: is_complete(t.vdev), f"{target.name} is online and complete"),
     )
     return decide(plan, s)
@@ -67,13 +63,13 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
     """Remove a side of a mirror, or one device of a replacing or spare group."""
     target = find(s.pool, key)
     if target is None:
-        return refuse("detach", "Detach a device", s.pool.name, NOT_THERE)
+        return refuse("detach", "Detach a device", s.pool.name, must.NOT_THERE)
     argv = zpool("detach", operands=(s.pool.name, target.argument))
     plan = ActionPlan(
         action="detach",
         title=f"Detach {target.name}",
         pool=s.pool.name,
-        steps=(Step(argv, f"remove {target.name}", reversible=False),),
+        steps=(Step(argv, f"remove {target.name}"),),
         consequences=(_detach_effect(target),),
         not_undone=("the copy on it is dropped: it has to be filled anew to come back",),
         warnings=_group_meaning(s, target),
@@ -84,31 +80,23 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
             _detachable(target),
         ),
         needs_typed=target.vdev.name,
-        follow=gone(key, f"{target.name} is detached"),
+        follow=when(lambda now: find(now.pool, key) is None, f"{target.name} is detached"),
     )
     return decide(plan, s)
 
 
 def _left_without(target: Target) -> str:
-    absent = sum(not is_complete(m) for m in members(target.top) if not _holds(m, target.vdev))
-    left = parity(target.top) - absent - 1
+    left = parity(target.top) - _absent_besides(target) - 1
     if left < 0:
         return f"{target.top.name} has no redundancy to spare"
     more = f"{left} more device{'' if left == 1 else 's'} may fail"
     return f"while it is offline, {more} in {target.top.name} without losing data"
 
 
-def _holds(member: Vdev, vdev: Vdev) -> bool:
-    return any(leaf is vdev for leaf in member.walk())
-
-
 def _can_spare(target: Target) -> Precondition:
     """The vdev keeps its data without this device (else zpool says "no valid replicas")."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if now is None:
-            return NOT_THERE
+    def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.vclass in ("spare", "cache") or now.vdev.children:
             return f"{now.name} is no device that can be taken offline"
         if now.vdev.state == "OFFLINE":
@@ -116,22 +104,25 @@ def _can_spare(target: Target) -> Precondition:
         siblings = now.group.children if now.group else ()
         if any(is_complete(v) for v in siblings if v is not now.vdev):
             return None
-        absent = sum(not is_complete(m) for m in members(now.top) if not _holds(m, now.vdev))
-        if absent + 1 > parity(now.top):
+        if _absent_besides(now) + 1 > parity(now.top):
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"
         return None
 
-    return Precondition("the vdev keeps its data without it", _check)
+    return must.of_device(target, "the vdev keeps its data without it", _why_not)
+
+
+def _absent_besides(target: Target) -> int:
+    """Members of its top-level vdev that aren't complete, its own not counted."""
+    others = (m for m in members(target.top) if not any(v is target.vdev for v in m.walk()))
+    return sum(not is_complete(member) for member in others)
 
 
 def _not_online(target: Target) -> Precondition:
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if now is not None and now.vdev.state == "ONLINE":
-            return f"{now.name} is online"
-        return None
-
-    return Precondition("it is not online", _check)
+    return must.of_device(
+        target,
+        "it is not online",
+        lambda _, now: f"{now.name} is online" if now.vdev.state == "ONLINE" else None,
+    )
 
 
 def _detach_effect(target: Target) -> str:
@@ -157,20 +148,15 @@ def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
 def _detachable(target: Target) -> Precondition:
     """It is a side of a mirror or group, and what stays holds no less than what goes."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if now is None:
-            return NOT_THERE
+    def _why_not(s: Situation, now: Target) -> str | None:
         if now.parent is None or (now.group is None and now.parent.kind != "mirror"):
             return "only sides of mirrors, and devices being replaced or spared, can be detached"
         rest = [v for v in now.parent.children if v is not now.vdev]
-        if any(is_complete(v) for v in rest):
-            return None
-        if _newcomer_being_filled(s, now):
+        if any(is_complete(v) for v in rest) or _newcomer_being_filled(s, now):
             return None
         return f"no valid replicas: nothing else in {now.parent.name} is complete"
 
-    return Precondition("what stays is no less complete", _check)
+    return must.of_device(target, "what stays is no less complete", _why_not)
 
 
 def _newcomer_being_filled(s: Situation, target: Target) -> bool:

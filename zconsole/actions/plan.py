@@ -55,13 +55,13 @@ class Situation:
     suspended: bool = False
     """Whether the pool waits for a device; its sample is then the last one that could be had."""
     looked: float | None = None
-    """Seconds of the steady clock when the newest look at the pool began; None if unknown."""
+    """Seconds of the steady clock when the newest sample of the pool was begun; None if unknown."""
     problem: str | None = None
-    """Why that look gave nothing new: all else here is older then."""
+    """Why that sample could not be had: all else here is older then."""
 
     @property
     def guids(self) -> frozenset[str]:
-        """The pool's GUID, as the sample and as ``zpool get`` told it; they may differ."""
+        """The pool's GUID, as the sample and ``zpool get`` have it; they may differ."""
         return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
 
     @property
@@ -92,7 +92,6 @@ class Step:
 
     argv: tuple[str, ...]
     why: str
-    reversible: bool = True
     requires: tuple[Precondition, ...] = ()
     """Checked on a fresh situation just before this step."""
     skip: Check | None = None
@@ -116,11 +115,6 @@ class ActionOutcome:
 
 Follow = Callable[[Situation], ActionOutcome | None]
 """The outcome once a situation shows the action's end, None while it is under way."""
-
-
-def never(situation: Situation) -> bool:
-    """For plans that can wait."""
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +142,8 @@ class ActionPlan:
     """Whether counters and the error list go to the audit log first."""
     guid: str | None = None
     """Of the pool; ``decide`` sets it. None: no source tells it."""
-    urgent: Callable[[Situation], bool] = never
-    """Whether it runs, in this situation, even where no log can be written or the newest look at
+    urgent: Callable[[Situation], bool] = lambda _: False
+    """Whether it runs, in this situation, even where no log can be written or the newest sample of
     the pool gave nothing: what brings a pool back must never be refused for that."""
 
     @property
@@ -159,9 +153,9 @@ class ActionPlan:
         return tuple(dict.fromkeys((*(need.text for need in self.preconditions), *steps)))
 
     @property
-    def reversible(self) -> bool:
-        """Whether every step can be taken back."""
-        return all(step.reversible for step in self.steps)
+    def identity(self) -> dict[str, str | None]:
+        """What each line of the audit log says of it."""
+        return {"action": self.action, "title": self.title, "pool": self.pool, "guid": self.guid}
 
 
 def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> str | None:
@@ -196,7 +190,8 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
 def same_pool(name: str, guid: str | None) -> Precondition:
     """The pool of this name still has this GUID: another one may be imported under the name."""
     if guid is None:
-        return Precondition(f"{name}: its GUID is unknown, only the name is compared", _holds)
+        text = f"{name}: its GUID is unknown, only the name is compared"
+        return Precondition(text, lambda _: None)
 
     def _check(now: Situation) -> str | None:
         other = now.guids - {guid}
@@ -208,18 +203,14 @@ def same_pool(name: str, guid: str | None) -> Precondition:
     return Precondition(f"{name} is the same pool: GUID {guid}", _check)
 
 
-def _holds(now: Situation) -> None:
-    """For what cannot be compared."""
-
-
 def _following(follow: Follow, same: Precondition) -> Follow:
     """The same, and the end of it once another pool has the name."""
 
-    def ended(now: Situation) -> ActionOutcome | None:
+    def _ended(now: Situation) -> ActionOutcome | None:
         why = same.check(now)
         return follow(now) if why is None else ActionOutcome(False, why)
 
-    return ended
+    return _ended
 
 
 def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> ActionPlan:

@@ -1,61 +1,155 @@
-"""Replacing one device of a pool by another.
+"""Replacing devices of a pool by others: one, or several with one resilver.
 
 zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in libzfs_pool.c.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import ashift_of, judge, spares, unfit_spare
-from zconsole.actions.disturbance import disturbed
+from zconsole.actions.candidates import ashift_of, cautions, spares
 from zconsole.actions.follow import replaced
-from zconsole.actions.identity import same_device
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import Target, find
-from zconsole.pool.redundancy import is_complete, redundancy
+from zconsole.actions.running_scans import disturbed
+from zconsole.actions.target import Swap, Target, find
+from zconsole.pool.redundancy import is_complete, parity, redundancy
 from zconsole.pool.topology import data_vdevs
 
-SEQUENTIAL_KINDS = ("mirror", "draid")
-"""Top-level layouts that can be rebuilt from space maps alone, besides single disks."""
+SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
+"""Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
 
-
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """One old device, by key, and the path of the device that takes its place."""
-
-    old: str
-    new: str
+LITTLE = 10.0
+"""Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
 
 
 def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
     """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
     target = find(s.pool, swap.old)
     if target is None:
-        return refuse("replace", "Replace a device", s.pool.name, "the device is not in the pool")
+        return refuse("replace", "Replace a device", s.pool.name, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
         title=f"Replace {target.name} by {swap.new}",
         pool=s.pool.name,
-        steps=(replace_step(s, target, swap.new, sequential),),
+        steps=(_replace_step(s, target, swap.new, sequential),),
         consequences=(
-            *_healing_or_sequential(target, sequential),
+            _healing_or_sequential(sequential),
             *disturbed(s, target, sequential),
-            *redundancy_meanwhile(s, (target,)),
+            *_redundancy_meanwhile(s, (target,)),
         ),
         not_undone=(
             "what is on the new device is overwritten",
             "a wrong replace is backed out by detaching the new device while it runs",
         ),
-        warnings=warnings_of(s, target, swap.new),
-        preconditions=(must.same_scans(s), *common_conditions(sequential)),
+        warnings=_warnings_of(s, target, swap.new),
+        preconditions=(must.same_scans(s), *_common_conditions(sequential)),
         follow=replaced(s, (swap,)),
     )
     return decide(plan, s)
 
 
-def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> Step:
+def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) -> ActionPlan:
+    """Replace several devices with one resilver: all at once, then one restart if any waits."""
+    title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
+    targets = [find(s.pool, swap.old) for swap in swaps]
+    found = tuple(t for t in targets if t is not None)
+    if not swaps or len(found) != len(swaps):
+        return refuse("replace", title, s.pool.name, "not all of the old devices are in the pool")
+    if why := _clash(swaps):
+        return refuse("replace", title, s.pool.name, why)
+    pairs = tuple(zip(found, swaps, strict=True))
+    replaces = tuple(_replace_step(s, target, swap.new, sequential) for target, swap in pairs)
+    plan = ActionPlan(
+        action="replace",
+        title=title,
+        pool=s.pool.name,
+        steps=replaces if sequential else (*replaces, _restart_step(s.pool.name)),
+        consequences=_batch_consequences(s, found, sequential),
+        not_undone=("what is on the new devices is overwritten",),
+        warnings=tuple(
+            f"{t.name}: {text}" for t, swap in pairs for text in _warnings_of(s, t, swap.new)
+        ),
+        preconditions=(
+            must.same_scans(s),
+            *_common_conditions(sequential),
+            *(need for step in replaces for need in step.requires),
+            _enough_left(found),
+        ),
+        follow=replaced(s, swaps),
+    )
+    return decide(plan, s)
+
+
+def _enough_left(targets: tuple[Target, ...]) -> Precondition:
+    """In no vdev are more of its devices absent than its parity makes up for."""
+
+    def _check(s: Situation) -> str | None:
+        for top_key in {t.top_key for t in targets}:
+            now = next((t for t in targets if t.top_key == top_key), None)
+            fresh = find(s.pool, now.key) if now else None
+            if fresh is None:
+                continue
+            absent = sum(not is_complete(v) for v in fresh.top.children or (fresh.top,))
+            if absent > parity(fresh.top):
+                return (
+                    f"{fresh.top.name}: {absent} devices are absent or incomplete, its parity"
+                    f" makes up for {parity(fresh.top)}"
+                )
+        return None
+
+    return Precondition("no vdev has more absent devices than parity", _check)
+
+
+def _clash(swaps: tuple[Swap, ...]) -> str | None:
+    if len({swap.old for swap in swaps}) < len(swaps):
+        return "an old device is named twice"
+    if len({swap.new for swap in swaps}) < len(swaps):
+        return "a new device is named twice"
+    return None
+
+
+def _batch_consequences(
+    s: Situation, targets: tuple[Target, ...], sequential: bool
+) -> tuple[str, ...]:
+    order = ", then ".join(t.name for t in targets)
+    once = (
+        "one rebuild a vdev fills them together"
+        if sequential
+        else (
+            "one resilver fills them all: if any has to wait, that resilver is restarted at once,"
+            " while little is lost by it"
+        )
+    )
+    disturbances = dict.fromkeys(text for t in targets for text in disturbed(s, t, sequential))
+    return (
+        f"order: {order}",
+        once,
+        *disturbances,
+        "the old devices must stay plugged in until it is done; each still counts until then",
+        *_redundancy_meanwhile(s, targets),
+    )
+
+
+def _restart_step(pool: str) -> Step:
+    def _skip(now: Situation) -> str | None:
+        if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+            return "no device waits: one resilver has them all"
+        scan = now.active("resilver")
+        if scan is not None and (scan.percent or 0.0) > LITTLE:
+            return (
+                f"the running resilver is at {scan.percent:.1f} %: the waiting devices get their"
+                " own pass after it"
+            )
+        return None
+
+    return Step(
+        zpool("resilver", operands=(pool,)),
+        "only if a device has to wait: restart the resilver with all of them",
+        skip=_skip,
+        requires=(must.feature("resilver_defer", "restarting a resilver"),),
+    )
+
+
+def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> Step:
     """The command for one replace, with what must hold just before it runs."""
     options = ("-s",) if sequential else ()
     argv = zpool(
@@ -67,15 +161,15 @@ def replace_step(s: Situation, target: Target, new: str, sequential: bool) -> St
     requires = [
         must.present(target),
         _replaceable(target),
-        same_device(s, new),
-        _takes(target, new),
+        must.same_device(s, new),
+        must.fits(target, new, spare_serves=True),
     ]
     if sequential:
-        requires.append(sequential_possible(target))
+        requires.append(_sequential_possible(target))
     return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))
 
 
-def common_conditions(sequential: bool) -> tuple[Precondition, ...]:
+def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     """What every replace needs of the pool as a whole."""
     other = "resilver" if sequential else "rebuild"
     base = (
@@ -93,66 +187,29 @@ def common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     )
 
 
-def sequential_possible(target: Target) -> Precondition:
+def _sequential_possible(target: Target) -> Precondition:
     """The top-level vdev is a mirror, dRAID or single disk; raidz has no sequential rebuild."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        if (
-            now is None
-            or now.top.kind.startswith(SEQUENTIAL_KINDS)
-            or now.top.kind
-            in (
-                "disk",
-                "file",
-                "replacing",
-                "spare",
-            )
-        ):
+    def _why_not(_: Situation, now: Target) -> str | None:
+        kind = now.top.kind
+        if kind.startswith(SEQUENTIAL_KINDS):
             return None
-        return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
+        return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
 
-    return Precondition("the vdev can be rebuilt sequentially", _check)
-
-
-def sequential_refusal(s: Situation, key: str) -> str | None:
-    """Why ``-s`` is not on offer for this device now; None when it is."""
-    target = find(s.pool, key)
-    if target is None:
-        return "the device is not in the pool"
-    from_pool = next((r for p in common_conditions(True) if (r := p.check(s))), None)
-    return sequential_possible(target).check(s) or from_pool
+    return must.of_device(target, "the vdev can be rebuilt sequentially", _why_not)
 
 
 def _replaceable(target: Target) -> Precondition:
     """A single device that holds data: spa_vdev_attach (spa.c) takes no vdev with children."""
 
-    def _check(s: Situation) -> str | None:
-        vdev = now.vdev if (now := find(s.pool, target.key)) else target.vdev
-        if vdev.children:
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.children:
             return f"{target.name} is no device: its disks are replaced one by one"
-        if vdev.vclass in ("spare", "cache"):
-            return f"{target.name} is a {vdev.vclass} device: remove it and add another one"
+        if now.vdev.vclass in ("spare", "cache"):
+            return f"{target.name} is a {now.vdev.vclass} device: remove it and add another one"
         return None
 
-    return Precondition(f"{target.name} is a device that holds data", _check)
-
-
-def _takes(target: Target, new: str) -> Precondition:
-    """The new device can work in this place, as far as the machine can tell."""
-
-    def _check(s: Situation) -> str | None:
-        device = s.facts.device(new)
-        now = find(s.pool, target.key)
-        if (spare := spares(s.pool).get(new)) is not None:
-            problem = unfit_spare(spare, now or target)
-            return f"{new}: {problem}" if problem else None
-        if device is None or now is None:
-            return None if not s.facts.devices else f"{new} is not a device of this machine"
-        problems = judge(s.pool, now, device, s.facts).problems
-        return f"{new}: {problems[0]}" if problems else None
-
-    return Precondition(f"{new} is there, free and fits", _check)
+    return must.of_device(target, f"{target.name} is a device that holds data", _why_not)
 
 
 def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
@@ -168,16 +225,16 @@ def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
     return ()
 
 
-def _healing_or_sequential(target: Target, sequential: bool) -> tuple[str, ...]:
+def _healing_or_sequential(sequential: bool) -> str:
     if sequential:
         return (
             "sequential: reads the vdev in order, so redundancy is back sooner, but checks no"
-            " checksum; a scrub follows by itself to do that",
+            " checksum; a scrub follows by itself to do that"
         )
-    return ("healing resilver: every block is checked against its checksum as it is copied",)
+    return "healing resilver: every block is checked against its checksum as it is copied"
 
 
-def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
+def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """How many more devices may fail while it runs, one sentence a vdev it touches."""
     entries = redundancy(s.pool.root, s.pool.scans)
     left = dict(zip((id(v) for v in data_vdevs(s.pool.root)), entries, strict=True))
@@ -192,14 +249,11 @@ def redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str
     return tuple(said)
 
 
-def warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
-    """What an operator should look at twice before this replace."""
+def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+    """What an operator should check before this replace."""
     said: list[str] = []
-    device = s.facts.device(new)
-    if device is not None and new not in spares(s.pool):
-        said += judge(s.pool, target, device, s.facts).cautions
-    elif new not in spares(s.pool):
-        said.append(f"{new} was not examined: nothing is known of its size or what is on it")
+    if new not in spares(s.pool):
+        said += cautions(s.pool, target, new, s.facts)
     if is_complete(target.vdev):
         said.append("the old device is ONLINE and complete: leave it plugged in until the end")
     if target.group is not None:

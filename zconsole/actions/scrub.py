@@ -5,7 +5,8 @@ from __future__ import annotations
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import progress
+from zconsole.actions.running_scans import progress
+from zconsole.pool.model import Scan
 
 NO_WAY_TO_STOP = (
     "detach the new device: that ends the replace, and the disk is as before; the scan itself may"
@@ -21,8 +22,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
     """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
     word = "errorscrub" if errors_only else "scrub"
     options = ("-e",) if errors_only else ()
-    paused = s.active(word)
-    if paused is not None and paused.state == "paused":
+    if _is_paused(s.active(word)):
         return _resume(s, word, options)
     plan = ActionPlan(
         action="scrub",
@@ -36,7 +36,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
             must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
             *(_error_scrub_known() if errors_only else ()),
         ),
-        alternatives=("wait until what runs has ended",),
+        alternatives=("wait for the running scan to end",),
         follow=scan_ended(s, word),
     )
     return decide(plan, s)
@@ -57,8 +57,7 @@ def plan_pause(s: Situation) -> ActionPlan:
             pool=s.pool.name,
             steps=(Step(zpool("scrub", "-p", operands=(s.pool.name,)), "pause it"),),
             consequences=(
-                "it keeps its place, over a reboot too; a replace throws a paused scrub away as"
-                " well",
+                "it keeps its place, over a reboot too; a replace discards a paused scrub as well",
             ),
             preconditions=(must.answering(), running, _no_repair()),
             follow=when(lambda now: _state(now) == "paused", "the scrub is paused"),
@@ -83,7 +82,7 @@ def plan_stop(s: Situation) -> ActionPlan:
             action="scrub",
             title=title,
             pool=s.pool.name,
-            steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it", False),),
+            steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it"),),
             consequences=(f"it ends at {at}; the next scrub starts from 0",),
             not_undone=("its progress is lost; to keep it, pause instead",),
             preconditions=(must.answering(), some, _no_repair()),
@@ -101,16 +100,16 @@ def plan_resilver(s: Situation) -> ActionPlan:
     gain = (
         (f"waiting now, included then: {', '.join(waiting)}",)
         if waiting
-        else ("no device waits for a resilver: this would gain nothing",)
+        else ("no deferred devices; no benefit",)
     )
     return decide(
         ActionPlan(
             action="resilver",
             title=f"Restart the resilver of {s.pool.name}",
             pool=s.pool.name,
-            steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it", False),),
+            steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
             consequences=(*lost, *gain),
-            not_undone=("the progress that is thrown away",) if scan else (),
+            not_undone=("the progress that is discarded",) if scan else (),
             warnings=_restart_warnings(s),
             preconditions=(
                 must.answering(),
@@ -126,7 +125,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
 
 
 COSTLY = 10.0
-"""Percent of a resilver that is not thrown away without typing the pool's name."""
+"""Percent of a resilver that is not discarded without typing the pool's name."""
 
 
 def plan_stop_resilver(s: Situation) -> ActionPlan:
@@ -141,7 +140,10 @@ def plan_stop_resilver(s: Situation) -> ActionPlan:
 
 
 def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
-    paused = must.scan_is(word, ("paused",), "the scrub is paused", "no scrub is paused")
+    paused = Precondition(
+        "the scrub is paused",
+        lambda now: None if _is_paused(now.active(word)) else "no scrub is paused",
+    )
     return decide(
         ActionPlan(
             action="scrub",
@@ -159,6 +161,10 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
         ),
         s,
     )
+
+
+def _is_paused(scan: Scan | None) -> bool:
+    return scan is not None and scan.state == "paused"
 
 
 def _error_scrub_known() -> tuple[Precondition, ...]:
@@ -192,7 +198,7 @@ def _scrub_consequences(errors_only: bool) -> tuple[str, ...]:
         return ("reads only the blocks in the error list again, and clears those that are good",)
     return (
         "reads and checks every block of the pool, and repairs what has a good copy",
-        "a replace, attach or resilver that begins meanwhile throws it away",
+        "a replace, attach or resilver that starts meanwhile discards it",
     )
 
 

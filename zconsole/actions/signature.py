@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-LOOK = 256 * 1024
+FIRST = 256 * 1024
 """Bytes of the first vdev label; everything looked for lies in them."""
 
 _MAGICS: tuple[tuple[int, bytes, str], ...] = (
@@ -97,7 +97,7 @@ def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
 def _head(path: Path) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return os.read(handle, LOOK)
+        return os.read(handle, FIRST)
     finally:
         os.close(handle)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import Placed, is_group, placed
 
 
@@ -45,6 +45,14 @@ class Target:
         if self.vdev.path and self.vdev.path.startswith("/"):
             return self.vdev.path
         return self.vdev.name
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One old device, by key, and the path of the device that takes its place."""
+
+    old: str
+    new: str
 
 
 def find(pool: Pool, key: str) -> Target | None:
@@ -108,21 +116,9 @@ def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
     return None
 
 
-def rebuild_of(pool: Pool, top: Vdev) -> Scan | None:
-    """The sequential rebuild that works on this top-level vdev, else None."""
-    return next(
-        (s for s in pool.scans if s.function == "rebuild" and s.active and s.vdev == top.name), None
-    )
-
-
 def members(top: Vdev) -> tuple[Vdev, ...]:
     """The members of a top-level vdev; itself when it is a single device or group."""
     return (top,) if not top.children or is_group(top) else top.children
-
-
-def progress(scan: Scan) -> str:
-    """How far a scan is, ``38.2 %``; the word ``unknown`` never hides a number."""
-    return "an unknown share" if scan.percent is None else f"{scan.percent:.1f} %"
 
 
 def _same_device(path: str, other: str) -> bool:

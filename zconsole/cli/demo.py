@@ -58,15 +58,15 @@ def _console(args: argparse.Namespace) -> int:
     # Only here: --json needs no event loop.
     from zconsole.monitor.device_prober import DeviceProber
     from zconsole.monitor.session_feed import SessionFeed
-    from zconsole.sim.probe_results import details_of, signs_of
+    from zconsole.sim.probe_results import details_of, probe_results_of
 
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
     session = Session(flags=source.capabilities.flags)
-    signs = DeviceProber(partial(signs_of, source.world))
+    probes = DeviceProber(partial(probe_results_of, source.world))
     details = partial(details_of, source.world)
-    feed = SessionFeed(source, session, args.interval, details, signs)
+    feed = SessionFeed(source, session, args.interval, details, probes)
 
     def backend() -> ActionBackend:
         from zconsole.sim.backends.actions import simulated_backend

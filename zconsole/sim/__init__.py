@@ -1,9 +1,9 @@
 """A simulated pool with physics, that emits the raw form a real one does.
 
-``simulation`` moves a ``state`` on in steps: ``foreground`` load, the two-stage ``scan``,
-sequential ``rebuild``, ``rewrite`` and other ``activity`` become I/O of ``disk`` leaves, as fast as
-``flow`` finds the slowest of them, shared links and the processors allow; ``lifecycle`` ends what
-is done.
+``state`` is a pool, with its ``topology`` and its ``directories``. ``simulation`` moves it on in
+steps: ``foreground`` load, the two-stage ``scan``, sequential ``rebuild``, ``rewrite`` and other
+``activity`` become I/O of ``disk`` leaves, as fast as ``flow`` finds the slowest of them, shared
+links and the processors allow; ``lifecycle`` ends what is done.
 ``commands``, ``jobs`` and ``zpool`` are its zpool, ``tunables`` its kernel's parameters;
 ``emit``, ``message`` and ``blockdev`` its raw form; ``scenarios`` are pools to begin with.
 Everything follows from scenario, seed and simulated time; no clock and no shared randomness.

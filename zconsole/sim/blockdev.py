@@ -26,8 +26,8 @@ def _present(leaf: Leaf) -> bool:
 
 def _row(leaf: Leaf, index: int) -> list[str]:
     number = (8 + index // 16, index % 16 * 16 + 1, leaf.device)
-    reads = (leaf.read_ops, leaf.read_bytes / SECTOR, leaf.read_time * 1000)
-    writes = (leaf.write_ops, leaf.write_bytes / SECTOR, leaf.write_time * 1000)
-    waited = (leaf.read_time + leaf.write_time) * 1000
+    reads = (leaf.reads.ops, leaf.reads.bytes / SECTOR, leaf.reads.time * 1000)
+    writes = (leaf.writes.ops, leaf.writes.bytes / SECTOR, leaf.writes.time * 1000)
+    waited = (leaf.reads.time + leaf.writes.time) * 1000
     now = (round(leaf.in_flight), leaf.busy_time * 1000, waited)
     return (_FORMAT % (*number, *reads, *writes, *now)).split()

@@ -7,21 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from zconsole.sim import scan
-from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, DiskModel, Leaf
+from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, DiskModel, Leaf
 from zconsole.sim.load import ForegroundLoad
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.noise import Wobble, rng
-from zconsole.sim.simulation import Incident
-from zconsole.sim.state import (
-    FINISHED,
-    DataLayout,
-    Group,
-    Host,
-    Member,
-    PoolState,
-    SimulatedScan,
-    Top,
-)
+from zconsole.sim.state import FINISHED, DataLayout, Host, PoolState, SimulatedScan
+from zconsole.sim.topology import Group, Member, Top
+
+HOUR, DAY = 3600.0, 86400.0
+BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+"""Large files that were written once: long runs of large blocks."""
 
 LABELS = 4 << 20
 """What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
@@ -34,6 +29,8 @@ class Build:
 
     seed: int
     name: str
+    start: float = 0.0
+    """Epoch seconds at which the story begins."""
     random: random.Random = field(init=False)
     bays: bool = False
     """Name disks by their bay, as vdev_id.conf does, and not by model and serial."""
@@ -135,6 +132,7 @@ class Build:
             layout or DataLayout(),
             spares=list(spares),
             cache=list(cache),
+            start=self.start,
         )
 
     def lost(self, leaf: Leaf, state: int = CANT_OPEN, aux: int = 1) -> Leaf:
@@ -146,21 +144,13 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named beginning: what it builds, how long it has run already, what it is about."""
+    """A named beginning; the docstring of what builds it says what it is about."""
 
     name: str
-    about: str
-    build: Callable[[int], tuple[Story, ...]]
+    build: Callable[[int, float], tuple[PoolState, ...]]
+    """Of a seed and the epoch seconds at which the story begins."""
     age: float = 0.0
     """Simulated seconds before the first sample."""
-
-
-@dataclass(slots=True)
-class Story:
-    """A pool and what will happen to it."""
-
-    pool: PoolState
-    incidents: list[Incident] = field(default_factory=list)
 
 
 def finished(
@@ -172,14 +162,14 @@ def finished(
     for queue in past.queues:
         queue.unscanned, queue.queued, queue.issued = 0.0, 0.0, queue.total
     past.state, past.errors, past.processed = FINISHED, errors, repaired
-    past.start = past.pass_start = -ago - took
-    past.end = -ago
+    past.start = past.pass_start = pool.now - ago - took
+    past.end = pool.now - ago
     past.pass_issued = past.issued
     return past
 
 
 def letters(number: int) -> str:
-    """Device letters: a … z, aa, ab …"""
+    """Device letters, as the kernel counts them: a to z, then aa, ab and so on."""
     text = ""
     number += 1
     while number:

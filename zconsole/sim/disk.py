@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 MIB = 1 << 20
 OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
 """vdev_state_t (include/sys/fs/zfs.h)."""
+RUNNING, CANCELED, SUSPENDED, COMPLETE = 1, 2, 3, 4
+"""vdev_trim_state_t and vdev_initializing_state_t (include/sys/fs/zfs.h)."""
 NO_ERRORS = (0.0, 0.0, 0.0, 0.0)
 WRITE_SEEK = 0.7
 """Writes wait in the device's cache and are put in order there: shorter ways for the heads."""
@@ -92,14 +94,24 @@ class Flow:
 
 @dataclass(slots=True)
 class JobProgress:
-    """Trim or initialize of one leaf; bytes, and the state numbers of vdev_initializing_state_t."""
+    """Trim or initialize of one leaf, in bytes."""
 
     done: float
     total: float
     state: int
-    """1 active, 2 canceled, 3 suspended, 4 complete (include/sys/fs/zfs.h)."""
     time: float
     rate: float = 0.0
+
+
+@dataclass(slots=True)
+class Transfers:
+    """What was read from a leaf so far, or written to it; times in seconds."""
+
+    ops: float = 0.0
+    bytes: float = 0.0
+    time: float = 0.0
+    errors: float = 0.0
+    waits: Waits = field(default_factory=Waits)
 
 
 @dataclass(slots=True, eq=False)
@@ -130,18 +142,10 @@ class Leaf:
     position: float = 0.0
     scan_processed: float = 0.0
     rebuild_processed: float = 0.0
-    read_ops: float = 0.0
-    write_ops: float = 0.0
-    read_bytes: float = 0.0
-    write_bytes: float = 0.0
-    read_time: float = 0.0
-    write_time: float = 0.0
+    reads: Transfers = field(default_factory=Transfers)
+    writes: Transfers = field(default_factory=Transfers)
     busy_time: float = 0.0
     in_flight: float = 0.0
-    read_waits: Waits = field(default_factory=Waits)
-    write_waits: Waits = field(default_factory=Waits)
-    read_errors: float = 0.0
-    write_errors: float = 0.0
     cksum_errors: float = 0.0
     slow_ios: float = 0.0
     error_rate: tuple[float, float, float, float] = NO_ERRORS
@@ -157,8 +161,8 @@ class Leaf:
     opened: float = 0.0
     """Simulated seconds at which its counters began."""
     create_txg: int = 4
-    trim: JobProgress | None = None
-    initialize: JobProgress | None = None
+    jobs: dict[str, JobProgress] = field(default_factory=dict)
+    """By ``trim`` or ``initialize``."""
     present: bool = True
     """Whether the device is plugged in and readable, whatever the pool thinks of it."""
 
@@ -236,15 +240,9 @@ class Leaf:
         pending, running = self.queues.get(flow.kind, (0.0, 0.0))
         self.queues[flow.kind] = (pending + flow.pending, running + active)
         ops = flow.ops * dt
-        moved = ops * flow.size
-        if not flow.write:
-            self.read_ops += ops
-            self.read_bytes += moved
-            self.read_time += ops * wait
-            self.read_waits.add(wait, ops)
-            return 0.0
-        self.write_ops += ops
-        self.write_bytes += moved
-        self.write_time += ops * wait
-        self.write_waits.add(wait, ops)
-        return moved
+        count = self.writes if flow.write else self.reads
+        count.ops += ops
+        count.bytes += ops * flow.size
+        count.time += ops * wait
+        count.waits.add(wait, ops)
+        return ops * flow.size if flow.write else 0.0

@@ -6,16 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.state import (
-    Checkpoint,
-    Expansion,
-    Member,
-    PoolState,
-    Rebuild,
-    Removal,
-    SimulatedScan,
-    Top,
-)
+from zconsole.sim.state import Checkpoint, PoolState, Relocation, SimulatedScan
+from zconsole.sim.topology import Member, Rebuild, Top
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
@@ -84,9 +76,9 @@ def _root(pool: PoolState) -> dict[str, Any]:
     if pool.scan is not None:
         root["scan_stats"] = scan_stats(pool.scan)
     if pool.removal is not None:
-        root["removal_stats"] = _removal(pool.removal)
+        root["removal_stats"] = _relocation(pool.removal)
     if pool.expansion is not None:
-        root["raidz_expand_stats"] = _expansion(pool.expansion)
+        root["raidz_expand_stats"] = _relocation(pool.expansion)
     if pool.checkpoint is not None:
         root["checkpoint_stats"] = _checkpoint(pool.checkpoint)
     if pool.spares:
@@ -113,20 +105,14 @@ def _rebuild(rebuild: Rebuild | None) -> list[int]:
     ms, scanned = int(rebuild.elapsed * 1000), int(rebuild.scanned)
     issued = int(rebuild.scanned * rebuild.needed)
     head = [rebuild.state, int(rebuild.start), int(rebuild.end), ms, scanned, issued]
-    tail = [int(rebuild.rebuilt), int(rebuild.estimate), rebuild.errors, ms, scanned, issued]
+    tail = [int(rebuild.rebuilt), int(rebuild.estimate), 0, ms, scanned, issued]
     skipped = scanned - issued
     return [*head, *tail, skipped]
 
 
-def _removal(removal: Removal) -> list[int]:
-    times = [int(removal.start), int(removal.end)]
-    return [removal.state, removal.vdev, *times, int(removal.total), int(removal.copied), 0]
-
-
-def _expansion(expansion: Expansion) -> list[int]:
-    times = [int(expansion.start), int(expansion.end)]
-    done = [int(expansion.total), int(expansion.reflowed), 0]
-    return [expansion.state, expansion.vdev, *times, *done]
+def _relocation(moving: Relocation) -> list[int]:
+    times = [int(moving.start), int(moving.end)]
+    return [moving.state, moving.vdev, *times, int(moving.total), int(moving.moved), 0]
 
 
 def _checkpoint(checkpoint: Checkpoint) -> list[int]:
@@ -194,27 +180,27 @@ def _member(pool: PoolState, member: Member, index: int) -> dict[str, Any]:
 
 
 def member_state(member: Member) -> tuple[int, int]:
-    """vdev state and aux of a leaf or group (vdev_mirror_state_change)."""
+    """State and aux of a leaf or group (vdev_mirror_state_change)."""
     if isinstance(member, Leaf):
         return member.state, member.aux
-    states = [member_state(child)[0] for child in member.children]
-    bad = sum(state < DEGRADED for state in states)
-    if bad == len(states):
-        return CANT_OPEN, NO_REPLICAS
-    return (DEGRADED if bad or DEGRADED in states else ONLINE), 0
+    return _joint_state(member.children, len(member.children) - 1)
 
 
 def top_state(top: Top) -> tuple[int, int]:
-    """vdev state and aux of a top-level vdev (vdev_propagate_state)."""
-    states = [member_state(member)[0] for member in top.members]
+    """State and aux of a top-level vdev (vdev_propagate_state)."""
+    return _joint_state(top.members, top.tolerance)
+
+
+def _joint_state(members: Sequence[Member], tolerance: int) -> tuple[int, int]:
+    states = [member_state(member)[0] for member in members]
     bad = sum(state < DEGRADED for state in states)
-    if bad > top.tolerance:
+    if bad > tolerance:
         return CANT_OPEN, NO_REPLICAS
     return (DEGRADED if bad or DEGRADED in states else ONLINE), 0
 
 
 def pool_state(pool: PoolState) -> int:
-    """vdev state of the root."""
+    """State of the root vdev."""
     states = [top_state(top)[0] for top in pool.tops if top.members]
     if any(state == CANT_OPEN for state in states):
         return CANT_OPEN
@@ -275,16 +261,16 @@ def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
     stats = [0] * STATS
     stats[0], stats[1], stats[2] = int((pool.t - leaf.opened + 3600.0) * 1e9), leaf.state, leaf.aux
     stats[6] = leaf.model.size
-    stats[9], stats[10] = int(leaf.read_ops), int(leaf.write_ops)
-    stats[15], stats[16] = int(leaf.read_bytes), int(leaf.write_bytes)
-    stats[20], stats[21] = int(leaf.read_errors), int(leaf.write_errors)
+    stats[9], stats[10] = int(leaf.reads.ops), int(leaf.writes.ops)
+    stats[15], stats[16] = int(leaf.reads.bytes), int(leaf.writes.bytes)
+    stats[20], stats[21] = int(leaf.reads.errors), int(leaf.writes.errors)
     stats[22], stats[26] = int(leaf.cksum_errors), int(leaf.scan_processed)
     stats[33], stats[34] = int(leaf.deferred), int(leaf.slow_ios)
     stats[36] = int(not leaf.model.flash)
     stats[41], stats[46] = int(leaf.rebuild_processed), leaf.model.size
     stats[42] = stats[43] = stats[44] = 12
-    for at, job in ((28, leaf.initialize), (37, leaf.trim)):
-        if job is not None:
+    for at, kind in ((28, "initialize"), (37, "trim")):
+        if job := leaf.jobs.get(kind):
             stats[at : at + 4] = int(job.done), int(job.total), job.state, int(job.time)
     return stats
 
@@ -295,8 +281,8 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
     for kind, (pending, active) in leaf.queues.items():
         pend_name, active_name = _QUEUES[kind]
         found[pend_name], found[active_name] = int(pending), round(active)
-    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = leaf.read_waits.counts[:]
-    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = leaf.write_waits.counts[:]
+    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = leaf.reads.waits.counts[:]
+    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = leaf.writes.waits.counts[:]
     found["vdev_slow_ios"] = int(leaf.slow_ios)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from zconsole.sim.disk import Flow, Leaf
 from zconsole.sim.state import Host
@@ -46,14 +46,12 @@ class DiskJob:
     clamp_cause: str = ""
     duty: float = 1.0
     """Share of the time it is let work at all."""
-    duty_cause: str = "foreground"
     weight: float = 1.0
     """Bytes checksummed or reconstructed per byte of progress."""
     rate: float = 0.0
     """Bytes/s of progress, averaged over working and not working."""
     cause: str = ""
     slowest: DiskShare | None = None
-    limits: dict[str, float] = field(default_factory=dict)
 
 
 def request_size(run: float, block: float) -> float:
@@ -87,7 +85,7 @@ def _by_disks(job: DiskJob) -> None:
     job.rate = job.slowest.ceiling * job.duty
     job.cause = _disk_cause(job, job.slowest)
     if job.duty < 0.7 and job.cause not in ("straggler", "smr"):
-        job.cause = job.duty_cause
+        job.cause = "foreground"
     if job.clamp < job.rate:
         job.rate, job.cause = job.clamp, job.clamp_cause
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.state import PoolState, Top
+from zconsole.sim.state import PoolState
+from zconsole.sim.topology import Top
 
 WRITE_SIZE = 131072.0
 BUSIEST = 0.85
@@ -18,7 +19,7 @@ def advance(pool: PoolState, dt: float) -> None:
     shares = pool.write_shares(tops)
     for top, share in zip(tops, shares, strict=True):
         _read(pool, top, read * top.alloc / held if held else 0.0)
-        _write(pool, top, write * share)
+        _write(top, write * share)
         top.alloc = min(top.space, top.alloc + write * share * top.inflation * dt * pool.load.kept)
     _log(pool, write * pool.load.sync)
     _cache(pool, read, write)
@@ -39,7 +40,7 @@ def _read(pool: PoolState, top: Top, rate: float) -> None:
         _add(leaf, "sync_r", False, each / size, size, size * pool.load.sequential, 2.0)
 
 
-def _write(pool: PoolState, top: Top, rate: float) -> None:
+def _write(top: Top, rate: float) -> None:
     if rate <= 0.0:
         return
     each = rate * top.inflation * top.share

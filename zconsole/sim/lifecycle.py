@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zconsole.sim import rebuild, scan
+from zconsole.sim import scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, NO_ERRORS, OFFLINE, ONLINE, REMOVED, Leaf
-from zconsole.sim.state import (
-    FINISHED,
-    RESILVER,
-    SCANNING,
-    SCRUB,
-    Group,
-    PoolState,
-    SimulatedScan,
-    Top,
-    groups,
-    leaves_of,
-    parent,
-    siblings,
-)
+from zconsole.sim.state import FINISHED, RESILVER, SCRUB, PoolState, SimulatedScan
+from zconsole.sim.topology import REBUILT, Group, Top, groups, leaves_of, parent, siblings
 
 HOUR = 3600.0
 
@@ -30,8 +18,8 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
         if leaf.error_rate is NO_ERRORS or not leaf.online or not leaf.in_flight:
             continue
         read, write, cksum, slow = (rate * dt / HOUR for rate in leaf.error_rate)
-        leaf.read_errors += read
-        leaf.write_errors += write
+        leaf.reads.errors += read
+        leaf.writes.errors += write
         leaf.cksum_errors += cksum
         leaf.slow_ios += slow
         if pool.scan is not None and pool.scan.running:
@@ -76,17 +64,14 @@ def start_deferred(pool: PoolState) -> None:
 
 def _conclude_rebuild(pool: PoolState, top: Top) -> None:
     current = top.rebuild
-    if current is None or current.state != rebuild.ACTIVE:
+    if current is None or not current.active or current.scanned < current.estimate - 1.0:
         return
-    if current.scanned < current.estimate - 1.0:
-        return
-    current.state, current.end = rebuild.COMPLETE, pool.now
+    current.state, current.end = REBUILT, pool.now
     for leaf in current.targets:
         leaf.dtl, leaf.rebuilding = 0.0, False
     pool.note("resilver_finish", "sequential rebuild finished")
     _settle(pool)
-    active = any(t.rebuild and t.rebuild.state == rebuild.ACTIVE for t in pool.tops)
-    if pool.tunables["zfs_rebuild_scrub_enabled"] and not active:
+    if pool.tunables["zfs_rebuild_scrub_enabled"] and not pool.rebuilding:
         scan.begin(pool, SCRUB)
 
 
@@ -161,10 +146,9 @@ def resilver_all(pool: PoolState) -> None:
         return
     for leaf in aims:
         leaf.deferred = False
-    if previous is not None and previous.state == SCANNING:
+    if previous is not None and previous.active:
         pool.note("history_event", "scan aborted, restarting", "warning")
-    restarts = previous.restarts + 1 if previous and previous.state == SCANNING else 0
-    scan.begin(pool, RESILVER, aims).restarts = restarts
+    scan.begin(pool, RESILVER, aims)
 
 
 def incomplete(pool: PoolState) -> list[Leaf]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from zconsole.sim.rebuild import ACTIVE
 from zconsole.sim.state import PoolState
 
 _SUFFICIENT = (
@@ -77,19 +76,13 @@ def _reason(pool: PoolState) -> tuple[str, str, str] | None:
     states = {leaf.state for leaf in leaves}
     if pool.suspended:
         return SUSPENDED
-    if _resilvering(pool):
+    if pool.resilvering or pool.rebuilding:
         return RESILVERING
     if int(pool.data_errors):
         return CORRUPT
     for state, texts in ((5, FAULTED), (4, MISSING), (2, OFFLINE), (3, REMOVED)):
         if state in states:
             return texts
-    if any(int(x.read_errors) + int(x.write_errors) + int(x.cksum_errors) for x in leaves):
+    if any(int(x.reads.errors) + int(x.writes.errors) + int(x.cksum_errors) for x in leaves):
         return ERRORS
     return None
-
-
-def _resilvering(pool: PoolState) -> bool:
-    scan = pool.scan
-    healing = scan is not None and (scan.function, scan.state) == (2, 1)
-    return healing or any(top.rebuild and top.rebuild.state == ACTIVE for top in pool.tops)

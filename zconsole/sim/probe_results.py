@@ -8,9 +8,11 @@ from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World
 
 
-async def signs_of(world: World, path: str, since: float) -> ProbeResults:
-    """The counts of the leaf at ``path``: damaged transfers as CRC errors, failed reads as
-    pending sectors; nothing for one that is not there."""
+async def probe_results_of(world: World, path: str, _since: float) -> ProbeResults:
+    """The counts of the leaf at ``path``; nothing for one that is not there.
+
+    Damaged transfers count as CRC errors, failed reads as pending sectors.
+    """
     leaf = _there(world, path)
     return ProbeResults() if leaf is None else ProbeResults(_counts(leaf))
 
@@ -41,7 +43,7 @@ def _facts(leaf: Leaf) -> dict[str, str]:
 
 
 def _counts(leaf: Leaf) -> SmartCounts:
-    damaged, unread = int(leaf.cksum_errors), int(leaf.read_errors)
+    damaged, unread = int(leaf.cksum_errors), int(leaf.reads.errors)
     by_link = damaged > 3 * unread
     return SmartCounts(
         passed=True,

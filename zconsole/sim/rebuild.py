@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
-from zconsole.sim.state import PoolState, Rebuild, Top
-
-ACTIVE, CANCELED, COMPLETE = 1, 2, 3
+from zconsole.sim.state import PoolState
+from zconsole.sim.topology import Rebuild, Top
 
 
 def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
@@ -26,7 +25,7 @@ def advance(pool: PoolState, dt: float) -> None:
     """Moves every active rebuild on by ``dt`` seconds."""
     pairs = []
     for index, top in enumerate(pool.tops):
-        if top.rebuild is not None and top.rebuild.state == ACTIVE:
+        if top.rebuild is not None and top.rebuild.active:
             pairs.append((top, top.rebuild, _job(pool, top, top.rebuild, index)))
     solve([job for _, _, job in pairs], pool.host)
     for top, rebuild, job in pairs:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from zconsole.sim import rebuild
+from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import MIB, ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
-from zconsole.sim.state import RESILVER, SCANNING, Rewrite, SimulatedDirectory
-
-if TYPE_CHECKING:
-    from zconsole.sim.state import PoolState, Top
+from zconsole.sim.state import RESILVER, PoolState
+from zconsole.sim.topology import Top
 
 
 def spread_over(
@@ -103,10 +99,10 @@ def _hindrance(pool: PoolState, current: Rewrite) -> str:
 
 def scanning(pool: PoolState) -> str:
     """The scan that runs now: resilver, scrub or rebuild; empty when none does."""
-    if any(top.rebuild and top.rebuild.state == rebuild.ACTIVE for top in pool.tops):
+    if pool.rebuilding:
         return "rebuild"
     now = pool.scan
-    if now is None or now.state != SCANNING:
+    if now is None or not now.active:
         return ""
     return "resilver" if now.function == RESILVER else "scrub"
 

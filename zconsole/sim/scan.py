@@ -61,7 +61,7 @@ def advance(pool: PoolState, dt: float) -> None:
         _issue(pool, scan, dt)
         _stop_clearing(pool, scan)
     else:
-        _walk(pool, scan, _walk_rate(pool, scan) * dt)
+        _walk(scan, _walk_rate(pool, scan) * dt)
         _start_clearing(pool, scan)
 
 
@@ -122,7 +122,7 @@ def _walk_rate(pool: PoolState, scan: SimulatedScan) -> float:
     return min(rate * duty(pool, scan.function), pool.host.throughput * 4)
 
 
-def _walk(pool: PoolState, scan: SimulatedScan, step: float) -> None:
+def _walk(scan: SimulatedScan, step: float) -> None:
     """Walks ``step`` bytes of data's metadata, spread over the top-level vdevs."""
     unscanned = sum(queue.unscanned for queue in scan.queues)
     share = min(1.0, step / unscanned) if unscanned else 0.0

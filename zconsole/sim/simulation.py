@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from zconsole.sim import activity, foreground, lifecycle, rebuild, scan
+from zconsole.sim import activity, foreground, lifecycle, rebuild, rewrite, scan
 from zconsole.sim.state import TXG_SECONDS, PoolState
 
 FINE = 1.0
 """Longest step, in seconds, as long as few are needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """Something the scenario makes happen at ``t`` simulated seconds."""
+def advance(pool: PoolState, to: float, most_steps: int = 40) -> None:
+    """Simulates up to ``to`` seconds, in steps of a second, or in at most ``most_steps``.
 
-    t: float
-    happen: Callable[[PoolState], None]
-
-
-@dataclass(slots=True)
-class PoolSimulation:
-    """One pool with what is still to happen to it, soonest first."""
-
-    pool: PoolState
-    incidents: list[Incident]
-
-    def advance(self, to: float, most_steps: int = 40) -> None:
-        """Simulates up to ``to`` seconds, in steps of a second, or in at most ``most_steps``.
-
-        Steps lie on whole multiples of their length, so that sampling more often changes little.
-        """
-        pool = self.pool
-        span = to - pool.t
-        length = FINE if span <= most_steps * FINE else span / most_steps
-        while pool.t < to - 1e-9:
-            end = min(to, (math.floor(pool.t / length + 1e-9) + 1) * length)
-            if self.incidents and self.incidents[0].t < end:
-                end = max(pool.t, self.incidents[0].t)
-            if end > pool.t:
-                step(pool, end - pool.t)
-            while self.incidents and self.incidents[0].t <= pool.t:
-                self.incidents.pop(0).happen(pool)
+    Steps lie on whole multiples of their length, so that sampling more often changes little.
+    """
+    span = to - pool.t
+    length = FINE if span <= most_steps * FINE else span / most_steps
+    while pool.t < to - 1e-9:
+        end = min(to, (math.floor(pool.t / length + 1e-9) + 1) * length)
+        if pool.incidents and pool.incidents[0].t < end:
+            end = max(pool.t, pool.incidents[0].t)
+        if end > pool.t:
+            step(pool, end - pool.t)
+        while pool.incidents and pool.incidents[0].t <= pool.t:
+            pool.incidents.pop(0).happen(pool)
 
 
 def step(pool: PoolState, dt: float) -> None:
@@ -58,7 +40,7 @@ def step(pool: PoolState, dt: float) -> None:
         foreground.advance(pool, dt)
         rebuild.advance(pool, dt)
         scan.advance(pool, dt)
-        _rewrite(pool, dt)
+        rewrite.advance(pool, dt)
         activity.advance(pool, leaves, dt)
         for leaf in leaves:
             leaf.account(dt)
@@ -67,15 +49,6 @@ def step(pool: PoolState, dt: float) -> None:
     if not pool.suspended:
         _txgs(pool)
         lifecycle.conclude(pool)
-
-
-def _rewrite(pool: PoolState, dt: float) -> None:
-    if pool.rewrite is None:
-        return
-    # Only here: few pools are ever rebalanced.
-    from zconsole.sim import rewrite
-
-    rewrite.advance(pool, dt)
 
 
 def _txgs(pool: PoolState) -> None:

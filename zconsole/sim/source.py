@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from zconsole.sim import blockdev, emit, message
+from zconsole.sim import blockdev, emit, message, simulation
 from zconsole.sim.scenarios import DEFAULT, find
-from zconsole.sim.simulation import PoolSimulation
 from zconsole.sim.state import PoolState
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
@@ -29,32 +28,22 @@ class World:
         chosen = find(scenario)
         self.scenario = chosen
         self._age = chosen.age
-        self.engines: list[PoolSimulation] = []
-        for story in chosen.build(seed):
-            _place(story.pool, start - chosen.age)
-            engine = PoolSimulation(story.pool, sorted(story.incidents, key=lambda i: i.t))
-            leaves = sum(1 for _ in story.pool.leaves())
+        self.pools = chosen.build(seed, start - chosen.age)
+        """In a fixed order."""
+        for pool in self.pools:
+            pool.incidents.sort(key=lambda incident: incident.t)
+            leaves = sum(1 for _ in pool.leaves())
             steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _WARM_UP // leaves))
-            engine.advance(chosen.age, steps)
-            self.engines.append(engine)
-
-    @property
-    def pools(self) -> tuple[PoolState, ...]:
-        """The pools, in a fixed order."""
-        return tuple(engine.pool for engine in self.engines)
+            simulation.advance(pool, chosen.age, steps)
 
     def advance(self, elapsed: float) -> None:
         """Moves on to ``elapsed`` simulated seconds after the first sample."""
-        for engine in self.engines:
-            engine.advance(self._age + elapsed)
+        for pool in self.pools:
+            simulation.advance(pool, self._age + elapsed)
 
     def tunables(self) -> dict[str, int]:
         """The module parameters of the simulated kernel, with their live values."""
-        return self.pools[0].tunables.live()
-
-    def defaults(self) -> dict[str, int]:
-        """The same with their defaults."""
-        return dict(self.pools[0].tunables.defaults)
+        return dict(self.pools[0].tunables)
 
     def set_tunable(self, name: str, text: str) -> str:
         """Writes a parameter, for every pool; returns "" or the kernel's refusal."""
@@ -64,27 +53,6 @@ class World:
     def raws(self) -> tuple[Raw, ...]:
         """One raw form a pool, with the events since the last call."""
         return tuple(raw(pool) for pool in self.pools)
-
-
-def _place(pool: PoolState, zero: float) -> None:
-    """Puts ``t`` = 0 at ``zero`` epoch seconds, in everything that the scenario began there."""
-    pool.start = zero
-    current = pool.scan
-    if current is not None:
-        current.start += zero
-        current.pass_start += zero
-        current.end += zero if current.end else 0.0
-        current.paused_since += zero if current.paused_since else 0.0
-    for top in pool.tops:
-        if top.rebuild is not None:
-            top.rebuild.start += zero
-    for began in (pool.removal, pool.expansion, pool.checkpoint):
-        if began is not None:
-            began.start += zero
-    for leaf in pool.leaves():
-        for job in (leaf.trim, leaf.initialize):
-            if job is not None:
-                job.time += zero
 
 
 def raw(pool: PoolState) -> Raw:
@@ -102,7 +70,7 @@ def raw(pool: PoolState) -> Raw:
         "diskstats": blockdev.rows(leaves),
         "devices": blockdev.devices(leaves),
         "events": _events(pool),
-        "tunables": pool.tunables.live(),
+        "tunables": dict(pool.tunables),
     }
     if pool.suspended:
         found["kstat"] = "SUSPENDED"

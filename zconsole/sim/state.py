@@ -1,42 +1,42 @@
-"""The simulated pool's topology, its allocator and its state: data, and what follows from it."""
+"""The simulated pool, its machine and what is under way on it: data, and what follows from it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from zconsole.sim.disk import DEGRADED, Leaf
+from zconsole.sim.directories import Rewrite, SimulatedDirectory
+from zconsole.sim.disk import Leaf
 from zconsole.sim.load import ForegroundLoad
 from zconsole.sim.noise import Wobble
-from zconsole.sim.tunables import Tunables
+from zconsole.sim.topology import Top
+from zconsole.sim.tunables import DEFAULTS, Tunables
 
-ACTIVE = 1
-"""dsl_scan_state_t, which removal and expansion use (DSS_SCANNING, DSS_FINISHED)."""
+SCRUB, RESILVER = 1, 2
+"""pool_scan_func_t (include/sys/fs/zfs.h)."""
+SCANNING, FINISHED, CANCELED = 1, 2, 3
+"""dsl_scan_state_t, which removal and expansion use too (DSS_SCANNING and so on)."""
+TXG_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class Removal:
-    """pool_removal_stat_t; bytes, epoch seconds."""
+class Relocation:
+    """A removal or a raidz expansion: pool_removal_stat_t and pool_raidz_expand_stat_t are alike.
+
+    Bytes, and epoch seconds.
+    """
 
     vdev: int
     start: float
     total: float
-    state: int = ACTIVE
+    state: int = SCANNING
     end: float = 0.0
-    copied: float = 0.0
+    moved: float = 0.0
 
-
-@dataclass(slots=True)
-class Expansion:
-    """pool_raidz_expand_stat_t; bytes, epoch seconds."""
-
-    vdev: int
-    start: float
-    total: float
-    state: int = ACTIVE
-    end: float = 0.0
-    reflowed: float = 0.0
+    @property
+    def running(self) -> bool:
+        """Whether it is not over yet."""
+        return self.state == SCANNING
 
 
 @dataclass(slots=True)
@@ -46,100 +46,6 @@ class Checkpoint:
     start: float
     space: float
     state: int = 1
-
-
-@dataclass(slots=True)
-class SimulatedDirectory:
-    """Files that can be rewritten; bytes are allocated ones, parity included."""
-
-    path: str
-    files: int
-    held: list[float]
-    """Bytes on each normal-class top-level vdev, in the pool's order."""
-    pinned: float = 0.0
-    """Share that snapshots hold: rewritten, it is not freed."""
-    moved: float = 0.0
-    """Bytes rewritten so far."""
-    old: list[float] = field(default_factory=list)
-    """What a pass has not rewritten yet, by vdev: each byte is moved once."""
-
-    def __post_init__(self) -> None:
-        self.old = self.old or list(self.held)
-
-    @property
-    def size(self) -> float:
-        """Bytes in all."""
-        return sum(self.held)
-
-
-@dataclass(slots=True)
-class Rewrite:
-    """A rebalance under way: directories one after the other."""
-
-    directories: list[SimulatedDirectory]
-    limit: float = math.inf
-    """Bytes/s it may take."""
-    running: bool = True
-    done: float = 0.0
-    plans: list[float] = field(default_factory=list)
-    """``moved`` of each directory once it is done: what it holds at the start, on top."""
-    paused: bool = False
-    during_scan: bool = True
-    target: float | None = None
-    """Spread at which it ends, a share."""
-    most: float = math.inf
-    """Bytes after which it ends."""
-    floor: float = 0.0
-    """Share of the pool that stays free."""
-    waiting: str = ""
-    """What it waits for now."""
-    why: str = ""
-    """How it ended."""
-    rate: float = 0.0
-    """Bytes/s in the last step."""
-
-    def __post_init__(self) -> None:
-        self.plans = [directory.moved + directory.size for directory in self.directories]
-        for directory in self.directories:
-            directory.old = list(directory.held)
-
-    @property
-    def total(self) -> float:
-        """Bytes it has to move in all."""
-        return self.done + sum(self.left)
-
-    @property
-    def left(self) -> list[float]:
-        """Bytes left of each directory."""
-        pairs = zip(self.directories, self.plans, strict=True)
-        return [plan - directory.moved for directory, plan in pairs]
-
-    def end(self, why: str) -> None:
-        """It is over."""
-        self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
-
-
-@dataclass(slots=True)
-class Rebuild:
-    """vdev_rebuild_phys_t; bytes, epoch seconds."""
-
-    start: float
-    estimate: float
-    targets: list[Leaf] = field(default_factory=list)
-    state: int = ACTIVE
-    end: float = 0.0
-    needed: float = 1.0
-    """Share of the scanned bytes that lies in damaged groups; dRAID skips the others."""
-    scanned: float = 0.0
-    rebuilt: float = 0.0
-    elapsed: float = 0.0
-    errors: int = 0
-
-
-SCRUB, RESILVER = 1, 2
-
-
-SCANNING, FINISHED, CANCELED = 1, 2, 3
 
 
 @dataclass(slots=True)
@@ -180,7 +86,6 @@ class SimulatedScan:
     pass_issued: float = 0.0
     paused_since: float = 0.0
     spent_paused: float = 0.0
-    restarts: int = 0
 
     @property
     def total(self) -> float:
@@ -203,156 +108,17 @@ class SimulatedScan:
         return sum(queue.queued for queue in self.queues)
 
     @property
+    def active(self) -> bool:
+        """Neither finished nor canceled; it may be paused."""
+        return self.state == SCANNING
+
+    @property
     def running(self) -> bool:
         """Active and not paused."""
-        return self.state == SCANNING and not self.paused_since
+        return self.active and not self.paused_since
 
 
-TXG_SECONDS = 5.0
-
-
-@dataclass(slots=True, eq=False)
-class Group:
-    """A replacing or spare vdev: several devices in one place of a top-level vdev."""
-
-    kind: str
-    guid: int
-    children: list[Member]
-
-
-Member = Leaf | Group
-"""What a top-level vdev, or a group in it, is made of."""
-
-
-@dataclass(slots=True, eq=False)
-class Top:
-    """A top-level vdev."""
-
-    kind: str
-    """mirror, raidz, draid, disk, indirect or hole."""
-    guid: int
-    members: list[Member]
-    nparity: int = 0
-    vclass: str = "normal"
-    alloc: float = 0.0
-    """Bytes allocated, parity included."""
-    space: float = 0.0
-    """Bytes that can be allocated."""
-    frag: float = 0.0
-    ashift: int = 12
-    asize: int = 0
-    data_disks: int = 0
-    """dRAID: data devices in a redundancy group."""
-    spares: int = 0
-    """dRAID: distributed spares."""
-    removing: bool = False
-    allocating: bool = True
-    synced: float = 0.0
-    """``alloc`` as of the last txg."""
-    rebuild: Rebuild | None = None
-
-    @property
-    def width(self) -> int:
-        """How many members it has."""
-        return max(1, len(self.members))
-
-    @property
-    def share(self) -> float:
-        """What part of an allocated byte each member holds."""
-        return 1.0 if self.kind in ("mirror", "disk") else 1.0 / self.width
-
-    @property
-    def inflation(self) -> float:
-        """Allocated bytes a byte of data takes."""
-        if self.kind == "draid":
-            return (self.data_disks + self.nparity) / self.data_disks
-        return self.width / (self.width - self.nparity) if self.kind == "raidz" else 1.0
-
-    @property
-    def groups(self) -> int:
-        """Data disks, the weight of the allocator up to 2.3 (metaslab.c, mg_aliquot)."""
-        return max(1, self.width - self.nparity) if self.kind in ("raidz", "draid") else 1
-
-    @property
-    def free(self) -> float:
-        """Bytes left to allocate."""
-        return max(0.0, self.space - self.alloc)
-
-    def leaves(self) -> Iterator[Leaf]:
-        """Its devices, in order."""
-        for member in self.members:
-            if isinstance(member, Leaf):
-                yield member
-            else:
-                yield from leaves_of(member)
-
-    def sources(self) -> list[Leaf]:
-        """A complete leaf for each member that has one."""
-        found = []
-        for member in self.members:
-            for leaf in (member,) if isinstance(member, Leaf) else leaves_of(member):
-                if leaf.dtl == 0.0 and leaf.state >= DEGRADED:
-                    found.append(leaf)
-                    break
-        return found
-
-    def lost(self) -> int:
-        """Members without a complete leaf."""
-        return self.width - len(self.sources())
-
-    @property
-    def tolerance(self) -> int:
-        """Members it can do without."""
-        return self.width - 1 if self.kind == "mirror" else self.nparity
-
-
-def top_name(top: Top, index: int) -> str:
-    """What ``zpool status`` calls it (zpool_vdev_name, lib/libzfs/libzfs_pool.c)."""
-    if top.kind == "disk":
-        return next(top.leaves()).name
-    if top.kind == "draid":
-        shape = f":{top.data_disks}d:{top.width}c:{top.spares}s"
-        return f"draid{top.nparity}{shape}-{index}"
-    return f"{top.kind}{top.nparity if top.kind == 'raidz' else ''}-{index}"
-
-
-def leaves_of(member: Member) -> list[Leaf]:
-    """The leaves of a member: itself, or all of the group's."""
-    if isinstance(member, Leaf):
-        return [member]
-    return [leaf for child in member.children for leaf in leaves_of(child)]
-
-
-def siblings(top: Top, member: Member) -> list[Member]:
-    """The list ``member`` stands in: the top-level vdev's, or that of the group it is in."""
-    waiting: list[list[Member]] = [top.members]
-    while waiting:
-        found = waiting.pop()
-        if any(child is member for child in found):
-            return found
-        waiting += [child.children for child in found if isinstance(child, Group)]
-    raise ValueError("not in this top-level vdev")
-
-
-def parent(top: Top, member: Member) -> Group | None:
-    """The innermost replacing or spare vdev that ``member`` is in."""
-    held = siblings(top, member)
-    return next((group for group in groups(top) if group.children is held), None)
-
-
-def groups(top: Top) -> list[Group]:
-    """Every replacing and spare vdev of ``top``, inner ones first."""
-    found: list[Group] = []
-    waiting = list(top.members)
-    while waiting:
-        member = waiting.pop()
-        if isinstance(member, Group):
-            found.insert(0, member)
-            waiting += member.children
-    return found
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DataLayout:
     """How the pool's data lies on its disks."""
 
@@ -392,6 +158,14 @@ class PoolEvent:
     vdev: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something the scenario makes happen at ``t`` simulated seconds."""
+
+    t: float
+    happen: Callable[[PoolState], None]
+
+
 @dataclass(slots=True)
 class PoolState:
     """Everything there is to know about a simulated pool."""
@@ -407,10 +181,10 @@ class PoolState:
     version: str = "2.3.9"
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
-    tunables: Tunables = field(default_factory=Tunables)
+    tunables: Tunables = field(default_factory=lambda: Tunables(DEFAULTS))
     scan: SimulatedScan | None = None
-    removal: Removal | None = None
-    expansion: Expansion | None = None
+    removal: Relocation | None = None
+    expansion: Relocation | None = None
     checkpoint: Checkpoint | None = None
     directories: list[SimulatedDirectory] = field(default_factory=list)
     rewrite: Rewrite | None = None
@@ -427,6 +201,8 @@ class PoolState:
     start: float = 0.0
     """Epoch seconds of ``t`` = 0."""
     events: list[PoolEvent] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    """What is still to happen to it, soonest first."""
     limits: dict[int, str] = field(default_factory=dict)
     """Top-level index to what bound its scan in the last step: the truth of a verdict."""
     next_guid: int = 1
@@ -440,6 +216,16 @@ class PoolState:
     def alloc(self) -> float:
         """Bytes allocated in all data classes."""
         return sum(top.alloc for top in self.tops)
+
+    @property
+    def resilvering(self) -> bool:
+        """Whether a healing resilver is under way."""
+        return self.scan is not None and self.scan.active and self.scan.function == RESILVER
+
+    @property
+    def rebuilding(self) -> bool:
+        """Whether a sequential rebuild is under way."""
+        return any(top.rebuild is not None and top.rebuild.active for top in self.tops)
 
     def leaves(self) -> Iterator[Leaf]:
         """Every device of the tree, cache devices and free spares included."""

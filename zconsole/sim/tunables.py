@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 MIB = 1 << 20
 
 DEFAULTS: dict[str, int] = {
@@ -38,8 +36,6 @@ DEFAULTS: dict[str, int] = {
 }
 """Name to default (module/zfs/dsl_scan.c, vdev_queue.c, vdev_rebuild.c @2.3.9)."""
 
-SINCE_2_4_1 = {"zfs_scrub_min_time_ms": 750, "zfs_resilver_min_time_ms": 1500}
-
 BEFORE_0_8: dict[str, int] = {
     "zfs_scrub_delay": 4,
     "zfs_resilver_delay": 2,
@@ -60,26 +56,18 @@ BEFORE_0_8: dict[str, int] = {
 """The same before 0.8, when scans were throttled by delays (dsl_scan.c @0.7.13)."""
 
 
-@dataclass(slots=True)
-class Tunables:
-    """The parameters of one simulated kernel."""
+class Tunables(dict[str, int]):
+    """The parameters of one simulated kernel: name to live value."""
 
-    defaults: dict[str, int] = field(default_factory=lambda: dict(DEFAULTS))
-    values: dict[str, int] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> int:
-        """The live value; 0 for one that this version does not have."""
-        return self.values.get(name, self.defaults.get(name, 0))
+    def __missing__(self, name: str) -> int:
+        """0, for a parameter that this version does not have."""
+        return 0
 
     def write(self, name: str, text: str) -> str:
         """Sets a parameter as a write to its file would; returns "" or the kernel's refusal."""
-        if name not in self.defaults:
+        if name not in self:
             return "No such file or directory"
         if not text.strip().isdigit():
             return "Invalid argument"
-        self.values[name] = int(text)
+        self[name] = int(text)
         return ""
-
-    def live(self) -> dict[str, int]:
-        """Every parameter with its live value."""
-        return {name: self[name] for name in self.defaults}

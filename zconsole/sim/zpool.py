@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from zconsole.sim import commands, jobs
-from zconsole.sim.commands import DONE, CommandOutcome
+from zconsole.sim import commands, jobs, lifecycle
+from zconsole.sim.commands import CommandError
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
 from zconsole.system.process import Completed
 
-Command = Callable[[PoolState, frozenset[str], Sequence[str]], CommandOutcome]
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What stands after a command's name: option letters, then operands without the pool."""
+
+    options: frozenset[str]
+    operands: Sequence[str]
+
+    def __getitem__(self, number: int) -> str:
+        """The operand of that number. Raises CommandError without it."""
+        if number >= len(self.operands):
+            raise CommandError("missing device specification", 2)
+        return self.operands[number]
+
+    def has(self, letter: str) -> bool:
+        """Whether this option was given."""
+        return letter in self.options
+
+    @property
+    def device(self) -> str | None:
+        """The device, where naming one is optional."""
+        return self.operands[0] if self.operands else None
+
+
+Command = Callable[[PoolState, Words], str | None]
+"""Carries a command out; returns what it prints. Raises CommandError."""
 
 
 class SimulatedRunner:
@@ -22,133 +48,74 @@ class SimulatedRunner:
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See CommandRunner.run. Raises FileNotFoundError for any program but zpool."""
+        del deadline  # a simulated machine answers at once
         if not argv or argv[0].rsplit("/", 1)[-1] != "zpool":
             program = argv[0] if argv else "program"
             raise FileNotFoundError(f"the simulated machine has no {program}")
-        outcome = execute(self.world.pools, argv[1:])
-        return Completed(tuple(argv), outcome.status, outcome.stdout, outcome.stderr)
+        return execute(self.world.pools, argv)
 
 
-def execute(pools: Sequence[PoolState], words: Sequence[str]) -> CommandOutcome:
-    """Carries out ``zpool`` with ``words`` as its arguments (zpool(8), 2.3)."""
+def execute(pools: Sequence[PoolState], argv: Sequence[str]) -> Completed:
+    """Carries out a ``zpool`` command line (zpool(8), 2.3)."""
+    try:
+        return Completed(tuple(argv), 0, _execute(pools, argv[1:]) or "", "")
+    except CommandError as error:
+        return Completed(tuple(argv), error.status, "", str(error))
+
+
+def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
     name, *rest = words or [""]
     command = _COMMANDS.get(name)
     if command is None:
-        return CommandOutcome(2, f"unrecognized command '{name}'\n")
+        raise CommandError(f"unrecognized command '{name}'", 2)
     options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
     operands = [word for word in rest if not _is_option(word)]
-    if name == "set":
+    if name == "set":  # the one command that names the pool last
         operands = operands[::-1]
     if not operands:
-        return CommandOutcome(2, "missing pool name argument\n")
+        raise CommandError("missing pool name argument", 2)
     pool = next((p for p in pools if p.name == operands[0]), None)
     if pool is None:
-        return CommandOutcome(1, f"cannot open '{operands[0]}': no such pool\n")
+        raise CommandError(f"cannot open '{operands[0]}': no such pool")
     if pool.suspended and name != "clear":
-        return CommandOutcome(1, f"cannot {name} '{pool.name}': pool I/O is currently suspended\n")
-    try:
-        return command(pool, options, operands[1:])
-    except IndexError:
-        return CommandOutcome(2, "missing device specification\n")
+        raise CommandError(f"cannot {name} '{pool.name}': pool I/O is currently suspended")
+    return command(pool, Words(options, operands[1:]))
 
 
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word != "-"
 
 
-def _replace(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return commands.replace(pool, rest[0], rest[1] if len(rest) > 1 else rest[0], "s" in options)
+def _scrub(pool: PoolState, words: Words) -> None:
+    action = "stop" if words.has("s") else "pause" if words.has("p") else "start"
+    commands.scrub(pool, action)
 
 
-def _attach(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return commands.attach(pool, rest[0], rest[1], "s" in options)
+def _job(kind: str) -> Command:
+    def _change(pool: PoolState, words: Words) -> None:
+        action = "cancel" if words.has("c") else "suspend" if words.has("s") else "start"
+        jobs.change(pool, kind, action, words.device)
+
+    return _change
 
 
-def _detach(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return commands.detach(pool, rest[0])
-
-
-def _offline(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    rest[0]
-    return _each(rest, lambda device: commands.offline(pool, device, "f" in options))
-
-
-def _online(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    rest[0]
-    return _each(rest, lambda device: commands.online(pool, device, "e" in options))
-
-
-def _each(devices: Sequence[str], act: Callable[[str], CommandOutcome]) -> CommandOutcome:
-    """The first refusal, else the last answer."""
-    outcome = DONE
-    for device in devices:
-        outcome = act(device)
-        if outcome.status:
-            return outcome
-    return outcome
-
-
-def _clear(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return commands.clear(pool, rest[0] if rest else None)
-
-
-def _scrub(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    action = "stop" if "s" in options else "pause" if "p" in options else "start"
-    return commands.scrub(pool, action)
-
-
-def _resilver(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return commands.resilver(pool)
-
-
-def _job_action(options: frozenset[str]) -> str:
-    return "cancel" if "c" in options else "suspend" if "s" in options else "start"
-
-
-def _trim(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return jobs.trim(pool, _job_action(options), rest[0] if rest else None)
-
-
-def _initialize(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return jobs.initialize(pool, _job_action(options), rest[0] if rest else None)
-
-
-def _checkpoint(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return jobs.checkpoint(pool, "d" in options)
-
-
-def _remove(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return jobs.remove(pool, rest[0])
-
-
-def _set(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    name, _, value = rest[0].partition("=")
+def _set(pool: PoolState, words: Words) -> None:
+    name, _, value = words[0].partition("=")
     if name != "autoexpand" or value not in ("on", "off"):
-        text = f"cannot set property for '{pool.name}': invalid property '{name}'\n"
-        return CommandOutcome(1, text)
+        raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
     pool.autoexpand = value == "on"
-    return DONE
-
-
-def _nothing(pool: PoolState, options: frozenset[str], rest: Sequence[str]) -> CommandOutcome:
-    return DONE
 
 
 _COMMANDS: dict[str, Command] = {
-    "replace": _replace,
-    "attach": _attach,
-    "detach": _detach,
-    "offline": _offline,
-    "online": _online,
-    "clear": _clear,
+    "replace": lambda pool, words: commands.replace(pool, words[0], words[1], words.has("s")),
+    "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
+    "detach": lambda pool, words: commands.detach(pool, words[0]),
+    "offline": lambda pool, words: commands.offline(pool, words[0]),
+    "online": lambda pool, words: commands.online(pool, words[0], words.has("e")),
+    "clear": lambda pool, words: commands.clear(pool, words.device),
     "scrub": _scrub,
-    "resilver": _resilver,
-    "trim": _trim,
-    "initialize": _initialize,
-    "checkpoint": _checkpoint,
-    "remove": _remove,
+    "resilver": lambda pool, _: lifecycle.resilver_all(pool),
+    "trim": _job("trim"),
+    "initialize": _job("initialize"),
     "set": _set,
-    "sync": _nothing,
-    "reopen": _nothing,
-    "wait": _nothing,
 }

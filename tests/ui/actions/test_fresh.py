@@ -11,11 +11,11 @@ from tests.records import replace
 from tests.ui.actions.acting import acting
 from tests.ui.actions.test_controller import RUN, commands
 from tests.unit.actions.test_executor import Canned
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import FrameLook, situation_of
+from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.actions.scrub import plan_scrub
-from zconsole.actions.upkeep import plan_clear
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
@@ -58,7 +58,7 @@ async def delivered(frame, *rounds, make=plan_scrub):
     watch.take(round_of(frame))
     plan, runner = make(situation_of(frame, Facts())), Canned()
     assert plan.refused is None
-    look = FrameLook(watch.fresh, Asked(frame.guid))
+    look = Refresher(watch.fresh, Asked(frame.guid))
     executor = Executor(runner, look, MemoryLog(), steady=lambda: QUESTION)
 
     async def run():

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.records import replace
 from zconsole.actions.device import Device
 from zconsole.actions.plan import ActionPlan, Facts, Situation
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 
 GIB = 1 << 30

@@ -24,7 +24,9 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.scrub import (
@@ -35,7 +37,7 @@ from zconsole.actions.scrub import (
     plan_stop_resilver,
 )
 from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
-from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_locate, plan_trim
+from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import ErrorCounters, Progress
 
 
@@ -108,8 +110,8 @@ def test_commands(plan, argv):
 @pytest.mark.parametrize(
     ("plan", "text"),
     [
-        (plan_scrub(raidz2(running("scrub"))), "beside the scrub"),
-        (plan_scrub(raidz2(running("resilver"))), "beside the resilver"),
+        (plan_scrub(raidz2(running("scrub"))), "scrub running (38.2 %)"),
+        (plan_scrub(raidz2(running("resilver"))), "resilver running ("),
         (plan_pause(raidz2()), "no scrub to pause"),
         (plan_pause(raidz2(running("scrub", state="paused"))), "paused already"),
         (plan_pause(raidz2(running("resilver"))), "no way"),

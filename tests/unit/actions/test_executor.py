@@ -20,14 +20,15 @@ from tests.unit.actions.pools import (
     running,
     top,
 )
-from zconsole.actions.batch import plan_batch
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.follow import replaced
+from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation, Step
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_scrub
-from zconsole.actions.upkeep import plan_clear, plan_locate
+from zconsole.actions.target import Swap
 from zconsole.errors import UnavailableError
 from zconsole.pool.model import ErrorCounters
 from zconsole.pool.scan_outcome import GRACE
@@ -47,7 +48,7 @@ class Canned:
         self.answer = (status, stdout, stderr)
         self.raises = raises
 
-    async def run(self, argv, deadline):
+    async def run(self, argv, _deadline):
         self.ran.append(tuple(argv))
         if self.raises is not None:
             raise self.raises
@@ -60,11 +61,11 @@ class Looks:
     def __init__(self, *situations: Situation) -> None:
         self.left = list(situations)
 
-    async def __call__(self, name: str, since: float) -> Situation:
+    async def __call__(self, _name: str, _since: float) -> Situation:
         now = self.left.pop(0) if len(self.left) > 1 else self.left[0]
         return replace(now, looked=steady_clock())
 
-    async def guid(self, name: str) -> str | None:
+    async def guid(self, _name: str) -> str | None:
         return self.left[0].pool.guid
 
 
@@ -114,20 +115,22 @@ async def test_a_plan_runs_its_commands_and_leaves_its_lines(audit, records, tmp
 
 
 async def test_a_command_left_running_is_in_the_log(audit, records):
+    begun = asyncio.Event()
+
     class Endless(Canned):
-        async def run(self, argv, deadline):
+        async def run(self, argv, _deadline):
             self.ran.append(tuple(argv))
+            begun.set()
             await asyncio.Event().wait()
 
-    s, runner = mirror(), Endless()
-    running = asyncio.create_task(go(plan_scrub(s), runner, Looks(s), audit))
-    while not runner.ran:
-        await asyncio.sleep(0)
+    s = mirror()
+    running = asyncio.create_task(go(plan_scrub(s), Endless(), Looks(s), audit))
+    await begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    begun, ended, whole = records()
-    assert begun["event"] == "begun"
+    first, ended, whole = records()
+    assert first["event"] == "begun"
     assert ended["result"] == whole["result"] == "left running: the console was quit"
     assert whole["steps"] == [{"argv": ["zpool", "scrub", "tank"]}]
 
@@ -278,13 +281,13 @@ async def test_the_led_is_a_write_to_a_file(tmp_path, audit):
     assert (events[-1].kind, light.read_text(), runner.ran) == ("done", "1", [])
 
 
-async def test_following_ends_with_a_line_in_the_log(audit, records):
-    busy = mirror(running("scrub"))
-    finished = mirror(running("scrub", state="finished", end=950.0, errors=0))
-    executor = Executor(Canned(), Looks(busy, busy, finished), audit, clock=lambda: 9.0)
-    outcome = await executor.follow(plan_scrub(mirror()), every=0.0)
+def test_what_became_of_an_action_is_a_line_in_the_log(audit, records):
+    plan = plan_scrub(mirror())
+    assert plan.follow(mirror(running("scrub"))) is None
+    outcome = plan.follow(mirror(running("scrub", state="finished", end=950.0, errors=0)))
     assert outcome is not None
     assert outcome.ok
+    Executor(Canned(), Looks(), audit, clock=lambda: 9.0).ended(plan, outcome)
     (line,) = records()
     assert (line["event"], line["kind"], line["ok"]) == ("ended", "action", True)
 
@@ -331,7 +334,7 @@ def test_a_replace_is_followed_to_each_of_its_ends():
 
 
 def test_a_spare_stands_in_once_it_was_filled():
-    """zpool marks it as being filled with its first bytes only."""
+    """Because zpool marks it as being filled with its first bytes only."""
     pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
 
     def spared(*scans) -> Situation:
@@ -349,12 +352,12 @@ def test_a_spare_stands_in_once_it_was_filled():
 
 async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit, records):
     class Vanishing(Looks):
-        async def __call__(self, name: str, since: float) -> Situation:
+        async def __call__(self, _name: str, _since: float) -> Situation:
             if not self.left:
                 raise UnavailableError("tank is no longer there")
             return replace(self.left.pop(), looked=steady_clock())
 
-        async def guid(self, name: str) -> str | None:
+        async def guid(self, _name: str) -> str | None:
             return "1"
 
     s, runner = mirror(), Canned()

@@ -11,14 +11,16 @@ import pytest
 from tests.records import replace
 from tests.unit.actions.pools import at, disk, group, mirror, pool, running, top
 from tests.unit.actions.test_executor import NO_DISKS, Canned, Looks
-from zconsole.actions.batch import plan_batch
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand
+from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_resilver, plan_scrub
-from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_locate, plan_trim
+from zconsole.actions.target import Swap
+from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import ErrorCounters
 from zconsole.system.audit.log import Audit, MemoryLog, Who
@@ -57,7 +59,7 @@ class Seen(Looks):
     async def __call__(self, name: str, since: float) -> Situation:
         return replace(await super().__call__(name, since), looked=self.looked)
 
-    async def guid(self, name: str) -> str | None:
+    async def guid(self, _name: str) -> str | None:
         self.asked += 1
         return self.answer
 
@@ -65,7 +67,7 @@ class Seen(Looks):
 class Broken(MemoryLog):
     """Neither file nor system log."""
 
-    def write(self, t, event, **fields):
+    def write(self, _t, _event, **_fields):
         raise ZconsoleError("audit log not writable")
 
 
@@ -213,7 +215,7 @@ async def test_what_brings_a_pool_back_never_waits_for_a_log(name):
     """The state directory may be on the pool that hangs, and the system's log as well."""
     make, fresh = URGENT[name]
     back = threading.Event()
-    hung = {"file": Threaded(lambda line: back.wait()), "syslog": Threaded(lambda _: back.wait())}
+    hung = {"file": Threaded(lambda _: back.wait()), "syslog": Threaded(lambda _: back.wait())}
     try:
         async with asyncio.timeout(2.0):
             events, ran = await go(make(), Seen(fresh), Audit(Who(0, "root"), hung, 60.0))
@@ -237,7 +239,7 @@ async def test_what_brings_a_pool_back_is_never_refused_for_a_log(name):
     ]
 
 
-async def test_begun_is_written_before_the_command_starts(tmp_path):
+async def test_begun_is_written_before_the_command_starts():
     """A console that is killed meanwhile leaves what it did."""
     log, known = MemoryLog(), []
 

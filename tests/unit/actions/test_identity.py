@@ -8,12 +8,12 @@ from tests.records import replace
 from tests.unit.actions.pools import MODERN, NEW, TIB, at, disk, mirror, new_disk, pool, top
 from tests.unit.actions.test_executor import Canned, Looks
 from tests.unit.actions.test_machine import Tree
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.machine import disks
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
+from zconsole.actions.target import Swap
 from zconsole.system.audit.log import MemoryLog
 
 KNOWN = new_disk(serial="S1", wwn="0x5000c500a1", model="LAB 2T")
@@ -115,7 +115,7 @@ def test_the_kernels_own_words_come_before_udevs(tmp_path):
     (block / "sdb/device/wwid").write_text("naa.5000c500kernel\n")
     (block / "sdb/device/serial").write_text("S-kernel  \n")
     (block / "vdc/serial").write_text("LABDISK2\n")
-    a, b, c = disks(tree.machine)
+    a, b, c = disks(tree.root)
     assert (a.serial, a.wwn) == ("S-sda", "0x5000c500udev")
     assert (b.serial, b.wwn) == ("S-kernel", "naa.5000c500kernel")
     assert (c.serial, c.wwn) == ("LABDISK2", "")

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.actions.pools import TIB, at, pool, top
 from zconsole.actions.candidates import judge, least_bytes, ranked
 from zconsole.actions.device import Device
-from zconsole.actions.gather import gather, label_of, temperature_of, with_temperatures
-from zconsole.actions.machine import Machine, disks, file_device
+from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
+from zconsole.actions.machine import disks, file_device
 from zconsole.actions.plan import Facts
 from zconsole.actions.signature import contents_of
 from zconsole.actions.target import find
@@ -63,7 +63,6 @@ class Tree:
     """A machine under a directory."""
 
     def __init__(self, root: Path) -> None:
-        self.machine = Machine(root / "sys", root / "run", root / "dev", root / "proc")
         for place in ("sys/block", "run/udev/data", "dev/disk/by-id", "proc/self"):
             (root / place).mkdir(parents=True)
         (root / "proc/swaps").write_text("Filename Type Size Used Priority\n")
@@ -110,10 +109,10 @@ def tree(tmp_path):
 
 def test_a_blank_disk_with_everything_known(tree):
     tree.disk("sda")
-    (device,) = disks(tree.machine)
+    (device,) = disks(tree.root)
     assert device.path.endswith("by-id/ata-sda")
     assert (device.size, device.model, device.serial) == (2 * TIB, "LAB 2T", "S-sda")
-    assert (device.logical, device.physical, device.rotational) == (512, 4096, True)
+    assert (device.logical, device.physical) == (512, 4096)
     assert (device.signatures, device.zfs_pool, device.mounted) == ((), None, ())
 
 
@@ -129,7 +128,7 @@ def test_what_is_on_it_and_who_uses_it(tree):
     )
     (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/sdd partition 1 0 -2\n")
     (tree.root / "sys/block/sda/holders/dm-3").touch()
-    a, b, c, d = disks(tree.machine)
+    a, b, c, d = disks(tree.root)
     assert (a.signatures, a.holders) == (("ext2, 3 or 4",), ("dm-3",))
     assert (b.signatures, b.mounted) == (("ext2, 3 or 4 on sdb1",), ("/srv/x",))
     assert (c.signatures, c.zfs_pool) == ((), "old")
@@ -140,12 +139,12 @@ def test_unreadable_contents_are_said(tree):
     tree.disk("sda")
     (tree.root / "dev/sda").unlink()
     (tree.root / "run/udev/data/b8:1").unlink()
-    assert disks(tree.machine)[0].unread
+    assert disks(tree.root)[0].unread
 
 
 def test_no_block_devices_at_all(tmp_path):
     nothing = tmp_path / "none"
-    assert disks(Machine(nothing, nothing, nothing, nothing)) == ()
+    assert disks(nothing) == ()
 
 
 def test_candidates_that_cannot_work_come_last_with_the_reason(tree):
@@ -156,7 +155,7 @@ def test_candidates_that_cannot_work_come_last_with_the_reason(tree):
     p = at(pool(top("raidz2", 0, 6))).pool
     target = find(p, "1000")
     assert target is not None
-    found = ranked(p, target, Facts(devices=disks(tree.machine)))
+    found = ranked(p, target, Facts(devices=disks(tree.root)))
     assert [c.device.node[-3:] for c in found] == ["sdd", "sdc", "sda", "sdb"]
     assert [c.usable for c in found] == [True, True, False, False]
     assert "too small" in found[2].problems[0]
@@ -206,7 +205,7 @@ class Answers:
         self.texts = texts
         self.asked: list[str] = []
 
-    async def run(self, argv, deadline):
+    async def run(self, argv, _deadline):
         self.asked.append(argv[0])
         if argv[0] not in self.texts:
             raise FileNotFoundError(2, argv[0])
@@ -220,7 +219,7 @@ async def test_facts_are_gathered(tree):
     (module / "zfs_resilver_defer_percent").write_text("10\n")
     (module.parent / "version").write_text("2.3.9-1\n")
     runner = Answers(zpool="feature@resilver_defer\tenabled\nautoexpand\toff\n")
-    facts = await gather(runner, pool(top("mirror", 0, 2)), False, tree.machine)
+    facts = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), False)
     assert facts.version == (2, 3, 9)
     assert facts.has("resilver_defer") is True
     assert facts.has("device_rebuild") is None
@@ -231,7 +230,7 @@ async def test_facts_are_gathered(tree):
 
 async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     runner = Answers(zdb="    version: 5000\n    pool_guid: 42\n")
-    facts = await gather(runner, pool(top("mirror", 0, 2)), True, tree.machine)
+    facts = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), True)
     assert set(runner.asked) == {"zdb"}
     assert facts.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""
@@ -239,7 +238,7 @@ async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
 
 async def test_temperatures_only_where_smartctl_gives_them(tree):
     tree.disk("sda")
-    found = disks(tree.machine)
+    found = disks(tree.root)
     text = json.dumps({"temperature": {"current": 41}})
     assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature == 41.0
     assert (await with_temperatures(Answers(), found))[0].temperature is None
@@ -271,6 +270,6 @@ def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
     for name, number in (("sda", 1), ("sdb", 2)):
         link = tree.root / f"sys/block/{name}/device/enclosure_device:Slot {number:02}"
         link.symlink_to(slots / f"Slot {number:02}")
-    with_led, without = disks(tree.machine)
+    with_led, without = disks(tree.root)
     assert with_led.locate == str(slots / "Slot 01/locate")
     assert without.locate is None

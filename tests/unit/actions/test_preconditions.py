@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
-from zconsole.actions.batch import plan_batch
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.spares import plan_give_back, plan_keep_spare
-from zconsole.actions.upkeep import plan_clear, plan_initialize, plan_trim
+from zconsole.actions.target import Swap
+from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import redundancy
 
@@ -60,26 +61,22 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
     doing = {(a.kind, a.state) for a in s.pool.activities}
     if s.suspended and verb != "clear":
         return "suspended"
-    if verb in ("replace", "attach", "detach") and doing & {
-        ("checkpoint", "exists"),
-        ("checkpoint", "running"),
-    }:
-        return "checkpoint"
-    if verb in ("replace", "attach"):
-        if ("removal", "running") in doing:
-            return "removal"
-        if ("resilver" if "-s" in words(plan) else "rebuild") in active:
-            return "the other way of resilvering runs"
-        if s.facts.devices and s.facts.devices[0].mounted:
-            return "new device in use"
-    if verb == "scrub" and not set(plan.steps[0].argv) & {"-p", "-s"}:
-        running = {x.function for x in s.pool.scans if x.state == "running"}
-        return "busy" if running & {"scrub", "resilver", "rebuild"} else None
-    if verb == "scrub" and active & {"resilver", "rebuild"}:
-        return "resilver in the way"
-    if verb == "offline" and lost(s, plan.steps[0].argv[-1]):
-        return "data would be lost"
-    return lacking(s, list(plan.steps[0].argv)) or misplaced(s, plan.steps[0].argv)
+    fills = verb in ("replace", "attach")
+    running = {x.function for x in s.pool.scans if x.state == "running"}
+    starts = verb == "scrub" and not set(plan.steps[0].argv) & {"-p", "-s"}
+    checkpoint = {("checkpoint", "exists"), ("checkpoint", "running")}
+    other = "resilver" if "-s" in words(plan) else "rebuild"
+    against = {
+        "checkpoint": (fills or verb == "detach") and doing & checkpoint,
+        "removal": fills and ("removal", "running") in doing,
+        "the other way of resilvering runs": fills and other in active,
+        "new device in use": fills and s.facts.devices and s.facts.devices[0].mounted,
+        "busy": starts and running & {"scrub", "resilver", "rebuild"},
+        "resilver in the way": verb == "scrub" and active & {"resilver", "rebuild"},
+        "data would be lost": verb == "offline" and lost(s, plan.steps[0].argv[-1]),
+    }
+    found = next((why for why, holds in against.items() if holds), None)
+    return found or lacking(s, list(plan.steps[0].argv)) or misplaced(s, plan.steps[0].argv)
 
 
 def lacking(s: Situation, said: list[str]) -> str | None:

@@ -24,9 +24,9 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.replace import Swap, plan_replace, sequential_refusal
+from zconsole.actions.replace import plan_batch, plan_replace
+from zconsole.actions.target import Swap
 from zconsole.pool.model import Activity
 
 
@@ -41,7 +41,7 @@ def test_replace_names_the_old_by_guid_and_the_new_by_path():
 def test_any_replace_throws_a_scrub_away(state):
     for sequential in (False, True):
         plan = replaced(mirror(running("scrub", state=state)), sequential)
-        assert "thrown away at 38.2 %" in said(plan)
+        assert "discarded at 38.2 %" in said(plan)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_any_replace_throws_a_scrub_away(state):
             38.2,
             "38.2 % is lost",
         ),
-        (replace(FACTS, features={}), 38.2, "cannot be told"),
+        (replace(FACTS, features={}), 38.2, "features, which decide it, are unknown"),
     ],
 )
 def test_a_second_replace_is_deferred_or_restarts(facts, percent, text):
@@ -158,9 +158,12 @@ def test_a_hot_spare_is_refused_where_zpool_refuses_it():
 
 
 def test_sequential_is_offered_only_where_possible():
-    assert sequential_refusal(mirror(), "1000") is None
-    assert "raidz2" in (sequential_refusal(raidz2(), "1000") or "")
-    assert sequential_refusal(mirror(running("resilver")), "1000")
+    def refusal(s: Situation) -> str | None:
+        return plan_replace(s, Swap("1000", NEW), sequential=True).refused
+
+    assert refusal(mirror()) is None
+    assert "raidz2" in (refusal(raidz2()) or "")
+    assert "resilver" in (refusal(mirror(running("resilver"))) or "")
 
 
 def batch(s: Situation, *olds: str, **kw) -> ActionPlan:

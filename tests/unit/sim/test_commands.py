@@ -9,7 +9,7 @@ from zconsole.sim.zpool import SimulatedRunner, execute
 
 
 def zpool(world, *words):
-    return execute(world.pools, words)
+    return execute(world.pools, ("zpool", *words))
 
 
 def leaf_of(world, number):
@@ -26,7 +26,7 @@ def test_the_night_can_be_played_to_its_end(night):
     failed = next(leaf for leaf in pool.tops[0].leaves() if not leaf.online)
     new = pool.host.shelf[0]
     path = new.path.removesuffix("-part1")
-    assert zpool(night, "replace", "tank", str(failed.guid), path).status == 0
+    assert zpool(night, "replace", "tank", str(failed.guid), path).returncode == 0
     night.advance(60.0)
     assert pool.scan.function == 2
     night.advance(24 * 3600.0)
@@ -39,7 +39,7 @@ def test_a_shelf_device_is_gone_once_it_is_used(night):
     new = pool.host.shelf[0]
     zpool(night, "replace", "tank", leaf_of(night, 4).path, new.path)
     refused = zpool(night, "replace", "tank", leaf_of(night, 0).path, new.path)
-    assert refused.status == 1
+    assert refused.returncode == 1
     assert "is part of active pool 'tank'" in refused.stderr
 
 
@@ -53,7 +53,6 @@ def test_a_shelf_device_is_gone_once_it_is_used(night):
         ("failed-disk", ("detach", "tank", "{0}"), 255, "only applicable to mirror"),
         ("failed-disk", ("scrub", "-s", "tank"), 1, "there is no active scrub"),
         ("failed-disk", ("trim", "tank", "{0}"), 1, "trim operations are not supported"),
-        ("failed-disk", ("remove", "tank", "raidz2-0"), 1, "not be raidz"),
         ("failed-disk", ("offline", "tank"), 2, "missing device"),
         ("failed-disk", ("offline", "none", "{0}"), 1, "no such pool"),
         ("failed-disk", ("explode", "tank"), 2, "unrecognized command"),
@@ -75,15 +74,15 @@ def test_refusals_are_zpool_s(scenario, words, status, text):
     known = {"shelf": shelf[0].path, "ssd": shelf[-1].path, **leaves}
     filled = [known[w[1:-1]] if w.startswith("{") else w for w in words]
     outcome = zpool(world, *filled)
-    assert outcome.status == status
+    assert outcome.returncode == status
     assert text in outcome.stderr
 
 
 def test_offline_is_refused_where_data_would_be_lost():
     world = World("failed-disk", 1)
-    assert zpool(world, "offline", "tank", leaf_of(world, 0).path).status == 0
+    assert zpool(world, "offline", "tank", leaf_of(world, 0).path).returncode == 0
     refused = zpool(world, "offline", "tank", leaf_of(world, 1).path)
-    assert refused.status == 1
+    assert refused.returncode == 1
     assert refused.stderr.endswith("no valid replicas\n")
 
 
@@ -91,7 +90,7 @@ def test_online_brings_it_back_and_resilvers_what_it_missed():
     world = World("failed-disk", 1)
     leaf = leaf_of(world, 0)
     zpool(world, "offline", "tank", leaf.path)
-    assert zpool(world, "online", "tank", leaf.path).status == 0
+    assert zpool(world, "online", "tank", leaf.path).returncode == 0
     assert world.pools[0].scan.targets == [leaf]
     world.advance(4 * 3600.0)
     assert leaf.complete
@@ -101,11 +100,11 @@ def test_online_brings_it_back_and_resilvers_what_it_missed():
 def test_a_scrub_can_be_paused_resumed_and_stopped():
     world = World("mirror-scrub", 1)
     current = world.pools[0].scan
-    assert zpool(world, "scrub", "-p", "mirrors").status == 0
+    assert zpool(world, "scrub", "-p", "mirrors").returncode == 0
     world.advance(100.0)
-    assert zpool(world, "scrub", "mirrors").status == 0
+    assert zpool(world, "scrub", "mirrors").returncode == 0
     assert current.spent_paused == pytest.approx(100.0)
-    assert zpool(world, "scrub", "-s", "mirrors").status == 0
+    assert zpool(world, "scrub", "-s", "mirrors").returncode == 0
     assert current.state == 3
 
 
@@ -120,7 +119,7 @@ def test_replacing_throws_a_scrub_away():
 def test_backing_a_replacement_out_keeps_the_old_disk():
     world = World("second-replace", 1)
     old, new = list(world.pools[0].tops[0].leaves())[:2]
-    assert zpool(world, "detach", "tank", str(new.guid)).status == 0
+    assert zpool(world, "detach", "tank", str(new.guid)).returncode == 0
     assert world.pools[0].tops[0].members[0] is old
     assert new in world.pools[0].host.shelf
     world.advance(10.0)
@@ -130,25 +129,12 @@ def test_attaching_to_a_raidz_widens_it():
     world = World("two-pools", 1)
     pool = world.pools[0]
     before = pool.tops[0].space
-    assert zpool(world, "attach", "tank", "raidz2-0", pool.host.shelf[0].path).status == 0
+    assert zpool(world, "attach", "tank", "raidz2-0", pool.host.shelf[0].path).returncode == 0
     world.advance(3600.0)
-    assert pool.expansion.reflowed == 0  # waits for the resilver
+    assert pool.expansion.moved == 0  # waits for the resilver
     world.advance(100 * 3600.0)
     assert pool.expansion.state == 2
     assert pool.tops[0].space == pytest.approx(before * 7 / 6)
-
-
-def test_a_mirror_is_evacuated():
-    world = World("mirror-scrub", 1)
-    pool = world.pools[0]
-    total = pool.alloc
-    zpool(world, "scrub", "-s", "mirrors")
-    assert zpool(world, "remove", "mirrors", "mirror-2").status == 0
-    assert zpool(world, "remove", "mirrors", "mirror-1").status == 1
-    world.advance(24 * 3600.0)
-    assert pool.removal.state == 2
-    assert pool.tops[2].kind == "indirect"
-    assert pool.alloc == pytest.approx(total, rel=0.01)
 
 
 async def test_the_runner_speaks_for_zpool_only():
@@ -165,9 +151,20 @@ def test_a_suspended_pool_refuses_everything_but_clear():
     world = World("suspended", 1)
     world.advance(30.0)
     assert "currently suspended" in zpool(world, "scrub", "backup").stderr
-    assert zpool(world, "clear", "backup").status == 1
+    assert zpool(world, "clear", "backup").returncode == 1
     world.advance(150.0)
-    assert zpool(world, "clear", "backup").status == 0
+    assert zpool(world, "clear", "backup").returncode == 0
     before = world.pools[0].scan.issued
     world.advance(200.0)
     assert world.pools[0].scan.issued > before
+
+
+def test_an_incident_that_whoever_plays_forestalled_does_not_end_the_demo():
+    world = World("second-replace", 1)
+    pool = world.pools[0]
+    new = pool.host.shelf[0].path
+    assert zpool(world, "replace", "tank", leaf_of(world, 3).path, new).returncode == 0
+    world.advance(60.0)
+    assert [x.name for x in pool.tops[0].leaves()].count(
+        new.split("/")[-1].removesuffix("-part1")
+    ) == 1

@@ -67,13 +67,13 @@ def test_counters_agree_with_each_other():
         Flow("async_w", True, 20.0, 131072.0, 0.004, 2.0),
     ]
     disk.account(10.0)
-    assert disk.read_ops == pytest.approx(1000)
-    assert disk.read_bytes == pytest.approx(1000 * MIB)
-    assert disk.write_bytes == pytest.approx(200 * 131072)
-    assert sum(disk.read_waits.counts) == pytest.approx(disk.read_ops)
-    assert sum(disk.write_waits.counts) == pytest.approx(disk.write_ops)
+    assert disk.reads.ops == pytest.approx(1000)
+    assert disk.reads.bytes == pytest.approx(1000 * MIB)
+    assert disk.writes.bytes == pytest.approx(200 * 131072)
+    assert sum(disk.reads.waits.counts) == pytest.approx(disk.reads.ops)
+    assert sum(disk.writes.waits.counts) == pytest.approx(disk.writes.ops)
     assert 0.6 * 10 < disk.busy_time <= 10
-    assert disk.read_time / disk.read_ops >= 0.006
+    assert disk.reads.time / disk.reads.ops >= 0.006
 
 
 def test_a_saturated_disk_is_busy_all_the_time_with_its_queue_full():

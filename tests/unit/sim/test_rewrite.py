@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.sim.directories import Rewrite
 from zconsole.sim.rewrite import move
 from zconsole.sim.source import World
-from zconsole.sim.state import Rewrite
 
 
 @pytest.fixture

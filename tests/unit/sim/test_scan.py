@@ -7,7 +7,7 @@ import pytest
 from zconsole.sim import scan
 from zconsole.sim.build import Build
 from zconsole.sim.models import EXOS_16T, RED_4T
-from zconsole.sim.simulation import PoolSimulation
+from zconsole.sim.simulation import advance
 from zconsole.sim.state import FINISHED, RESILVER, SCANNING, SCRUB, DataLayout, Host
 
 MIB = 1 << 20
@@ -21,21 +21,21 @@ def raidz2(fill=0.02, memory=256 << 30, model=RED_4T):
     members = [*disks, make.replacing(make.leaf(model), new)]
     layout = DataLayout(block=float(MIB), run=32.0 * MIB, span=24.0 * MIB)
     pool = make.pool([make.raidz(2, members, fill)], layout=layout, host=Host(memory=memory))
-    return PoolSimulation(pool, []), new
+    return pool, new
 
 
-def run(engine, seconds):
+def run(pool, seconds):
     """The scan after each of ``seconds`` one-second steps."""
     for _ in range(seconds):
-        engine.advance(engine.pool.t + 1.0)
-        yield engine.pool.scan
+        advance(pool, pool.t + 1.0)
+        yield pool.scan
 
 
 def test_nothing_is_issued_before_all_metadata_has_been_walked():
-    engine, new = raidz2()
-    scan.begin(engine.pool, RESILVER, [new])
+    pool, new = raidz2()
+    scan.begin(pool, RESILVER, [new])
     seen_issuing = False
-    for current in run(engine, 120):
+    for current in run(pool, 120):
         if current.examined < current.total - 1:
             assert current.issued == 0
         seen_issuing = seen_issuing or current.issued > 0
@@ -43,10 +43,10 @@ def test_nothing_is_issued_before_all_metadata_has_been_walked():
 
 
 def test_bytes_are_conserved_at_every_step():
-    engine, new = raidz2()
-    scan.begin(engine.pool, RESILVER, [new])
+    pool, new = raidz2()
+    scan.begin(pool, RESILVER, [new])
     last = 0.0
-    for current in run(engine, 1500):
+    for current in run(pool, 1500):
         assert current.examined <= current.total + 1
         assert current.issued + current.queued + current.skipped == pytest.approx(current.examined)
         assert current.issued >= last
@@ -56,26 +56,26 @@ def test_bytes_are_conserved_at_every_step():
             break
     assert current.state == FINISHED
     assert current.issued == pytest.approx(current.total)
-    assert new.write_bytes == pytest.approx(current.processed)
+    assert new.writes.bytes == pytest.approx(current.processed)
     assert new.scan_processed == pytest.approx(current.total / 6)
 
 
 def test_what_sources_read_is_what_was_issued():
-    engine, new = raidz2()
-    devices = list(engine.pool.leaves())
-    scan.begin(engine.pool, RESILVER, [new])
-    *_, current = run(engine, 900)
-    metadata = current.total / engine.pool.layout.span * 16384
-    read = sum(leaf.read_bytes for leaf in devices)
+    pool, new = raidz2()
+    devices = list(pool.leaves())
+    scan.begin(pool, RESILVER, [new])
+    *_, current = run(pool, 900)
+    metadata = current.total / pool.layout.span * 16384
+    read = sum(leaf.reads.bytes for leaf in devices)
     assert read == pytest.approx(current.issued + metadata, rel=0.01)
 
 
 def test_a_scan_short_of_memory_walks_and_issues_in_turn():
-    engine, _ = raidz2(fill=0.5, memory=8 << 30, model=EXOS_16T)
-    scan.begin(engine.pool, SCRUB)
+    pool, _ = raidz2(fill=0.5, memory=8 << 30, model=EXOS_16T)
+    scan.begin(pool, SCRUB)
     turns, was = 0, False
-    limit = scan.memory_limit(engine.pool)
-    for current in run(engine, 5000):
+    limit = scan.memory_limit(pool)
+    for current in run(pool, 5000):
         turns += current.clearing != was
         was = current.clearing
         assert current.queued / MIB * scan.SIO_BYTES < limit * 1.2
@@ -86,19 +86,19 @@ def test_a_scan_short_of_memory_walks_and_issues_in_turn():
 def test_a_sorted_scan_is_more_sequential_than_one_short_of_memory():
     rates = []
     for memory in (256 << 30, 4 << 30):
-        engine, _ = raidz2(fill=0.5, memory=memory, model=EXOS_16T)
-        engine.pool.tunables.values["zfs_scan_checkpoint_intval"] = 10**9
-        scan.begin(engine.pool, SCRUB)
-        engine.advance(4 * 3600.0, 600)
-        rates.append(engine.pool.scan.issued)
+        pool, _ = raidz2(fill=0.5, memory=memory, model=EXOS_16T)
+        pool.tunables["zfs_scan_checkpoint_intval"] = 10**9
+        scan.begin(pool, SCRUB)
+        advance(pool, 4 * 3600.0, 600)
+        rates.append(pool.scan.issued)
     assert rates[0] > 1.5 * rates[1]
 
 
 def test_pass_counters_begin_again_when_the_walk_is_over():
-    engine, new = raidz2()
-    scan.begin(engine.pool, RESILVER, [new])
-    started = engine.pool.scan.pass_start
-    *_, current = run(engine, 200)
+    pool, new = raidz2()
+    scan.begin(pool, RESILVER, [new])
+    started = pool.scan.pass_start
+    *_, current = run(pool, 200)
     assert current.pass_start > started
     assert current.pass_examined == 0
     assert current.pass_issued == pytest.approx(current.issued)
@@ -106,13 +106,13 @@ def test_pass_counters_begin_again_when_the_walk_is_over():
 
 
 def test_a_paused_scrub_does_not_move():
-    engine, _ = raidz2()
-    scan.begin(engine.pool, SCRUB)
-    engine.advance(200.0)
-    engine.pool.scan.paused_since = engine.pool.now
-    before = engine.pool.scan.issued
-    engine.advance(400.0)
-    assert engine.pool.scan.issued == before > 0
+    pool, _ = raidz2()
+    scan.begin(pool, SCRUB)
+    advance(pool, 200.0)
+    pool.scan.paused_since = pool.now
+    before = pool.scan.issued
+    advance(pool, 400.0)
+    assert pool.scan.issued == before > 0
 
 
 def test_a_resilver_only_issues_what_lies_on_the_damaged_vdev():
@@ -124,8 +124,7 @@ def test_a_resilver_only_issues_what_lies_on_the_damaged_vdev():
     ]
     pool = make.pool(tops)
     scan.begin(pool, RESILVER, [new])
-    engine = PoolSimulation(pool, [])
-    engine.advance(3600.0, 600)
+    advance(pool, 3600.0, 600)
     assert pool.scan.state == FINISHED
     assert pool.scan.skipped == pytest.approx(tops[1].alloc)
     assert pool.scan.issued == pytest.approx(tops[0].alloc)
@@ -133,10 +132,10 @@ def test_a_resilver_only_issues_what_lies_on_the_damaged_vdev():
 
 
 def test_a_one_stage_scan_issues_as_it_walks():
-    engine, new = raidz2()
-    engine.pool.one_stage = True
-    scan.begin(engine.pool, RESILVER, [new])
-    for current in run(engine, 50):
+    pool, new = raidz2()
+    pool.one_stage = True
+    scan.begin(pool, RESILVER, [new])
+    for current in run(pool, 50):
         assert current.examined == pytest.approx(current.issued)
         assert current.queued == 0
     assert current.issued > 0

@@ -79,7 +79,7 @@ def test_diskstats_move_with_the_leaf():
     for path, names in second["devices"].items():
         (name,) = names
         sectors = int(rows[1][name][5]), int(rows[1][name][9])
-        assert sectors[0] * 512 == pytest.approx(leaves[path].read_bytes, abs=512)
-        assert sectors[1] * 512 == pytest.approx(leaves[path].write_bytes, abs=512)
+        assert sectors[0] * 512 == pytest.approx(leaves[path].reads.bytes, abs=512)
+        assert sectors[1] * 512 == pytest.approx(leaves[path].writes.bytes, abs=512)
         busy = int(rows[1][name][12]) - int(rows[0][name][12])
         assert 0 <= busy <= 10_001

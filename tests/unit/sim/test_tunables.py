@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.sim.source import World
+from zconsole.sim.tunables import DEFAULTS
 
 
 def speedup(scenario, changes, seed=1):
@@ -69,7 +70,7 @@ def test_writes_are_refused_as_the_kernel_refuses_them():
     world = World("resilver", 1)
     assert world.set_tunable("zfs_scrub_delay", "0") == "No such file or directory"
     assert world.set_tunable("zfs_scan_vdev_limit", "lots") == "Invalid argument"
-    assert world.tunables() == world.defaults()
+    assert world.tunables() == DEFAULTS
     assert world.set_tunable("zfs_scan_vdev_limit", "1048576\n") == ""
     assert world.tunables()["zfs_scan_vdev_limit"] == 1048576
-    assert world.defaults()["zfs_scan_vdev_limit"] == 16 << 20
+    assert DEFAULTS["zfs_scan_vdev_limit"] == 16 << 20

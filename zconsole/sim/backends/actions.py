@@ -65,7 +65,8 @@ class SimulatedFacts:
         self._world = world
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """See refresh.Asker."""
+        """See Asker."""
+        del paths  # a simulated machine has no disks but its own
         state = next((p for p in self._world.pools if p.name == pool.name), self._world.pools[0])
         enabled = "disabled" if state.one_stage else "enabled"
         return Facts(
@@ -81,16 +82,16 @@ class SimulatedFacts:
         )
 
     async def guid(self, pool: str) -> str | None:
-        """See refresh.Asker.guid."""
+        """See Asker.guid."""
         return next((str(p.guid) for p in self._world.pools if p.name == pool), None)
 
 
 def simulated_backend(world: World, denied: str = "") -> ActionBackend:
-    """A kit whose commands, tunables and log reach no further than this process."""
+    """What acts on simulated pools: its commands, tunables and log stay in this process."""
     parameters, log = SimulatedParameters(world), MemoryLog()
     control = Control(parameters, VolatileTunableStore(), log)
 
-    async def freeze(name: str, value: int) -> None:
+    async def _freeze(name: str, value: int) -> None:
         control.set({name: value}, world.pools[0].now, guard=True)
 
     runner = SimulatedRunner(world)
@@ -101,7 +102,7 @@ def simulated_backend(world: World, denied: str = "") -> ActionBackend:
         log,
         parameters,
         control,
-        freeze,
+        _freeze,
         denied,
         lambda: world.pools[0].now,
         lambda: clock(world.pools[0]),
@@ -133,7 +134,6 @@ def _device(leaf: Leaf) -> Device:
         serial=leaf.devid.rpartition("_")[2],
         logical=512,
         physical=4096,
-        rotational=not leaf.model.flash,
     )
 
 

@@ -22,9 +22,10 @@ from zconsole.rebalance.backend import (
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance_plan import children, chosen, measured, propose
+from zconsole.sim.directories import Rewrite
 from zconsole.sim.rewrite import spread, spread_over
 from zconsole.sim.source import World
-from zconsole.sim.state import PoolState, Rewrite
+from zconsole.sim.state import PoolState
 
 STEPS = 6
 """Counts that are told while a plan is made."""

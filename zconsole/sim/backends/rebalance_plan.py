@@ -11,8 +11,10 @@ from zconsole.rebalance.planning.engine_choice import COPIES, Choice, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount
 from zconsole.rebalance.planning.plan_model import FLOOR, TARGET
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.sim.directories import SimulatedDirectory
 from zconsole.sim.rewrite import scanning
-from zconsole.sim.state import PoolState, SimulatedDirectory, top_name
+from zconsole.sim.state import PoolState
+from zconsole.sim.topology import top_name
 
 
 def _factor(pool: PoolState) -> float:

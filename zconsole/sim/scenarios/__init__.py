@@ -18,11 +18,6 @@ def names() -> tuple[str, ...]:
     return tuple(scenario.name for scenario in _each())
 
 
-def listing() -> tuple[Scenario, ...]:
-    """Every scenario, the default first."""
-    return tuple(_each())
-
-
 def find(name: str) -> Scenario:
     """The scenario of that name. Raises NotFoundError."""
     for scenario in _each():

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.build import DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.models import EXOS_16T, NVME_2T, OPTANE_100G, SSD_1T
-from zconsole.sim.state import SCRUB
-
-HOUR = 3600.0
-DAY = 24 * HOUR
+from zconsole.sim.state import SCRUB, PoolState
 
 
-def every_class(seed: int) -> tuple[Story, ...]:
+def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
     """An idle pool with every class of vdev."""
-    make = Build(seed, "vault", bays=True)
+    make = Build(seed, "vault", start, bays=True)
     pool = make.pool(
         [
             make.raidz(2, make.leaves(6, EXOS_16T), fill=0.46),
@@ -26,7 +23,7 @@ def every_class(seed: int) -> tuple[Story, ...]:
         cache=[make.leaf(SSD_1T)],
     )
     finished(pool, SCRUB, 4 * DAY, 14.2 * HOUR)
-    return (Story(pool),)
+    return (pool,)
 
 
-SCENARIOS = (Scenario("healthy", "an idle pool with every class of vdev", every_class, 600.0),)
+SCENARIOS = (Scenario("healthy", every_class, 600.0),)

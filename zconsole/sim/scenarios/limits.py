@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.sim import scan
-from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim.build import BULK, HOUR, Build, Scenario
 from zconsole.sim.models import (
     EXOS_16T,
     MIB,
@@ -14,131 +14,129 @@ from zconsole.sim.models import (
     SHINGLED_8T,
     ULTRASTAR_18T,
 )
-from zconsole.sim.simulation import Incident
-from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Member, PoolState
-
-HOUR = 3600.0
-_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Incident, PoolState
+from zconsole.sim.topology import Member
 
 
-def memory_limited(seed: int) -> tuple[Story, ...]:
+def memory_limited(seed: int, start: float) -> tuple[PoolState, ...]:
     """Too little memory to sort everything: the scan walks and issues by turns."""
-    make = Build(seed, "archive")
+    make = Build(seed, "archive", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
         layout=DataLayout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
         host=Host(memory=16 << 30, arc=6 << 30),
     )
     scan.begin(pool, SCRUB)
-    return (Story(pool),)
+    return (pool,)
 
 
-def foreground_load(seed: int) -> tuple[Story, ...]:
+def foreground_load(seed: int, start: float) -> tuple[PoolState, ...]:
     """A resilver beside busy applications."""
-    make = Build(seed, "prod")
-    disks: list[Member] = list(make.leaves(7, RED_8T))
+    make = Build(seed, "prod", start)
+    disks = make.leaves(7, RED_8T)
     old, new = make.leaf(RED_8T), make.leaf(RED_8T)
     load = make.load(
         read=5e6, write=9e6, size=131072.0, daily=0.25, peak=3 * HOUR, sync=0.6, bursty=0.2
     )
     pool = make.pool(
-        [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=_BULK
+        [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=BULK
     )
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def straggler(seed: int) -> tuple[Story, ...]:
+def straggler(seed: int, start: float) -> tuple[PoolState, ...]:
     """A resilver that waits for one slow source disk."""
-    make = Build(seed, "media")
+    make = Build(seed, "media", start)
     disks = make.leaves(8, EXOS_16T)
     disks[3].slow, disks[3].error_rate = 0.16, (0.0, 0.0, 0.0, 6.0)
     old, new = make.leaf(EXOS_16T), make.leaf(EXOS_16T)
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.34)],
         load=make.load(read=400e3, write=200e3, bursty=0.5),
-        layout=_BULK,
+        layout=BULK,
     )
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def shingled(seed: int) -> tuple[Story, ...]:
+def shingled(seed: int, start: float) -> tuple[PoolState, ...]:
     """A new shingled disk that collapses once its cache is full."""
-    make = Build(seed, "home")
-    disks: list[Member] = list(make.leaves(4, RED_8T))
+    make = Build(seed, "home", start)
+    disks = make.leaves(4, RED_8T)
     old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
-    pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=_BULK)
+    pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=BULK)
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def random_reads(seed: int) -> tuple[Story, ...]:
+def random_reads(seed: int, start: float) -> tuple[PoolState, ...]:
     """Old, fragmented, small blocks: the heads do nothing but seek."""
-    make = Build(seed, "mail")
+    make = Build(seed, "mail", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
         layout=DataLayout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
     )
-    pool.tunables.values["zfs_scan_mem_lim_fact"] = 4
+    pool.tunables["zfs_scan_mem_lim_fact"] = 4
     scan.begin(pool, SCRUB)
-    return (Story(pool),)
+    return (pool,)
 
 
-def few_requests(seed: int) -> tuple[Story, ...]:
+def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
     """A new disk far away, sent too few writes at a time to be busy."""
-    make = Build(seed, "remote")
-    disks: list[Member] = list(make.leaves(5, REMOTE_4T))
+    make = Build(seed, "remote", start)
+    disks = make.leaves(5, REMOTE_4T)
     old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
     pool = make.pool(
         [make.raidz(1, [*disks, make.replacing(old, new)], fill=0.5)],
         layout=DataLayout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
         host=Host(memory=256 << 30),
     )
-    pool.tunables.values["zfs_vdev_scrub_max_active"] = 8
+    pool.tunables["zfs_vdev_scrub_max_active"] = 8
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def shared_bus(seed: int) -> tuple[Story, ...]:
+def shared_bus(seed: int, start: float) -> tuple[PoolState, ...]:
     """Eighteen disks behind one link: a resilver of six of them ends, a scrub of all begins."""
-    make = Build(seed, "shelf")
+    make = Build(seed, "shelf", start)
     disks = make.leaves(18, ULTRASTAR_18T, bus="expander")
     new = make.leaf(ULTRASTAR_18T, bus="expander")
     first: list[Member] = [make.replacing(disks[0], new), *disks[1:6]]
     groups: list[list[Member]] = [first, [*disks[6:12]], [*disks[12:]]]
     pool = make.pool(
         [make.raidz(2, members, fill=0.4) for members in groups],
-        layout=_BULK,
+        layout=BULK,
         host=Host(memory=256 << 30, buses={"expander": 1.6e9}),
     )
     scan.walked(scan.begin(pool, RESILVER, [new]), left=36e9)
-    return (Story(pool, [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]),)
+    pool.incidents = [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]
+    return (pool,)
 
 
 def _scrub_walked(pool: PoolState) -> None:
     scan.walked(scan.begin(pool, SCRUB))
 
 
-def processor(seed: int) -> tuple[Story, ...]:
+def processor(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub of fast flash that waits for checksums."""
-    make = Build(seed, "fast")
+    make = Build(seed, "fast", start)
     pool = make.pool(
         [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],
         layout=DataLayout(block=float(MIB), span=128.0 * MIB),
         host=Host(memory=256 << 30, throughput=2.6e9),
     )
     scan.begin(pool, SCRUB)
-    return (Story(pool),)
+    return (pool,)
 
 
 SCENARIOS = (
-    Scenario("memory-limited", "a scrub that walks and issues in turn", memory_limited, 1.2 * HOUR),
-    Scenario("foreground", "a resilver beside busy applications", foreground_load, 3 * HOUR),
-    Scenario("straggler", "a resilver waiting for one slow disk", straggler, 5 * HOUR),
-    Scenario("shingled", "a new shingled disk about to collapse", shingled, 0.61 * HOUR),
-    Scenario("random", "a scrub that only seeks", random_reads, 9 * HOUR),
-    Scenario("few-requests", "a distant new disk, sent too little at once", few_requests, HOUR),
-    Scenario("shared-bus", "a resilver, then a scrub, of disks behind one link", shared_bus),
-    Scenario("cpu", "flash that waits for checksums", processor, 1100.0),
+    Scenario("memory-limited", memory_limited, 1.2 * HOUR),
+    Scenario("foreground", foreground_load, 3 * HOUR),
+    Scenario("straggler", straggler, 5 * HOUR),
+    Scenario("shingled", shingled, 0.61 * HOUR),
+    Scenario("random", random_reads, 9 * HOUR),
+    Scenario("few-requests", few_requests, HOUR),
+    Scenario("shared-bus", shared_bus),
+    Scenario("cpu", processor, 1100.0),
 )

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from zconsole.sim import scan
-from zconsole.sim.build import Build, Scenario, Story
+from zconsole.sim.build import HOUR, Build, Scenario
 from zconsole.sim.models import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
-from zconsole.sim.state import RESILVER, DataLayout, Host, Member
+from zconsole.sim.state import RESILVER, DataLayout, Host, PoolState
+from zconsole.sim.topology import Member
 
-HOUR = 3600.0
 
-
-def resilver(seed: int) -> tuple[Story, ...]:
+def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
     """A raidz2 of eight, one disk replaced by a bigger one, one of the others slow."""
-    make = Build(seed, "tank", bays=True)
+    make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     disks[5].slow = 0.62
     disks[5].error_rate = (0.0, 0.0, 0.0, 2.5)
     new = make.leaf(RED_8T)
     members: list[Member] = [*disks[:2], make.replacing(disks[2], new), *disks[3:]]
     make.lost(disks[2], state=5, aux=11)
-    disks[2].read_errors, disks[2].write_errors = 14.0, 212.0
+    disks[2].reads.errors, disks[2].writes.errors = 14.0, 212.0
     spare = make.leaf(RED_4T)
     pool = make.pool(
         [
@@ -33,14 +32,7 @@ def resilver(seed: int) -> tuple[Story, ...]:
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-SCENARIOS = (
-    Scenario(
-        "resilver",
-        "raidz2 with one disk being replaced, a slow one beside it",
-        resilver,
-        7.2 * HOUR,
-    ),
-)
+SCENARIOS = (Scenario("resilver", resilver, 7.2 * HOUR),)

@@ -3,100 +3,86 @@
 from __future__ import annotations
 
 from zconsole.sim import jobs, rebuild, scan
-from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import FAULTED
-from zconsole.sim.models import EXOS_16T, MIB, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
-from zconsole.sim.state import (
-    RESILVER,
-    SCRUB,
-    DataLayout,
-    Expansion,
-    Member,
-    PoolEvent,
-    Removal,
-    Top,
-)
-
-HOUR = 3600.0
-DAY = 24 * HOUR
-_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+from zconsole.sim.models import EXOS_16T, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
+from zconsole.sim.state import RESILVER, SCRUB, PoolEvent, PoolState, Relocation
+from zconsole.sim.topology import Member, Top
 
 
-def sequential(seed: int) -> tuple[Story, ...]:
+def sequential(seed: int, start: float) -> tuple[PoolState, ...]:
     """``replace -s`` in two mirrors at once, and the scrub that follows."""
-    make = Build(seed, "vm")
+    make = Build(seed, "vm", start)
     old, new = make.leaves(2, RED_4T), make.leaves(2, RED_4T)
     tops = [
         make.mirror([make.leaf(RED_4T), make.replacing(old[0], new[0])], fill=0.42),
         make.mirror([make.leaf(RED_4T), make.replacing(old[1], new[1])], fill=0.31),
         make.mirror(make.leaves(2, RED_4T), fill=0.35),
     ]
-    pool = make.pool(tops, load=make.load(read=1e6, write=1e6, sequential=4.0), layout=_BULK)
+    pool = make.pool(tops, load=make.load(read=1e6, write=1e6, sequential=4.0), layout=BULK)
     for top, leaf in zip(tops, new, strict=False):
         rebuild.begin(pool, top, [leaf])
-    return (Story(pool),)
+    return (pool,)
 
 
-def draid(seed: int) -> tuple[Story, ...]:
+def draid(seed: int, start: float) -> tuple[PoolState, ...]:
     """A dRAID rebuilds a failed disk onto distributed spare space."""
-    make = Build(seed, "lustre")
+    make = Build(seed, "lustre", start)
     disks = make.leaves(24, ULTRASTAR_18T)
     failed = make.lost(disks[9], state=FAULTED, aux=11)
     spares = make.leaves(2, ULTRASTAR_18T)
     for number, spare in enumerate(spares):
         spare.kind, spare.path, spare.name = "dspare", f"draid2-0-{number}", f"draid2-0-{number}"
     group = make.replacing(failed, spares[0], kind="spare")
-    members: list[Member] = [*disks[:9], group, *disks[10:]]
-    top = make.top("draid", members, fill=0.4, nparity=2)
+    top = make.top("draid", [*disks[:9], group, *disks[10:]], fill=0.4, nparity=2)
     top.data_disks, top.spares = 8, 2
     top.space *= 22 / 24
-    pool = make.pool([top], layout=_BULK, spares=spares)
+    pool = make.pool([top], layout=BULK, spares=spares)
     pool.host.throughput = 20e9
     rebuild.begin(pool, top, [spares[0]])
-    return (Story(pool),)
+    return (pool,)
 
 
-def removal(seed: int) -> tuple[Story, ...]:
+def removal(seed: int, start: float) -> tuple[PoolState, ...]:
     """A mirror is being evacuated to be removed."""
-    make = Build(seed, "pond")
+    make = Build(seed, "pond", start)
     tops = [make.mirror(make.leaves(2, RED_4T), fill=fill) for fill in (0.38, 0.41, 0.22)]
     tops[2].removing, tops[2].allocating = True, False
-    pool = make.pool(tops, load=make.load(read=1e6, write=1e6), layout=_BULK)
-    pool.removal = Removal(2, 0.0, tops[2].alloc)
-    return (Story(pool),)
+    pool = make.pool(tops, load=make.load(read=1e6, write=1e6), layout=BULK)
+    pool.removal = Relocation(2, pool.now, tops[2].alloc)
+    return (pool,)
 
 
-def expansion(seed: int) -> tuple[Story, ...]:
+def expansion(seed: int, start: float) -> tuple[PoolState, ...]:
     """A sixth disk has been attached to a raidz1, which is being reflowed."""
-    make = Build(seed, "nas")
+    make = Build(seed, "nas", start)
     top = make.raidz(1, make.leaves(5, RED_4T), fill=0.61)
     top.members.append(make.leaf(RED_4T))
-    pool = make.pool([top], load=make.load(read=1e6, write=500e3), layout=_BULK)
-    pool.expansion = Expansion(0, 0.0, top.alloc)
-    return (Story(pool),)
+    pool = make.pool([top], load=make.load(read=1e6, write=500e3), layout=BULK)
+    pool.expansion = Relocation(0, pool.now, top.alloc)
+    return (pool,)
 
 
-def trimming(seed: int) -> tuple[Story, ...]:
+def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
     """Flash mirrors being trimmed, and one disk initialized."""
-    make = Build(seed, "db")
+    make = Build(seed, "db", start)
     tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
     tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
     pool = make.pool(tops, load=make.load(read=40e6, write=20e6, size=16384.0, sync=0.7))
-    jobs.trim(pool)
+    jobs.change(pool, "trim")
     for leaf in pool.leaves():
-        if leaf.trim is not None:
-            leaf.trim.rate = make.random.uniform(4e8, 9e8)
-    jobs.initialize(pool, device=str(next(tops[3].leaves()).guid))
-    return (Story(pool),)
+        leaf.jobs["trim"].rate = make.random.uniform(4e8, 9e8)
+    jobs.change(pool, "initialize", device=str(next(tops[3].leaves()).guid))
+    return (pool,)
 
 
-def paused(seed: int) -> tuple[Story, ...]:
+def paused(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub that somebody paused."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_8T), fill=0.5)],
         load=make.load(read=2e6, write=1e6, sequential=4.0),
-        layout=_BULK,
+        layout=BULK,
     )
     current = scan.begin(pool, SCRUB)
     for queue in current.queues:
@@ -104,53 +90,53 @@ def paused(seed: int) -> tuple[Story, ...]:
         queue.unscanned = 0.0
     current.clearing = True
     current.pass_issued = current.issued
-    current.start = current.pass_start = -7 * HOUR
-    current.paused_since = -2 * HOUR
+    current.start = current.pass_start = start - 7 * HOUR
+    current.paused_since = start - 2 * HOUR
     pool.events = [
-        PoolEvent(current.start, "scrub_start", "scrub started"),
-        PoolEvent(current.paused_since, "scrub_paused", "scrub paused", "notice"),
+        PoolEvent(-7 * HOUR, "scrub_start", "scrub started"),
+        PoolEvent(-2 * HOUR, "scrub_paused", "scrub paused", "notice"),
     ]
-    return (Story(pool),)
+    return (pool,)
 
 
-def thousand(seed: int) -> tuple[Story, ...]:
+def thousand(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub of a hundred raidz2 vdevs of ten, for budgets."""
-    make = Build(seed, "exa")
+    make = Build(seed, "exa", start)
     tops: list[Top] = [
         make.raidz(2, make.leaves(10, EXOS_16T), fill=make.random.uniform(0.35, 0.7))
         for _ in range(100)
     ]
-    pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=_BULK)
+    pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=BULK)
     pool.host.memory, pool.host.throughput, pool.host.arc = 4 << 40, 250e9, 1 << 40
     scan.begin(pool, SCRUB)
-    return (Story(pool),)
+    return (pool,)
 
 
-def two_pools(seed: int) -> tuple[Story, ...]:
+def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
     """Two pools: one resilvers, the other idles."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_8T)
     new = make.leaf(RED_8T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
-    tank = make.pool([make.raidz(2, members, fill=0.33)], layout=_BULK)
+    tank = make.pool([make.raidz(2, members, fill=0.33)], layout=BULK)
     scan.begin(tank, RESILVER, [new])
-    other = Build(seed, "scratch")
+    other = Build(seed, "scratch", start)
     other.count, other.flash = make.count, make.flash
     scratch = other.pool(
         [other.mirror(other.leaves(2, SSD_1T), fill=0.7) for _ in range(2)],
         load=other.load(read=20e6, write=5e6),
     )
     finished(scratch, SCRUB, 2 * DAY, 0.4 * HOUR)
-    return (Story(tank), Story(scratch))
+    return (tank, scratch)
 
 
 SCENARIOS = (
-    Scenario("sequential", "two sequential rebuilds, then their scrub", sequential, 1.5 * HOUR),
-    Scenario("draid", "a dRAID rebuild onto distributed spare space", draid, 0.5 * HOUR),
-    Scenario("removal", "a mirror being evacuated", removal, HOUR),
-    Scenario("expansion", "a raidz1 being widened by a disk", expansion, 4 * HOUR),
-    Scenario("trim", "flash being trimmed and initialized", trimming, 60.0),
-    Scenario("paused", "a paused scrub", paused, 60.0),
-    Scenario("thousand", "a scrub of a thousand disks", thousand, 2 * HOUR),
-    Scenario("two-pools", "one pool resilvers, another is idle", two_pools, 3 * HOUR),
+    Scenario("sequential", sequential, 1.5 * HOUR),
+    Scenario("draid", draid, 0.5 * HOUR),
+    Scenario("removal", removal, HOUR),
+    Scenario("expansion", expansion, 4 * HOUR),
+    Scenario("trim", trimming, 60.0),
+    Scenario("paused", paused, 60.0),
+    Scenario("thousand", thousand, 2 * HOUR),
+    Scenario("two-pools", two_pools, 3 * HOUR),
 )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from zconsole.sim import scan
-from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.build import DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import DiskModel
 from zconsole.sim.models import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB
 from zconsole.sim.rewrite import spread_over
-from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Member, PoolState
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState
 from zconsole.sim.tunables import BEFORE_0_8, Tunables
-
-HOUR = 3600.0
-DAY = 24 * HOUR
 
 # The fourth report's disks take the old pool's blocks in the order they were written; reads are
 # helped by read-ahead, writes to the new disk are not.
@@ -20,27 +17,27 @@ _DESKSTAR_2T = DiskModel("ata-HGST_HDN724020ALE640", 2 * TB, 148e6, 72e6, 0.008)
 _ISCSI_2T = DiskModel("scsi-SSUN_COMSTAR", 2 * TB, 160e6, 110e6, 0.006, 0.0008)
 
 
-def six_disk_swap(seed: int) -> tuple[Story, ...]:
+def six_disk_swap(seed: int, start: float) -> tuple[PoolState, ...]:
     """Six 3 TB disks of a raidz2 swapped for 5 TB ones at once, in one two-stage resilver."""
-    make = Build(seed, "jackscoldsweat")
+    make = Build(seed, "jackscoldsweat", start)
     pairs = [make.replacing(make.leaf(GREEN_3T), make.leaf(DESKTOP_5T)) for _ in range(6)]
     pool = make.pool(
         [make.raidz(2, pairs, fill=0.79, frag=0.31)],
         layout=DataLayout(run=1.55 * MIB, span=12.5 * MIB),
         host=Host(memory=32 << 30, arc=12 << 30),
     )
-    pool.tunables.values["zfs_scan_mem_lim_fact"] = 2
+    pool.tunables["zfs_scan_mem_lim_fact"] = 2
     new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
     scan.begin(pool, RESILVER, new)
-    return (Story(pool),)
+    return (pool,)
 
 
-def one_new_disk(seed: int) -> tuple[Story, ...]:
+def one_new_disk(seed: int, start: float) -> tuple[PoolState, ...]:
     """A raidz2 of five 1 TB disks whose resilver waits for its one new 7200 rpm disk."""
-    make = Build(seed, "export")
+    make = Build(seed, "export", start)
     new = make.leaf(_DESKSTAR_2T)
     gone = make.lost(make.leaf(_DESKSTAR_1T))
-    others: list[Member] = list(make.leaves(2, _DESKSTAR_1T))
+    others = make.leaves(2, _DESKSTAR_1T)
     behind = make.leaves(2, _DESKSTAR_1T, bus="port-multiplier")
     pool = make.pool(
         [make.raidz(2, [make.replacing(gone, new), *others, *behind], fill=0.627)],
@@ -50,12 +47,12 @@ def one_new_disk(seed: int) -> tuple[Story, ...]:
     )
     _before_0_8(pool)
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def clamped_scrub(seed: int) -> tuple[Story, ...]:
+def clamped_scrub(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub of mirrors held at 3 MB/s by zfs_scrub_delay while users do a little I/O."""
-    make = Build(seed, "fs0")
+    make = Build(seed, "fs0", start)
     mirrors = [make.mirror(make.leaves(2, _ISCSI_2T, bus="iscsi"), fill=0.76) for _ in range(2)]
     pool = make.pool(
         mirrors,
@@ -65,13 +62,13 @@ def clamped_scrub(seed: int) -> tuple[Story, ...]:
     )
     _before_0_8(pool)
     scan.begin(pool, SCRUB)
-    return (Story(pool),)
+    return (pool,)
 
 
-def nvme_raidz1(seed: int) -> tuple[Story, ...]:
+def nvme_raidz1(seed: int, start: float) -> tuple[PoolState, ...]:
     """A raidz1 of ten fast flash drives, bound by what the new one can write."""
-    make = Build(seed, "flash")
-    disks: list[Member] = list(make.leaves(9, NVME_1T5))
+    make = Build(seed, "flash", start)
+    disks = make.leaves(9, NVME_1T5)
     new = make.leaf(NVME_1T5)
     gone = make.lost(make.leaf(NVME_1T5))
     pool = make.pool(
@@ -80,12 +77,12 @@ def nvme_raidz1(seed: int) -> tuple[Story, ...]:
         host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
     )
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def added_vdev(seed: int) -> tuple[Story, ...]:
+def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
     """A raidz1 of 102T that was 93 % full when a second one of 36.4T was added."""
-    make = Build(seed, "storage")
+    make = Build(seed, "storage", start)
     pool = make.pool(
         [
             make.raidz(1, make.leaves(7, EXOS_16T), fill=0.933, frag=0.01),
@@ -99,31 +96,31 @@ def added_vdev(seed: int) -> tuple[Story, ...]:
     paths = {f"/storage/{name}": size * TB for name, size in sizes.items()}
     pool.directories = spread_over(pool, paths)
     finished(pool, SCRUB, 9 * DAY, 31 * HOUR)
-    return (Story(pool),)
+    return (pool,)
 
 
-def mirror_ceiling(seed: int) -> tuple[Story, ...]:
+def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub of three mirrors as fast as it can be: one disk's rate for each vdev."""
-    make = Build(seed, "mirrors")
+    make = Build(seed, "mirrors", start)
     pool = make.pool(
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],
         layout=DataLayout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
     )
     scan.begin(pool, SCRUB)
-    return (Story(pool),)
+    return (pool,)
 
 
 def _before_0_8(pool: PoolState) -> None:
     """Makes a pool's kernel one whose scans issue as they walk."""
     pool.version, pool.one_stage = "0.7.13", True
-    pool.tunables = Tunables(dict(BEFORE_0_8))
+    pool.tunables = Tunables(BEFORE_0_8)
 
 
 SCENARIOS = (
-    Scenario("six-disk-swap", "six disks of a raidz2 replaced at once", six_disk_swap, 20 * HOUR),
-    Scenario("new-disk", "raidz2 limited by one new 7200 rpm disk", one_new_disk, 4 * HOUR),
-    Scenario("scrub-delay", "a scrub clamped to 3 MB/s by a tunable", clamped_scrub, 6 * HOUR),
-    Scenario("nvme", "NVMe raidz1 bound by the new drive's writes", nvme_raidz1, 150.0),
-    Scenario("added-vdev", "93 % and 0.2 % full after adding a vdev", added_vdev, 60.0),
-    Scenario("mirror-scrub", "a scrub of mirrors at its ceiling", mirror_ceiling, 2 * HOUR),
+    Scenario("six-disk-swap", six_disk_swap, 20 * HOUR),
+    Scenario("new-disk", one_new_disk, 4 * HOUR),
+    Scenario("scrub-delay", clamped_scrub, 6 * HOUR),
+    Scenario("nvme", nvme_raidz1, 150.0),
+    Scenario("added-vdev", added_vdev, 60.0),
+    Scenario("mirror-scrub", mirror_ceiling, 2 * HOUR),
 )

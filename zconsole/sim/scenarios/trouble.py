@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 
 from zconsole.sim import commands, lifecycle, scan
-from zconsole.sim.build import Build, Scenario, Story, finished
+from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import FAULTED, REMOVED, Leaf
-from zconsole.sim.models import EXOS_16T, MIB, RED_4T, RED_8T, SSD_400G
-from zconsole.sim.simulation import Incident
-from zconsole.sim.state import RESILVER, SCRUB, Checkpoint, DataLayout, Member, PoolState
-
-HOUR = 3600.0
-DAY = 24 * HOUR
-_BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
+from zconsole.sim.models import EXOS_16T, RED_4T, RED_8T, SSD_400G
+from zconsole.sim.state import RESILVER, SCRUB, Checkpoint, Incident, PoolState
+from zconsole.sim.topology import Member
 
 
-def failed_disk(seed: int) -> tuple[Story, ...]:
+def failed_disk(seed: int, start: float) -> tuple[PoolState, ...]:
     """Night: a disk of a raidz2 has just been faulted; a spare and new disks are there."""
-    make = Build(seed, "tank", bays=True)
+    make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     failed = make.lost(disks[4], state=FAULTED, aux=11)
-    failed.read_errors, failed.write_errors, failed.cksum_errors = 31.0, 604.0, 2.0
+    failed.reads.errors, failed.writes.errors, failed.cksum_errors = 31.0, 604.0, 2.0
     pool = make.pool(
         [
             make.raidz(2, disks, fill=0.58, frag=0.21),
             make.mirror(make.leaves(2, SSD_400G), 0.0, vclass="log", frag=0.0),
         ],
         load=make.load(read=2e6, write=1.5e6, bursty=0.8, sync=0.2, sequential=4.0),
-        layout=_BULK,
+        layout=BULK,
         spares=[make.leaf(RED_4T)],
     )
     pool.host.shelf = [make.leaf(RED_4T), make.leaf(RED_8T), make.leaf(SSD_400G)]
     finished(pool, SCRUB, 6 * DAY, 9.3 * HOUR)
-    return (Story(pool),)
+    return (pool,)
 
 
-def second_replace(seed: int) -> tuple[Story, ...]:
+def second_replace(seed: int, start: float) -> tuple[PoolState, ...]:
     """A second disk is replaced while the first resilvers: it has to wait for its own pass."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", start)
     disks = make.leaves(8, RED_4T)
     new = make.leaf(RED_4T)
     second = make.leaf(RED_4T)
     members: list[Member] = [make.replacing(disks[0], new), *disks[1:]]
-    pool = make.pool([make.raidz(2, members, fill=0.4)], layout=_BULK)
+    pool = make.pool([make.raidz(2, members, fill=0.4)], layout=BULK)
     pool.host.shelf = [second]
     scan.begin(pool, RESILVER, [new])
     later = partial(_replace, old=disks[5], new=second)
-    return (Story(pool, [Incident(2 * HOUR + 20.0, later)]),)
+    pool.incidents = [Incident(2 * HOUR + 20.0, later)]
+    return (pool,)
 
 
 def _replace(pool: PoolState, old: Leaf, new: Leaf) -> None:
-    commands.replace(pool, str(old.guid), new.path)
+    with contextlib.suppress(commands.CommandError):  # whoever plays may have used either
+        commands.replace(pool, str(old.guid), new.path)
 
 
-def flaky(seed: int) -> tuple[Story, ...]:
+def flaky(seed: int, start: float) -> tuple[PoolState, ...]:
     """A disk with a bad cable drops out and comes back, and each time the resilver restarts."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     disks[2].error_rate = (3.0, 1.0, 40.0, 0.0)
-    pool = make.pool([make.raidz(2, members, fill=0.45)], layout=_BULK)
+    pool = make.pool([make.raidz(2, members, fill=0.45)], layout=BULK)
     scan.begin(pool, RESILVER, [new])
     incidents = []
     for after in (15.0, 25 * 60.0, 70 * 60.0):
@@ -69,23 +68,25 @@ def flaky(seed: int) -> tuple[Story, ...]:
         incidents.append(Incident(begins, partial(lifecycle.lose, leaf=disks[2])))
         back = partial(lifecycle.come_back, leaf=disks[2], missed=0.002)
         incidents.append(Incident(begins + make.random.uniform(35.0, 60.0), back))
-    return (Story(pool, incidents),)
+    pool.incidents = incidents
+    return (pool,)
 
 
-def suspended(seed: int) -> tuple[Story, ...]:
+def suspended(seed: int, start: float) -> tuple[PoolState, ...]:
     """A raidz1 loses a second disk while it resilvers, and suspends; the disk is back later."""
-    make = Build(seed, "backup")
+    make = Build(seed, "backup", start)
     disks = make.leaves(5, RED_4T)
     new = make.leaf(RED_4T)
     gone = make.lost(disks[1], state=REMOVED, aux=0)
     members: list[Member] = [disks[0], make.replacing(gone, new), *disks[2:]]
     pool = make.pool(
-        [make.raidz(1, members, fill=0.37)], load=make.load(read=200e3, write=300e3), layout=_BULK
+        [make.raidz(1, members, fill=0.37)], load=make.load(read=200e3, write=300e3), layout=BULK
     )
     scan.begin(pool, RESILVER, [new])
     lost = partial(lifecycle.lose, leaf=disks[3])
     plugged = partial(_plug, leaf=disks[3])
-    return (Story(pool, [Incident(2 * HOUR + 12.0, lost), Incident(2 * HOUR + 120.0, plugged)]),)
+    pool.incidents = [Incident(2 * HOUR + 12.0, lost), Incident(2 * HOUR + 120.0, plugged)]
+    return (pool,)
 
 
 def _plug(pool: PoolState, leaf: Leaf) -> None:
@@ -93,26 +94,26 @@ def _plug(pool: PoolState, leaf: Leaf) -> None:
     pool.note("vdev_check", f"{leaf.name} is plugged in again", "notice", leaf.path)
 
 
-def not_restored(seed: int) -> tuple[Story, ...]:
+def not_restored(seed: int, start: float) -> tuple[PoolState, ...]:
     """A resilver that ends while a checkpoint exists: finished, and nothing is restored."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
-    pool = make.pool([make.raidz(2, members, fill=0.12)], load=make.load(write=300e3), layout=_BULK)
-    pool.checkpoint = Checkpoint(-3 * DAY, 5e9)
+    pool = make.pool([make.raidz(2, members, fill=0.12)], load=make.load(write=300e3), layout=BULK)
+    pool.checkpoint = Checkpoint(start - 3 * DAY, 5e9)
     scan.begin(pool, RESILVER, [new])
-    return (Story(pool),)
+    return (pool,)
 
 
-def damaged(seed: int) -> tuple[Story, ...]:
+def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
     """A scrub that found files it could not repair, on a raidz1 with a failing disk."""
-    make = Build(seed, "photos")
+    make = Build(seed, "photos", start)
     disks = make.leaves(4, RED_8T)
-    disks[1].cksum_errors, disks[1].read_errors = 47.0, 12.0
+    disks[1].cksum_errors, disks[1].reads.errors = 47.0, 12.0
     disks[2].cksum_errors = 6.0
     disks[1].error_rate = (1.0, 0.0, 4.0, 0.0)
-    pool = make.pool([make.raidz(1, disks, fill=0.66)], load=make.load(read=2e6), layout=_BULK)
+    pool = make.pool([make.raidz(1, disks, fill=0.66)], load=make.load(read=2e6), layout=BULK)
     pool.data_errors = 3.0
     pool.damaged = (
         "/photos/2019/summer/IMG_2041.CR2",
@@ -120,28 +121,28 @@ def damaged(seed: int) -> tuple[Story, ...]:
         "photos/scans@monthly-2026-10:/box 7/page 12.tif",
     )
     finished(pool, SCRUB, 5 * HOUR, 17.4 * HOUR, errors=3, repaired=6.2e6)
-    return (Story(pool),)
+    return (pool,)
 
 
-def hot_spare(seed: int) -> tuple[Story, ...]:
+def hot_spare(seed: int, start: float) -> tuple[PoolState, ...]:
     """A hot spare has stepped in for a failed disk and is being resilvered."""
-    make = Build(seed, "tank")
+    make = Build(seed, "tank", start)
     disks, spares = make.leaves(7, EXOS_16T), make.leaves(2, EXOS_16T)
     failed = make.lost(disks[2], state=FAULTED, aux=11)
-    failed.read_errors, failed.write_errors = 8.0, 77.0
+    failed.reads.errors, failed.writes.errors = 8.0, 77.0
     group = make.replacing(failed, spares[0], kind="spare")
     members: list[Member] = [*disks[:2], group, *disks[3:]]
-    pool = make.pool([make.raidz(2, members, fill=0.3)], layout=_BULK, spares=spares)
+    pool = make.pool([make.raidz(2, members, fill=0.3)], layout=BULK, spares=spares)
     scan.begin(pool, RESILVER, [spares[0]])
-    return (Story(pool),)
+    return (pool,)
 
 
 SCENARIOS = (
-    Scenario("failed-disk", "night: a disk has failed, replacements are there", failed_disk, 60.0),
-    Scenario("second-replace", "a second disk replaced meanwhile", second_replace, 2 * HOUR),
-    Scenario("flaky", "a disk that drops out restarts the resilver", flaky, 2.5 * HOUR),
-    Scenario("suspended", "a pool that suspends after 12 seconds", suspended, 2 * HOUR),
-    Scenario("not-restored", "a resilver held back by a checkpoint", not_restored, 0.8 * HOUR),
-    Scenario("damaged", "a scrub that found damaged files", damaged, 60.0),
-    Scenario("hot-spare", "a hot spare being resilvered", hot_spare, 3 * HOUR),
+    Scenario("failed-disk", failed_disk, 60.0),
+    Scenario("second-replace", second_replace, 2 * HOUR),
+    Scenario("flaky", flaky, 2.5 * HOUR),
+    Scenario("suspended", suspended, 2 * HOUR),
+    Scenario("not-restored", not_restored, 0.8 * HOUR),
+    Scenario("damaged", damaged, 60.0),
+    Scenario("hot-spare", hot_spare, 3 * HOUR),
 )

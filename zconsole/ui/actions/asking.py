@@ -7,7 +7,7 @@ from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
-from zconsole.actions.refresh import FrameLook, situation_of
+from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.follow_up import Done
@@ -49,9 +49,9 @@ async def confirm(
     await context.app.push_screen_wait(screen)
 
 
-def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> FrameLook:
+def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> Refresher:
     """Looks at a pool anew, by the next good frame of it."""
-    return FrameLook(context.watch.fresh, context.backend.ask, paths)
+    return Refresher(context.watch.fresh, context.backend.ask, paths)
 
 
 def executor_of(context: FlowContext, denied: str = "", paths: tuple[str, ...] = ()) -> Executor:

@@ -8,7 +8,9 @@ from functools import partial
 
 from rich.cells import cell_len
 
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_autoexpand, plan_expand
+from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.scrub import (
@@ -20,7 +22,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
 from zconsole.actions.target import Target, find
-from zconsole.actions.upkeep import CHANGES, plan_clear, plan_initialize, plan_locate, plan_trim
+from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit

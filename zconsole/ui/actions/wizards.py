@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from zconsole.actions.batch import plan_batch
 from zconsole.actions.candidates import Candidate, ranked, spares, unfit_spare
 from zconsole.actions.device import Device
-from zconsole.actions.gather import with_temperatures
+from zconsole.actions.facts import with_temperatures
+from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
-from zconsole.actions.leftover import leftover
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import Swap, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.spares import plan_give_back
-from zconsole.actions.target import FAILED, Target, failed, find, key_of
+from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.asking import confirm, situation_now
 from zconsole.ui.actions.context import FlowContext

@@ -108,19 +108,19 @@ def _serial(disk: str, root: Path) -> str:
     return (
         _read(block / "device/serial")
         or _read(block / "serial")
-        or _udev(block, root).get("ID_SERIAL_SHORT", "")
+        or udev_properties(block, root).get("ID_SERIAL_SHORT", "")
     )
 
 
 def _model(disk: str, root: Path) -> str:
     block = root / "sys/block" / disk
     vendor = _read(block / "device/vendor")
-    model = _read(block / "device/model") or _udev(block, root).get("ID_MODEL", "")
+    model = _read(block / "device/model") or udev_properties(block, root).get("ID_MODEL", "")
     known_vendor = vendor and not vendor.startswith("0x") and vendor != "ATA"
     return f"{vendor} {model}" if known_vendor and model else model
 
 
-def _udev(block: Path, root: Path) -> Mapping[str, str]:
+def udev_properties(block: Path, root: Path = ROOT) -> Mapping[str, str]:
     """Properties in udev's database, ``E:KEY=VALUE`` lines of /run/udev/data/bMAJOR:MINOR."""
     text = _read(root / "run/udev/data" / f"b{_read(block / 'dev')}")
     pairs = (line[2:].partition("=") for line in text.splitlines() if line.startswith("E:"))

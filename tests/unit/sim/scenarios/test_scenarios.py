@@ -7,7 +7,7 @@ import json
 import pytest
 
 from zconsole.pool.model import Sample, SampleFailure
-from zconsole.sim.scenarios import DEFAULT, listing, names
+from zconsole.sim.scenarios import DEFAULT, find, names
 from zconsole.sim.source import World, samples
 from zconsole.zfs.decode import decode
 
@@ -48,7 +48,7 @@ def test_names_are_short_unique_and_begin_with_the_default():
     assert names()[0] == DEFAULT
     assert len(set(names())) == len(names()) >= 12
     assert all(name == name.lower() and " " not in name for name in names())
-    assert all(scenario.about for scenario in listing())
+    assert all(find(name).build.__doc__ for name in names())
 
 
 @pytest.mark.parametrize("name", names())

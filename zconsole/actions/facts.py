@@ -7,16 +7,17 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from zconsole.actions.device import Device
-from zconsole.actions.machine import Machine, disks, file_device
+from zconsole.actions.machine import disks, file_device
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
 from zconsole.pool.model import Pool
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import ROOT
 from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0
@@ -29,44 +30,57 @@ DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
 """Module parameters on which the fate of a running resilver depends."""
 
 
-async def gather(
-    runner: CommandRunner,
-    pool: Pool,
-    suspended: bool,
-    machine: Machine,
-    paths: tuple[str, ...] = (),
-) -> Facts:
-    """Everything that can be found out now; what cannot stays unknown, nothing raises.
+class Asker(Protocol):
+    """Finds out the facts about a pool's machine."""
 
-    ``paths`` are files or devices the operator named, besides the machine's disks. A suspended
-    pool is asked nothing, since it would not answer; its devices' labels are read instead.
-    """
-    module = machine.sys / "module/zfs"
-    devices = await in_daemon_thread(disks, machine)
-    files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
-    properties = {} if suspended else await _properties(runner, pool.name)
-    return Facts(
-        version=parse_version(_read(module / "version")),
-        features={
-            name.removeprefix("feature@"): value
-            for name, value in properties.items()
-            if name.startswith("feature@")
-        },
-        properties=properties,
-        parameters={
-            name: int(text)
-            for name in DECIDING
-            if (text := _read(module / "parameters" / name)).isdigit()
-        },
-        devices=(*devices, *files),
-        labels=await _labels(runner, pool) if suspended else {},
-    )
+    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
+        """Everything that can be found out now; what cannot stays unknown, nothing raises.
+
+        ``paths`` are files or devices the operator named, besides the machine's disks.
+        """
+
+    async def guid(self, pool: str) -> str | None:
+        """The GUID of the pool that has this name now; None when nothing tells it in time."""
 
 
-async def guid_of(runner: CommandRunner, pool: str) -> str | None:
-    """The GUID of the pool that has this name now; None when zpool doesn't tell in time."""
-    text = await _ask(runner, zpool("get", "-Hp", "-o", "value", operands=("guid", pool)))
-    return text.strip() or None
+class MachineFacts:
+    """The facts about a real machine, asked of it each time."""
+
+    def __init__(self, runner: CommandRunner, root: Path = ROOT) -> None:
+        self._runner = runner
+        self._root = root
+
+    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
+        """See Asker.
+
+        A suspended pool is asked nothing, since it would not answer; its devices' labels are read
+        instead.
+        """
+        module = self._root / "sys/module/zfs"
+        devices = await in_daemon_thread(disks, self._root)
+        files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
+        properties = {} if suspended else await _properties(self._runner, pool.name)
+        return Facts(
+            version=parse_version(_read(module / "version")),
+            features={
+                name.removeprefix("feature@"): value
+                for name, value in properties.items()
+                if name.startswith("feature@")
+            },
+            properties=properties,
+            parameters={
+                name: int(text)
+                for name in DECIDING
+                if (text := _read(module / "parameters" / name)).isdigit()
+            },
+            devices=(*devices, *files),
+            labels=await _labels(self._runner, pool) if suspended else {},
+        )
+
+    async def guid(self, pool: str) -> str | None:
+        """See Asker.guid."""
+        argv = zpool("get", "-Hp", "-o", "value", operands=("guid", pool))
+        return (await _ask(self._runner, argv)).strip() or None
 
 
 async def with_temperatures(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from zconsole.actions.evidence import evidence
 from zconsole.actions.plan import ActionPlan, Situation, Step
 from zconsole.errors import ZconsoleError
+from zconsole.pool.model import Pool
 from zconsole.system.audit.log import Log
 from zconsole.system.daemon_thread import in_daemon_thread
 
@@ -29,7 +29,7 @@ class RunRecord:
 
     async def evidence(self, situation: Situation) -> str | None:
         """Save what clearing would erase; why it could not be saved, None once it is."""
-        fields = {"action": self._plan.action, **evidence(situation.pool)}
+        fields = {"action": self._plan.action, **_evidence(situation.pool)}
         return await self._write("evidence", fields)
 
     async def begun(self, step: Step) -> str | None:
@@ -53,24 +53,10 @@ class RunRecord:
         self._log.note(self._clock(), "action", **self._summary(result))
 
     def _of(self, step: Step) -> dict[str, Any]:
-        return {
-            "kind": "command",
-            "action": self._plan.action,
-            "title": self._plan.title,
-            "pool": self._plan.pool,
-            "guid": self._plan.guid,
-            "argv": list(step.argv),
-        }
+        return {"kind": "command", **self._plan.identity, "argv": list(step.argv)}
 
     def _summary(self, result: str) -> dict[str, Any]:
-        return {
-            "action": self._plan.action,
-            "title": self._plan.title,
-            "pool": self._plan.pool,
-            "guid": self._plan.guid,
-            "steps": self._steps,
-            "result": result,
-        }
+        return {**self._plan.identity, "steps": self._steps, "result": result}
 
     async def _write(self, event: str, fields: Mapping[str, Any]) -> str | None:
         if self.urgent:
@@ -81,3 +67,26 @@ class RunRecord:
         except (OSError, ZconsoleError) as error:
             return str(error)
         return None
+
+
+def _evidence(pool: Pool) -> dict[str, Any]:
+    """What clearing a pool's errors erases: counters of every vdev, error list, status message."""
+    return {
+        "pool": pool.name,
+        "guid": pool.guid,
+        "state": pool.state,
+        "message": pool.message,
+        "error_count": pool.error_count,
+        "errors": None if pool.errors is None else list(pool.errors),
+        "vdevs": [
+            {
+                "name": v.name,
+                "guid": v.guid,
+                "path": v.path,
+                "state": v.state,
+                "note": v.note,
+                **v.errors._asdict(),
+            }
+            for v in pool.root.walk()
+        ],
+    }

@@ -1,4 +1,4 @@
-"""What adding a device to be filled does to the scans that run already.
+"""The scans that run, in words, and what a device to be filled does to them.
 
 From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_rebuild.c (2.1 to
 2.4): any attach stops a scrub; a resilver is restarted unless the new device can be deferred.
@@ -7,8 +7,27 @@ From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_r
 from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
-from zconsole.actions.target import Target, progress, rebuild_of
-from zconsole.pool.model import Scan
+from zconsole.actions.target import Target
+from zconsole.pool.model import Pool, Scan, Vdev
+
+SCAN_WORDS = {
+    "scrub": "scrub",
+    "resilver": "resilver",
+    "rebuild": "sequential rebuild",
+    "errorscrub": "error scrub",
+}
+
+
+def describe(scan: Scan) -> str:
+    """A scan in words: ``scrub paused (38.2 %)``, ``rebuild of mirror-0 running (3.0 %)``."""
+    word = SCAN_WORDS.get(scan.function, scan.function)
+    where = f" of {scan.vdev}" if scan.vdev else ""
+    return f"{word}{where} {scan.state} ({progress(scan)})"
+
+
+def progress(scan: Scan) -> str:
+    """How far a scan is, ``38.2 %``; the word ``unknown`` never hides a number."""
+    return "an unknown share" if scan.percent is None else f"{scan.percent:.1f} %"
 
 
 def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]:
@@ -18,8 +37,8 @@ def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]
         if scan.function in ("scrub", "errorscrub"):
             said.append(_scrub(scan))
         elif scan.function == "resilver" and not sequential:
-            said.append(on_resilver(s.facts, scan))
-    rebuild = rebuild_of(s.pool, target.top)
+            said.append(_on_resilver(s.facts, scan))
+    rebuild = _rebuild_of(s.pool, target.top)
     if sequential and rebuild is not None:
         said.append(
             f"the rebuild of {target.top.name} restarts from 0 with both devices:"
@@ -28,13 +47,13 @@ def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]
     return tuple(said)
 
 
-def on_resilver(facts: Facts, scan: Scan) -> str:
+def _on_resilver(facts: Facts, scan: Scan) -> str:
     """What one more device to resilver does to the resilver that runs."""
-    defers = will_defer(facts, scan)
+    defers = _will_defer(facts, scan)
     if defers is None:
         return (
             "a resilver runs: the new device waits for its end, or restarts it from 0"
-            f" ({progress(scan)} lost), which cannot be told without knowing the pool's features"
+            f" ({progress(scan)} lost); the pool's features, which decide it, are unknown"
         )
     if defers:
         return (
@@ -44,8 +63,8 @@ def on_resilver(facts: Facts, scan: Scan) -> str:
     return f"the running resilver restarts from 0 to include it: {progress(scan)} is lost"
 
 
-def will_defer(facts: Facts, scan: Scan) -> bool | None:
-    """Whether a second device waits for the running resilver; None when it cannot be told.
+def _will_defer(facts: Facts, scan: Scan) -> bool | None:
+    """Whether a second device waits for the running resilver; None when unknown.
 
     Without the feature resilver_defer, or with zfs_resilver_disable_defer, it never waits; from
     2.3 it does not while less than zfs_resilver_defer_percent has been issued.
@@ -64,4 +83,11 @@ def will_defer(facts: Facts, scan: Scan) -> bool | None:
 def _scrub(scan: Scan) -> str:
     word = "error scrub" if scan.function == "errorscrub" else "scrub"
     state = "paused " if scan.state == "paused" else "running "
-    return f"the {state}{word} is thrown away at {progress(scan)}; a later one starts from 0"
+    return f"the {state}{word} is discarded at {progress(scan)}; a later one starts from 0"
+
+
+def _rebuild_of(pool: Pool, top: Vdev) -> Scan | None:
+    """The sequential rebuild that works on this top-level vdev, else None."""
+    return next(
+        (s for s in pool.scans if s.function == "rebuild" and s.active and s.vdev == top.name), None
+    )

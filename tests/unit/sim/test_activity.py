@@ -1,0 +1,19 @@
+"""Work that is no scan, moved on in simulated time."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.sim.source import World
+from zconsole.sim.state import FINISHED
+
+
+def test_a_mirror_is_evacuated():
+    world = World("removal", 1)
+    pool = world.pools[0]
+    total = pool.alloc - pool.removal.moved  # until the end, what was copied lies in both places
+    assert 0 < pool.removal.moved < pool.removal.total
+    world.advance(24 * 3600.0)
+    assert pool.removal.state == FINISHED
+    assert pool.tops[2].kind == "indirect"
+    assert pool.alloc == pytest.approx(total, rel=0.01)

@@ -1,0 +1,96 @@
+"""Trim and initialize of one device (zpool-trim(8), zpool-initialize(8))."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from zconsole.actions import conditions as must
+from zconsole.actions.follow import leaf_is
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import Target, find
+from zconsole.pool.model import Progress, Vdev
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What tells trim and initialize apart."""
+
+    verb: str
+    doing: str
+    effect: str
+    of: Callable[[Vdev], Progress | None]
+
+
+_TRIM = _Work(
+    "trim",
+    "trimming",
+    "tells the device which blocks are free; that slows other I/O meanwhile",
+    lambda vdev: vdev.trim,
+)
+_INITIALIZE = _Work(
+    "initialize",
+    "initializing",
+    "writes a pattern to all free space, so that it is allocated below and read once",
+    lambda vdev: vdev.initialize,
+)
+CHANGES = {"start": (), "suspend": ("-s",), "cancel": ("-c",)}
+"""What can be done with a trim or initialize, and zpool's option for it."""
+
+
+def plan_trim(s: Situation, key: str, change: str = "start") -> ActionPlan:
+    """Start (or resume), suspend or cancel the trim of one device."""
+    return _plan_work(s, key, change, _TRIM)
+
+
+def plan_initialize(s: Situation, key: str, change: str = "start") -> ActionPlan:
+    """Start (or resume), suspend or cancel the initialize of one device."""
+    return _plan_work(s, key, change, _INITIALIZE)
+
+
+def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
+    target = find(s.pool, key)
+    if target is None or change not in CHANGES:
+        return refuse(work.verb, f"{work.verb} a device", s.pool.name, must.NOT_THERE)
+    argv = zpool(work.verb, *CHANGES[change], operands=(s.pool.name, target.argument))
+    verb = (
+        work.verb.capitalize()
+        if change == "start"
+        else (f"{change.capitalize()} the {work.verb} of")
+    )
+    done = {"start": ("complete",), "suspend": ("suspended",), "cancel": ("canceled",)}[change]
+    plan = ActionPlan(
+        action=work.verb,
+        title=f"{verb} {target.name}",
+        pool=s.pool.name,
+        steps=(Step(argv, f"{change} it"),),
+        consequences=(work.effect,)
+        if change == "start"
+        else (("it keeps its place",) if change == "suspend" else ("its progress is lost",)),
+        preconditions=(must.answering(), must.present(target), _work_is(target, change, work)),
+        follow=leaf_is(key, lambda t: _state(t.vdev, work) in done, f"{work.verb} {done[0]}"),
+    )
+    return decide(plan, s)
+
+
+def _state(vdev: Vdev, work: _Work) -> str | None:
+    found = work.of(vdev)
+    return found.state if found else None
+
+
+def _work_is(target: Target, change: str, work: _Work) -> Precondition:
+    """Whether it runs, as the change needs it to; unknown states get the benefit of the doubt."""
+
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.children or now.vdev.vclass in ("spare", "cache"):
+            return f"{target.name} is no device that can be {work.verb}ed"
+        if now.vdev.state not in ("ONLINE", "DEGRADED"):
+            return f"{now.name} is {now.vdev.state}"
+        state = _state(now.vdev, work)
+        if change == "start":
+            return f"{now.name} is {work.doing} already" if state == "active" else None
+        wanted = ("active",) if change == "suspend" else ("active", "suspended")
+        return None if state in wanted else f"{now.name} is not {work.doing}"
+
+    words = "is not" if change == "start" else "is"
+    return must.of_device(target, f"{target.name} {words} {work.doing}", _why_not)

@@ -1,0 +1,173 @@
+"""The simulated pool's vdevs: top-level ones, their groups, and where a device stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from zconsole.sim.disk import DEGRADED, Leaf
+
+REBUILDING, REBUILT = 1, 3
+"""vdev_rebuild_state_t (include/sys/fs/zfs.h)."""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A replacing or spare vdev: several devices in one place of a top-level vdev."""
+
+    kind: str
+    guid: int
+    children: list[Member]
+
+
+Member = Leaf | Group
+"""What a top-level vdev, or a group in it, is made of."""
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """vdev_rebuild_phys_t; bytes, epoch seconds."""
+
+    start: float
+    estimate: float
+    targets: list[Leaf] = field(default_factory=list)
+    state: int = REBUILDING
+    end: float = 0.0
+    needed: float = 1.0
+    """Share of the scanned bytes that lies in damaged groups; dRAID skips the others."""
+    scanned: float = 0.0
+    rebuilt: float = 0.0
+    elapsed: float = 0.0
+
+    @property
+    def active(self) -> bool:
+        """Whether it is not over yet."""
+        return self.state == REBUILDING
+
+
+@dataclass(slots=True, eq=False)
+class Top:
+    """A top-level vdev."""
+
+    kind: str
+    """mirror, raidz, draid, disk, indirect or hole."""
+    guid: int
+    members: list[Member]
+    nparity: int = 0
+    vclass: str = "normal"
+    alloc: float = 0.0
+    """Bytes allocated, parity included."""
+    space: float = 0.0
+    """Bytes that can be allocated."""
+    frag: float = 0.0
+    ashift: int = 12
+    asize: int = 0
+    data_disks: int = 0
+    """dRAID: data devices in a redundancy group."""
+    spares: int = 0
+    """dRAID: distributed spares."""
+    removing: bool = False
+    allocating: bool = True
+    synced: float = 0.0
+    """``alloc`` as of the last txg."""
+    rebuild: Rebuild | None = None
+
+    @property
+    def width(self) -> int:
+        """How many members it has."""
+        return max(1, len(self.members))
+
+    @property
+    def share(self) -> float:
+        """What part of an allocated byte each member holds."""
+        return 1.0 if self.kind in ("mirror", "disk") else 1.0 / self.width
+
+    @property
+    def inflation(self) -> float:
+        """Allocated bytes a byte of data takes."""
+        if self.kind == "draid":
+            return (self.data_disks + self.nparity) / self.data_disks
+        return self.width / (self.width - self.nparity) if self.kind == "raidz" else 1.0
+
+    @property
+    def groups(self) -> int:
+        """Data disks, the weight of the allocator up to 2.3 (metaslab.c, mg_aliquot)."""
+        return max(1, self.width - self.nparity) if self.kind in ("raidz", "draid") else 1
+
+    @property
+    def free(self) -> float:
+        """Bytes left to allocate."""
+        return max(0.0, self.space - self.alloc)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Its devices, in order."""
+        for member in self.members:
+            if isinstance(member, Leaf):
+                yield member
+            else:
+                yield from leaves_of(member)
+
+    def sources(self) -> list[Leaf]:
+        """A complete leaf for each member that has one."""
+        found = []
+        for member in self.members:
+            for leaf in (member,) if isinstance(member, Leaf) else leaves_of(member):
+                if leaf.dtl == 0.0 and leaf.state >= DEGRADED:
+                    found.append(leaf)
+                    break
+        return found
+
+    def lost(self) -> int:
+        """Members without a complete leaf."""
+        return self.width - len(self.sources())
+
+    @property
+    def tolerance(self) -> int:
+        """Members it can do without."""
+        return self.width - 1 if self.kind == "mirror" else self.nparity
+
+
+def top_name(top: Top, index: int) -> str:
+    """What ``zpool status`` calls it (zpool_vdev_name, lib/libzfs/libzfs_pool.c)."""
+    if top.kind == "disk":
+        return next(top.leaves()).name
+    if top.kind == "draid":
+        shape = f":{top.data_disks}d:{top.width}c:{top.spares}s"
+        return f"draid{top.nparity}{shape}-{index}"
+    return f"{top.kind}{top.nparity if top.kind == 'raidz' else ''}-{index}"
+
+
+def leaves_of(member: Member) -> list[Leaf]:
+    """The leaves of a member: itself, or all of the group's."""
+    if isinstance(member, Leaf):
+        return [member]
+    return [leaf for child in member.children for leaf in leaves_of(child)]
+
+
+def siblings(top: Top, member: Member) -> list[Member]:
+    """The list ``member`` stands in: the top-level vdev's, or that of the group it is in."""
+    waiting: list[list[Member]] = [top.members]
+    while waiting:
+        found = waiting.pop()
+        if any(child is member for child in found):
+            return found
+        waiting += [child.children for child in found if isinstance(child, Group)]
+    raise ValueError("not in this top-level vdev")
+
+
+def parent(top: Top, member: Member) -> Group | None:
+    """The innermost replacing or spare vdev that ``member`` is in."""
+    held = siblings(top, member)
+    return next((group for group in groups(top) if group.children is held), None)
+
+
+def groups(top: Top) -> list[Group]:
+    """Every replacing and spare vdev of ``top``, inner ones first."""
+    found: list[Group] = []
+    waiting = list(top.members)
+    while waiting:
+        member = waiting.pop()
+        if isinstance(member, Group):
+            found.insert(0, member)
+            waiting += member.children
+    return found
