@@ -14,6 +14,9 @@ from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, Read
 USAGE = 2
 """Exit status of an option this zpool does not know (cmd/zpool/zpool_main.c, ``usage``)."""
 
+POOLS = ("zpool", "list", "-H", "-o", "name")
+"""Prints the names of all imported pools, or of the one that is named after it."""
+
 _VERSION = re.compile(r"^(?:zfs|zfs-kmod)-v?(\d+\.\d+(?:\.\d+)?)", re.MULTILINE)
 
 
