@@ -21,7 +21,7 @@ from zconsole.zfs.decode.formulas import (
     in_order,
 )
 from zconsole.zfs.decode.names import disk_name
-from zconsole.zfs.decode.values import mapping, moment, number
+from zconsole.zfs.decode.values import count, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
 _STATES = {
@@ -69,34 +69,30 @@ def _as_printed(scan: Scan, node: _Node) -> Scan:
     return scan._replace(resolution=rounding, printed=True) if rounding else scan
 
 
-def _count(node: _Node, key: str) -> int:
-    return number(node.get(key)) or 0
-
-
 def _scan(scan: _Node, zone: tzinfo) -> Scan:
     return Scan(
         function=_FUNCTIONS[str(scan["function"])],
         state=_STATES.get(str(scan.get("state")), "none"),
         start=moment(scan.get("start_time"), zone),
         end=moment(scan.get("end_time"), zone),
-        total_bytes=_count(scan, "to_examine"),
-        scanned_bytes=_count(scan, "examined"),
-        issued_bytes=_count(scan, "issued"),
-        skipped_bytes=_count(scan, "skipped"),
-        processed_bytes=_count(scan, "processed"),
+        total_bytes=count(scan, "to_examine"),
+        scanned_bytes=count(scan, "examined"),
+        issued_bytes=count(scan, "issued"),
+        skipped_bytes=count(scan, "skipped"),
+        processed_bytes=count(scan, "processed"),
         errors=number(scan.get("errors")),
         paused_since=moment(scan.get("scrub_pause"), zone),
         pass_start=moment(scan.get("pass_start"), zone),
-        pass_scanned=_count(scan, "bytes_per_scan"),
-        pass_issued=_count(scan, "issued_bytes_per_scan"),
-        pass_paused=float(_count(scan, "scrub_spent_paused")),
+        pass_scanned=count(scan, "bytes_per_scan"),
+        pass_issued=count(scan, "issued_bytes_per_scan"),
+        pass_paused=float(count(scan, "scrub_spent_paused")),
     )
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
     keys = ("start_time", "end_time", "pause")
     start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
-    blocks = _count(scan, "err_scrub_examined"), _count(scan, "err_scrub_to_examine")
+    blocks = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
     return error_scrub(_STATES[str(scan["err_scrub_state"])], start, end, paused, blocks)
 
 
@@ -107,17 +103,17 @@ def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
         vdev=str(node.get("name", key)),
         start=moment(node.get("start_time"), zone),
         end=moment(node.get("end_time"), zone),
-        total_bytes=_count(node, "to_scan"),
-        scanned_bytes=_count(node, "scanned"),
-        issued_bytes=_count(node, "issued"),
-        skipped_bytes=_count(node, "pass_skipped"),
-        processed_bytes=_count(node, "rebuilt"),
-        errors=_count(node, "errors"),
-        duration=_count(node, "scan_time") / 1e9,
-        pass_scanned=_count(node, "pass_scanned"),
-        pass_issued=_count(node, "pass_issued"),
+        total_bytes=count(node, "to_scan"),
+        scanned_bytes=count(node, "scanned"),
+        issued_bytes=count(node, "issued"),
+        skipped_bytes=count(node, "pass_skipped"),
+        processed_bytes=count(node, "rebuilt"),
+        errors=count(node, "errors"),
+        duration=count(node, "scan_time") / 1e9,
+        pass_scanned=count(node, "pass_scanned"),
+        pass_issued=count(node, "pass_issued"),
     )
-    return completed_rebuild(scan, _count(node, "pass_time") // 1_000_000)
+    return completed_rebuild(scan, count(node, "pass_time") // 1_000_000)
 
 
 def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> tuple[Activity, ...]:
@@ -129,12 +125,12 @@ def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> t
         found.append(completed_copy(copy, False, now))
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
     if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
-        start, space = moment(checkpoint.get("start_time"), zone), _count(checkpoint, "space")
+        start, space = moment(checkpoint.get("start_time"), zone), count(checkpoint, "space")
         found.append(checkpoint_of(state == "DISCARDING", start, space))
     expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
     if expand.get("state") in _STATES:
         copy = _copy("expansion", expand, _expanding(expand, root), ("to_reflow", "reflowed"), zone)
-        found.append(completed_copy(copy, bool(_count(expand, "waiting_for_resilver")), now))
+        found.append(completed_copy(copy, bool(count(expand, "waiting_for_resilver")), now))
     return tuple(found)
 
 
@@ -163,6 +159,6 @@ def _copy(
         vdev=vdev,
         start=moment(node.get("start_time"), zone),
         end=moment(node.get("end_time"), zone),
-        done_bytes=_count(node, keys[1]),
-        total_bytes=_count(node, keys[0]),
+        done_bytes=count(node, keys[1]),
+        total_bytes=count(node, keys[0]),
     )

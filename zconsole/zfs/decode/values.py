@@ -110,6 +110,20 @@ def number(value: object) -> int | None:
     return parse_size(value) if isinstance(value, str) else None
 
 
+def count(node: Mapping[str, Any], key: str) -> int:
+    """A counter of a JSON object; zpool leaves out those that are 0."""
+    return number(node.get(key)) or 0
+
+
+def damaged_files(listed: object, errors: int | None) -> tuple[str, ...] | None:
+    """The names of damaged files; () where there are no errors, None where the names are not
+    known.
+    """
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return tuple(str(name) for name in listed)
+    return () if errors == 0 else None
+
+
 def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
     """``values`` if they all are integers. Raises NotUnderstoodError, naming ``what``."""
     if isinstance(values, bytes):
