@@ -103,7 +103,7 @@ def _trouble(
     key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
 ) -> DeviceFault:
     # Only here: as long as all is well nobody needs to judge.
-    from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, described, judge
+    from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, judged
 
     recent = [change for change in device.changes if change[0] >= since]
     deltas = Deltas(
@@ -116,11 +116,17 @@ def _trouble(
     back = [t for t in device.back if t >= since]
     moves = [*back, *(t for t in device.left if t >= since)]
     followed = sum(1 for restart in restarts if _follows(restart, moves))
-    found = judge(deltas, len(back))
-    last = max([change[0] for change in recent] + moves)
-    gone = device.state not in HERE and len(device.left) > len(device.back)
-    text = described(name, deltas, len(back), followed, found, gone)
-    return DeviceFault(key, name, deltas, last, len(back), followed, found.cause, text, gone)
+    return judged(
+        DeviceFault(
+            key=key,
+            name=name,
+            deltas=deltas,
+            last=max([change[0] for change in recent] + moves),
+            flaps=len(back),
+            restarts=followed,
+            gone=device.state not in HERE and len(device.left) > len(device.back),
+        )
+    )
 
 
 def _follows(restart: float, moves: Iterable[float]) -> bool:

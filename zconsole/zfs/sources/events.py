@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.system.async_process import Process, Spawner
+from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
 KEPT = 200
@@ -64,9 +65,6 @@ NOISE = frozenset({"config_sync", "history_event"})
 TELLING_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
 """Internal history records that explain a scan's course (module/zfs/dsl_scan.c)."""
 
-STATES = ("UNKNOWN", "CLOSED", "OFFLINE", "REMOVED", "UNAVAIL", "FAULTED", "DEGRADED", "ONLINE")
-"""``vdev_state_t``, in zpool's words."""
-
 _PREFIX = re.compile(r"^(?:sysevent|ereport|resource)\.fs\.zfs\.")
 _PARTITION = re.compile(r"-part1$")
 _PAIR = re.compile(r"\s+(\w+) = (.*)")
@@ -111,7 +109,8 @@ def _details(payload: Mapping[str, str]) -> Iterator[str]:
 def _state(value: str) -> str:
     """``"ONLINE" (0x7)`` or ``0x7`` as a word."""
     number = _number(value.rpartition("(")[2].rstrip(")"))
-    return STATES[number] if number is not None and number < len(STATES) else ""
+    known = number is not None and number < len(VDEV_STATES)
+    return state_word(VDEV_STATES[number or 0]) if known else ""
 
 
 def _device(path: str) -> str | None:

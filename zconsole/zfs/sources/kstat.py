@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path("/")
+from zconsole.system.host import ROOT
+
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could wait for ever."""
 

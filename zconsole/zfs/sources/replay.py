@@ -12,9 +12,7 @@ from zconsole.zfs.sources.open_text import FARTHEST, LONGEST_LINE, lines, readin
 from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
-    POOL_MEMORY,
     NoSampleError,
-    memory_of,
     pool_name,
     sample_of,
 )
@@ -127,13 +125,11 @@ class ReplaySource:
                     yield {**raw, "source": "replay", "place": place}, size
 
     def _sample(self, line: str | None) -> tuple[Raw, int]:
-        if line is None:
-            raise NoSampleError(f"longer than {LONGEST_LINE >> 20} MiB")
-        raw, size = sample_of(line), len(line) + memory_of(line)
-        pool, kept = pool_name(raw), max(size, POOL_MEMORY)
-        if pool not in self._pools and sum(self._pools.values()) + kept > MOST_MEMORY:
+        raw, size = sample_of(line)
+        pool = pool_name(raw)
+        if pool not in self._pools and sum(self._pools.values()) + size > MOST_MEMORY:
             raise NoSampleError("too many pools", raw["t"], pool)
-        self._pools[pool] = max(kept, self._pools.get(pool, 0))
+        self._pools[pool] = max(size, self._pools.get(pool, 0))
         return raw, size
 
     def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:

@@ -43,11 +43,6 @@ class LibzfsReader:
         self._starting = asyncio.Lock()
         self._crashes = 0
 
-    @property
-    def library(self) -> str | None:
-        """The soname in use, once the helper has said it."""
-        return self._helper.soname if self._helper else None
-
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """See PoolReader.read; ``deadline`` begins once the helper has started."""
         while True:
@@ -140,7 +135,6 @@ class _Helper:
         self._forms: dict[str, Form] = {}
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self._hello: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
-        self._soname: str | None = None
         self._ended: Exception | None = None
 
     @property
@@ -151,12 +145,7 @@ class _Helper:
     @property
     def serving(self) -> bool:
         """Whether it has started and can be asked."""
-        return self.usable and self.soname is not None
-
-    @property
-    def soname(self) -> str | None:
-        """The library it loaded, once it has said so."""
-        return self._soname
+        return self.usable and self._hello.done() and "ready" in self._hello.result()
 
     def alive(self) -> bool:
         """Whether the process is still there, perhaps stuck in the kernel."""
@@ -204,7 +193,6 @@ class _Helper:
 
     def _take(self, answer: dict[str, Any]) -> None:
         if not self._hello.done():
-            self._soname = answer.get("ready")
             self._hello.set_result(answer)
             return
         pool = str(answer.get("pool"))

@@ -9,7 +9,7 @@ import ctypes
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
 from zconsole.zfs.sources.libzfs.stats import KernelStats
@@ -81,16 +81,6 @@ def _functions(
     return functions
 
 
-class PoolConfigReader(Protocol):
-    """Reads one pool; used by one thread at a time."""
-
-    def read(self) -> tuple[Form | None, list[Values]] | None:
-        """The pool's config now (see ConfigReader.read), None when it is not imported.
-
-        May block for as long as the kernel likes. Raises NvlistError, LibraryUnusableError.
-        """
-
-
 class LibzfsPool:
     """One pool through a libzfs handle of its own, as libzfs is not safe between threads.
 
@@ -108,7 +98,10 @@ class LibzfsPool:
         self._pool: int | None = None
 
     def read(self) -> tuple[Form | None, list[Values]] | None:
-        """See PoolConfigReader.read."""
+        """The pool's config now (see ConfigReader.read), None when it is not imported.
+
+        May block for as long as the kernel likes. Raises NvlistError, LibraryUnusableError.
+        """
         if self._pool is None and not self._open():
             return None
         return self._directly() or self._refreshed()
