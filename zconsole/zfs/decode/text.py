@@ -142,7 +142,8 @@ def _blocks(lines: list[str]) -> list[_Block]:
 
 def _heads_a_pool(line: str, below: str) -> bool:
     """Whether a ``pool:`` line is one without a blank line above it, as of two files put together:
-    what stands below tells, as a name in a list has no such second line."""
+    what stands below tells, as a name in a list has no such second line.
+    """
     return line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
 
 

@@ -88,7 +88,8 @@ def parse_date(text: str, zone: tzinfo) -> float | None:
 
 def unbroken(lines: list[str]) -> list[list[str]]:
     """The lines with the first one put together in each way that gives it the date it lacks: a
-    window breaks words, a mail takes a blank. Themselves where it lacks none."""
+    window breaks words, a mail takes a blank. Themselves where it lacks none.
+    """
     if len(lines) < 2 or parse_date(lines[0], UTC) is not None:
         return [lines]
     heads = (lines[0] + lines[1], f"{lines[0]} {lines[1]}")

@@ -76,7 +76,8 @@ class ReplaySource:
 
     def _group(self) -> Iterator[tuple[Raw, ...]]:
         """Rounds of one sample a pool: a pool seen again begins the next. What names no pool, as a
-        gap may, or the sample of an hour in which none was imported, is a round of its own."""
+        gap may, or the sample of an hour in which none was imported, is a round of its own.
+        """
         group: dict[str, Raw] = {}
         memory = 0
         for raw, size in self._read():
@@ -134,7 +135,8 @@ class ReplaySource:
 
     def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:
         """What a line that cannot be read leaves. Before the first sample there is nothing that
-        lacks it, and the end that a crash cut off is no moment at which anything was missing."""
+        lacks it, and the end that a crash cut off is no moment at which anything was missing.
+        """
         t = self._t if error.t is None else error.t
         if cut:
             self._gaps.add(f"{place}: the last line is cut short")

@@ -1,5 +1,6 @@
 """What zpool printed, out of what became of it on its way into a file: a terminal's log, a pager,
-a shell's tools, a mail, a forum."""
+a shell's tools, a mail, a forum.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
 
 def _unframed(text: str, begins: re.Pattern[str]) -> str:
     """The text without the right side, top and bottom of a box drawn around it; its left side is a
-    margin like others."""
+    margin like others.
+    """
     lines = (_line_at(text, match.start()) for match in begins.finditer(text))
     sides = {line[0] for line in lines if line[0] in _SIDES and line[1:].endswith(line[0])}
     if not sides:
