@@ -87,8 +87,9 @@ def parse_date(text: str, zone: tzinfo) -> float | None:
 
 
 def unbroken(lines: list[str]) -> list[list[str]]:
-    """The lines with the first one put together in each way that gives it the date it lacks: a
-    window breaks words, a mail takes a blank. Themselves where it lacks none.
+    """The lines with the first one put together in each way that gives it the date it lacks.
+
+    A window breaks words, a mail takes a blank. The lines themselves where it lacks none.
     """
     if len(lines) < 2 or parse_date(lines[0], UTC) is not None:
         return [lines]
@@ -117,9 +118,7 @@ def count(node: Mapping[str, Any], key: str) -> int:
 
 
 def damaged_files(listed: object, errors: int | None) -> tuple[str, ...] | None:
-    """The names of damaged files; () where there are no errors, None where the names are not
-    known.
-    """
+    """The names of damaged files; () where there are no errors, None for names not known."""
     if isinstance(listed, Sequence) and not isinstance(listed, str):
         return tuple(str(name) for name in listed)
     return () if errors == 0 else None

@@ -93,6 +93,7 @@ class SshRunner:
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
         """See Spawner.spawn."""
+        del cwd  # a directory of this machine, which the other one need not have
         return await self._spawner.spawn(self._ssh(argv))
 
     async def aclose(self) -> None:

@@ -75,8 +75,10 @@ class ReplaySource:
         self._last = t
 
     def _group(self) -> Iterator[tuple[Raw, ...]]:
-        """Rounds of one sample a pool: a pool seen again begins the next. What names no pool, as a
-        gap may, or the sample of an hour in which none was imported, is a round of its own.
+        """Rounds of one sample a pool: a pool seen again begins the next.
+
+        What names no pool, as a gap may, or the sample of an hour in which none was imported, is a
+        round of its own.
         """
         group: dict[str, Raw] = {}
         memory = 0
@@ -134,8 +136,10 @@ class ReplaySource:
         return raw, size
 
     def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:
-        """What a line that cannot be read leaves. Before the first sample there is nothing that
-        lacks it, and the end that a crash cut off is no moment at which anything was missing.
+        """What a line that cannot be read leaves.
+
+        Before the first sample there is nothing that lacks it, and the end that a crash cut off is
+        no moment at which anything was missing.
         """
         t = self._t if error.t is None else error.t
         if cut:

@@ -39,9 +39,9 @@ _HEADING = re.compile(
 
 
 def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
-    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped, without its mark
-    of order of bytes and what stands before each line (``strip_decorations``).
+    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped.
 
+    Without its mark of order of bytes and what stands before each line (``strip_decorations``).
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     with reading(path) as file:

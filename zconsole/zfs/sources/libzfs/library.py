@@ -53,7 +53,7 @@ class Library:
 
 
 def load_library() -> Library:
-    """Libzfs and libnvpair, with every symbol called here. Raises LibraryUnusableError."""
+    """Load libzfs and libnvpair, with every symbol called here. Raises LibraryUnusableError."""
     soname, libzfs = _open_first(SONAMES)
     _, libnvpair = _open_first((NVPAIR,))
     return Library(soname, {**_functions(libzfs, _LIBZFS), **_functions(libnvpair, _LIBNVPAIR)})
