@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.tunables.catalog import BY_NAME
-
-if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 
 METADATA = "wait: the order of issue is being worked out; more ARC for metadata makes it shorter"
 CPU = "lighter checksums do not change what is written already; leave it the cores it wants"

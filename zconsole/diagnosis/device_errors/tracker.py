@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, judged
 from zconsole.pool.model import ErrorCounters, Event
 from zconsole.pool.topology import Placed
-
-if TYPE_CHECKING:
-    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 HOUR = 3600.0
 KEPT = 200
@@ -102,9 +99,6 @@ def _troubled(device: _Device, since: float) -> bool:
 def _trouble(
     key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
 ) -> DeviceFault:
-    # Only here: as long as all is well nobody needs to judge.
-    from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, judged
-
     recent = [change for change in device.changes if change[0] >= since]
     deltas = Deltas(
         read=sum(change[1] for change in recent),

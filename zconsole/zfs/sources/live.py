@@ -210,7 +210,7 @@ class LiveSource:
         """Disk counters and load of the machine, and the disks under leaves that changed."""
         root = self._system.root
 
-        def read_files() -> tuple[Mapping[str, str], Mapping[str, Any]]:
+        def _read_files() -> tuple[Mapping[str, str], Mapping[str, Any]]:
             rows = diskstats_rows(root)
             for poller, reading in readings.items():
                 poller.resolve(reading, rows, root)
@@ -218,7 +218,7 @@ class LiveSource:
             return rows, self._load.read()
 
         try:
-            return await self._files.run(read_files, FILES_DEADLINE)
+            return await self._files.run(_read_files, FILES_DEADLINE)
         except DeadlineError:
             return {}, {}
 
