@@ -17,9 +17,9 @@ from zconsole.pool.topology import Placed
 
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
-"""Leaves up to which every sample is looked at."""
+"""Leaves up to which every sample is judged."""
 SELDOM = 20.0
-"""Seconds between looks at larger pools."""
+"""Seconds between two judgements of larger pools."""
 
 
 class BottleneckTracker:
@@ -36,7 +36,7 @@ class BottleneckTracker:
         self._since = 0.0
         self._past: dict[str, LeafStats] = {}
         self._load = PoolLoadStats()
-        self._looked = float("-inf")
+        self._judged_at = float("-inf")
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
         self._steady = Hysteresis()
@@ -59,8 +59,8 @@ class BottleneckTracker:
         self._take_turns(sample, view)
         if not was_running:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
-        elif len(tree) <= FEW or sample.clock - self._looked >= SELDOM:
-            self._looked = sample.clock
+        elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
+            self._judged_at = sample.clock
             self._remember(sample.clock, tree, rates)
             self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
 

@@ -83,7 +83,7 @@ class DeviceFault:
     gone: bool = False
     """Whether it left and is not back."""
     signs: ProbeResults | None = None
-    """What else was asked about it; None where nobody did."""
+    """What the device and the kernel said; None where they were not asked."""
 
 
 class Judgement(NamedTuple):

@@ -1,4 +1,4 @@
-"""What stands beside the state of a pool in a raw form, put where it belongs."""
+"""Adds to a pool what a raw form has besides its state: rates, capacities, disk counters."""
 
 from __future__ import annotations
 

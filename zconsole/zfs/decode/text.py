@@ -240,8 +240,8 @@ def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
     There may be two lines: one says that the list is not permitted, the other how many there are.
     """
     found = [_error_section(section) for section in block.all("errors")]
-    telling = [pair for pair in found if pair != (None, None)]
-    return telling[-1] if telling else (None, None)
+    known = [pair for pair in found if pair != (None, None)]
+    return known[-1] if known else (None, None)
 
 
 def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:

@@ -1,4 +1,4 @@
-"""What the text after a vdev's counters tells, beside being shown as it is."""
+"""Facts in the note after a vdev's counters, which is also shown as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running zpool for its output: one deadline for a whole read, errors told apart."""
+"""Runs zpool for its output: one deadline for a whole read, an exception for each failure."""
 
 from __future__ import annotations
 

@@ -159,12 +159,12 @@ class LiveSource:
         return self._asked_for
 
     async def _confirmed(self, names: Sequence[str]) -> Sequence[str]:
-        """The same names if all are pools all the same, as where kstats are hidden.
+        """The same names if all of them are pools, as where kstats are hidden.
 
-        Nobody is asked where kstats show other pools: a call that the pool lock holds up would
+        zpool is not asked where kstats show other pools: a call that the pool lock holds up would
         keep this process from ending.
 
-        Raises NotFoundError naming those that are not, UnavailableError when nobody answers.
+        Raises NotFoundError naming those that are not, UnavailableError without an answer.
         """
         if names and self._states:
             raise NotFoundError(f"no such pool: {', '.join(names)}")
@@ -263,7 +263,7 @@ class LiveSource:
         return self._probe_hangs(self._pollers, [n for n in healthy if n not in polled])
 
     def _probe_hangs(self, pollers: PoolPollers, others: Sequence[str]) -> bool:
-        """Ask a pool nobody watches; the answer, or its lack, is known at a later sample."""
+        """Ask a pool that is not watched; the answer, or its lack, is known at a later sample."""
         if self._probe is None or self._probe.name not in others:
             if not others:
                 return False

@@ -109,7 +109,7 @@ class PoolPoller:
 
         Only through a reader that can be let go of. What the kernel holds of a suspended pool is
         mostly to be had (spa_get_stats, module/zfs/spa.c, takes no lock that waits for I/O);
-        ``zpool status`` beside it would wait for the pool's error log.
+        ``zpool status`` would wait for the pool's error log.
         """
         reader = self._readers.reader
         if self._known or reader is None or reader.name != "libzfs":

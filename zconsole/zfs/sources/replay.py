@@ -18,7 +18,7 @@ from zconsole.zfs.sources.samples import (
 )
 
 LINE_COST = 1000
-"""Characters that a line counts for where nothing is understood: to look at a quarter of a million
+"""Characters that a line counts for where nothing is understood: to decode a quarter of a million
 lines takes as long as to read FARTHEST characters of few."""
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""

@@ -45,7 +45,7 @@ STATUS = ("zpool", "status", "-jP", "--json-int", "-t", "-i")
 
 
 class JsonReader:
-    """``zpool status -jP --json-int`` a sample, ``zpool iostat`` running beside it."""
+    """``zpool status -jP --json-int`` for each sample; ``zpool iostat`` runs all the time."""
 
     name = "json"
 
@@ -238,7 +238,7 @@ class _TextPool:
         return self._listing
 
     def close(self) -> None:
-        """Stop the commands that run beside."""
+        """Stop the commands that run all the time."""
         for follower in (self.iostat, self.wait):
             if follower is not None:
                 follower.close()

@@ -1,4 +1,4 @@
-"""The console's end of the helper process: asks, waits no longer than told, starts a new one."""
+"""The console's end of the helper process: asks, waits until a deadline, starts a new one."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class _Helper:
             late.cancel()
 
     def abandon(self) -> None:
-        """Kill it without waiting; whoever awaits an answer is told."""
+        """Kill it without waiting; whoever awaits an answer gets an error."""
         self.channel.abandon()
         self._end(_HelperReplacedError())
 
@@ -213,7 +213,7 @@ class _Helper:
         for future in (self._hello, *self._waiting.values()):
             if not future.done():
                 future.set_exception(why)
-                future.exception()  # seen, even where nobody awaits it any more
+                future.exception()  # asyncio logs an exception that is never retrieved
         self._waiting.clear()
 
 

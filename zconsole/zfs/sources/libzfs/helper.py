@@ -31,8 +31,8 @@ Read = Callable[[], tuple[Form | None, list[Values]] | None]
 class Helper:
     """Threads that wait for the next request side by side; whichever gets it answers it.
 
-    Handing requests to other threads would cost two wake-ups more. One thread is always left to
-    wait, so that neither the next request nor the end is missed while others are stuck.
+    Handing requests to other threads would cost two thread switches more. One thread is always
+    left to wait, so that neither the next request nor the end is missed while others are stuck.
     """
 
     def __init__(self, requests: int, output: int, open_pool: Callable[[str], Read]) -> None:

@@ -15,14 +15,14 @@ from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, 
 from zconsole.zfs.sources.libzfs.stats import KernelStats
 
 SONAMES = ("libzfs.so.7", "libzfs.so.6", "libzfs.so.4")
-"""OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is a library nobody tried."""
+"""OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is an untested library."""
 
 NVPAIR = "libnvpair.so.3"
 
 NATIVE = 0
 """``NV_ENCODE_NATIVE`` of include/sys/nvpair.h."""
 ROOM = 4096
-"""Bytes beyond a packed config, for what is added to it while it is looked at."""
+"""Bytes beyond a packed config, for what is added between measuring and packing it."""
 
 _POINTER, _INT, _CHARS = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _LIBZFS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
