@@ -148,13 +148,20 @@ def _stats(node: Mapping[str, Any]) -> Sequence[int]:
 def canonical(values: Sequence[int]) -> Sequence[int]:
     """``vdev_stats`` of any version in 2.3's order of 48; what a version lacks is 0.
 
-    Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9.
+    Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9. By index: 0
+    timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16
+    bytes read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25
+    removing, 26 scan_processed, 27 fragmentation, 28 to 31 initialize, 33 resilver_deferred, 34
+    slow_ios, 35 trim_errors, 37 to 40 trim, 41 rebuild_processed, 42 and 44 configured and
+    physical ashift, 45 noalloc, 46 pspace.
     """
     if not values:
         return _NO_STATS
     length = len(values)
     if length >= 48:
         return values
+    # 2.2 put vs_noalloc before vs_pspace, 0.8 vs_initialize_errors behind the checksum errors;
+    # all else was added at the end.
     if length == 46:
         values = [*values[:45], 0, values[45]]
     elif 23 < length < 41:

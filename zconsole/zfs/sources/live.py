@@ -110,6 +110,7 @@ class LiveSource:
         patience = None if first else max(PATIENCE, self._interval)
         await pollers.read({each: self._states.get(each.name) for each in polled}, patience)
         readings = {each: each.take() for each in polled}
+        # After the readings, which say what disks there are.
         rows, host = await self._survey(readings)
         return tuple(self._raw(each, readings[each], rows, host) for each in polled)
 
@@ -119,6 +120,7 @@ class LiveSource:
             self._events.close()
         if self._pollers is not None:
             await self._pollers.aclose(CLOSE_DEADLINE)
+        # Last: pollers and events let go of their processes above, which have to end here.
         await self._system.spawner.settle(CLOSE_DEADLINE)
 
     async def _open(self) -> PoolPollers:

@@ -154,6 +154,7 @@ class PoolPoller:
 
     async def _read(self, deadline: float) -> Raw | None:
         self._problem = ""
+        # Anew each time: another pool's read may have given up the same reader meanwhile.
         while (reader := self._readers.reader) is not None:
             try:
                 return await self._read_with(reader, deadline)
