@@ -21,7 +21,7 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
 
     A leaf stands out when its wait is over three times the median of the other leaves of the same
     top-level vdev (and over 10 ms), or when it is at least 90 % busy and 30 points above theirs.
-    A device that is being filled is no source disk and is compared with nobody.
+    A device that is being filled is no source disk: it is compared with no other.
     """
     by_top: dict[str, list[Placed]] = {}
     for row in rows:

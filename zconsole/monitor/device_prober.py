@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_signs
+from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, judged
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.join import NO_EXTRAS, Extras, joined
 
@@ -50,7 +50,7 @@ class DeviceProber:
             if path is not None and not frame.problem:
                 self._begin(path, trouble, frame.t)
             signs = self._known.get(path or "")
-            found.append(with_signs(trouble, signs) if signs else trouble)
+            found.append(judged(trouble, signs) if signs else trouble)
         return Extras(troubles=tuple(found))
 
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:

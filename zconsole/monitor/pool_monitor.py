@@ -30,7 +30,7 @@ class PoolMonitor:
         return frame_of(sample, history, self._flags)._replace(
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
-            troubles=self._device_errors.troubles(sample.t, history.tree, history.events),
+            troubles=self._device_errors.faults(sample.t, history.tree, history.events),
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:

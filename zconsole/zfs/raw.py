@@ -59,7 +59,7 @@ class Raw(TypedDict, total=False):
     utc_offset: float
     """Seconds to add to UTC for the zoneless dates inside ``text``; absent: UTC."""
     place: str
-    """Where it was read, file and line, for whoever has to be told that it is damaged."""
+    """Where it was read, file and line, for messages that say it is damaged."""
     kstat: str
     version: str
     """OpenZFS version of the sampled machine (``2.3.9``)."""

@@ -12,7 +12,7 @@ from zconsole.diagnosis.device_errors.faults import (
     DeviceFault,
     ProbeResults,
     SmartCounts,
-    with_signs,
+    judged,
 )
 from zconsole.eta import Estimate
 from zconsole.history.views import ScanView
@@ -168,7 +168,7 @@ def flaky() -> Frame:
     )
     return replace(
         made,
-        troubles=(with_signs(found, signs),),
+        troubles=(judged(found, signs),),
         version="2.3.9",
         tunables={"zfs_vdev_scrub_max_active": 1, "zfs_resilver_min_time_ms": 3000},
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.tunables.catalog import BY_NAME
 
-if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
-
-METADATA = "wait: the order of issue is being worked out; more ARC for metadata makes it shorter"
+METADATA = "wait: small reads first, sorted ones follow; more ARC for metadata shortens it"
 CPU = "lighter checksums do not change what is written already; leave it the cores it wants"
 BUS = (
     "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
@@ -52,7 +50,7 @@ def _delay(seen: Evidence) -> Throttle:
     name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
     value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
     if not value:
-        return Throttle("", 0, "zfs_scan_idle and zfs_top_maxinflight are next to look at")
+        return Throttle("", 0, "check zfs_scan_idle and zfs_top_maxinflight next")
     advice = f"set {name}=0: the scan then no longer waits {value} ticks before each read"
     return Throttle(name, value, advice)
 
@@ -84,14 +82,14 @@ def more_writes(seen: Evidence) -> str:
 def slow_disk(name: str) -> str:
     """For one source disk that the others wait for."""
     return (
-        f"look at {name}'s errors, SMART and cable; offline it if redundancy is left, or replace "
+        f"check {name}'s errors, SMART and cable; offline it if redundancy is left, or replace "
         "it next"
     )
 
 
 def stuck(name: str) -> str:
     """For a disk that no longer answers."""
-    return f"look at the kernel's log and {name}'s cable, power and SMART; pull it if it stays so"
+    return f"check the kernel's log and {name}'s cable, power and SMART; pull it if it stays so"
 
 
 def new_disk(seen: Evidence, disk: Disk) -> str:
@@ -130,7 +128,7 @@ def memory(seen: Evidence) -> str:
     value = seen.tunables.get("zfs_scan_mem_lim_fact", 20)
     held = seen.scan.total_bytes
     if seen.memory and held and held / 20 <= seen.memory / max(1, value):
-        return "nothing to tune: sorting may use a twentieth of what the pool holds, and does"
+        return "nothing to tune: sort memory is at its limit (5% of pool data)"
     better = max(1, value // 2)
     setting = f"zfs_scan_mem_lim_fact={better}"
     return f"zconsole tunables set {setting} (1/{better} of RAM; now 1/{value})"

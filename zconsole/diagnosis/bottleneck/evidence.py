@@ -160,7 +160,7 @@ def _at_work(place: Placed) -> bool:
 
 
 def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
-    """zpool marks all disks of a dRAID that rebuilds; only those of a replacing vdev are new."""
+    """Whether it is new: zpool marks all disks of a dRAID, of which only a replacing one's are."""
     member = place.parent == place.top and place.top in tree
     distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
     return place.vdev.resilvering and not distributed

@@ -18,9 +18,9 @@ class Hysteresis:
         self._clock: float | None = None
 
     def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
-        """Take in what was found at the monotonic ``clock``; returns what to tell.
+        """Take in what was found at the monotonic ``clock``; returns what to show.
 
-        What is found while it walks metadata is told only before any issuing was seen.
+        What is found while it walks metadata is shown only before any issuing was seen.
         """
         seconds, self._clock = clock - (self._clock or clock), clock
         issuing = stage == "issuing"
@@ -28,12 +28,12 @@ class Hysteresis:
             self._found.append((seconds, found))
         while self._found and sum(s for s, _ in self._found) - self._found[0][0] > SPAN:
             self._found.popleft()
-        told = self._longest()
-        if told is None:
+        shown = self._longest()
+        if shown is None:
             return found
-        if issuing or told.cause == "memory":
-            return told
-        return told._replace(text=f"{told.text}, when it issues; now it walks metadata")
+        if issuing or shown.cause == "memory":
+            return shown
+        return shown._replace(text=f"{shown.text}, when it issues; now it scans metadata")
 
     def _longest(self) -> Verdict | None:
         """The newest verdict of the cause that was found for longest."""

@@ -105,7 +105,7 @@ def _metadata(seen: Evidence) -> Verdict | None:
     walked = seen.walked or 0.0
     if seen.turns.limited:
         return _remembered(seen, "take turns", 0.8)
-    text = f"walking metadata, {walked:.0%} done: small reads first, sorted ones follow"
+    text = f"scanning metadata ({walked:.0%})"
     return Verdict("metadata", text, {"walked": walked}, 0.9, advice.METADATA)
 
 
@@ -139,7 +139,7 @@ def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
     own = disk.rates.latency
     text = f"a slow source disk, {disk.name}: {busy:.0%} busy, the others {usual:.0%}"
     if own is not None:
-        text += f"; waits {latency(own)} against {latency(wait)}"
+        text += f"; latency {latency(own)}, siblings {latency(wait)}"
     figures = {"busy": busy, "others_busy": usual, "rate": disk.rate}
     if own is not None:
         figures |= {"latency": own, "others_latency": wait}
@@ -232,7 +232,9 @@ def _memory(seen: Evidence) -> Verdict | None:
 def _remembered(seen: Evidence, how: str, sure: float) -> Verdict:
     """Walking stops whenever memory is full of what is to be issued (dsl_scan_should_clear)."""
     walked = seen.walked or 0.0
-    text = f"scan memory: walking and issuing {how}, with {walked:.0%} of the metadata walked, so "
+    text = (
+        f"scan memory: scanning and issuing {how}, with {walked:.0%} of the metadata scanned, so "
+    )
     text += "only part can be sorted at a time"
     figures = {"walked": walked, "turns": float(seen.turns.count)}
     figures["issuing"] = seen.turns.issuing
@@ -251,7 +253,7 @@ def _random(seen: Evidence) -> Verdict | None:
     request = middle(d.request for d in seen.sources)
     ops = middle(d.ops for d in seen.sources)
     text = f"random I/O: {ops:.0f} reads/s a disk of {size(request)} each, "
-    text += f"{busy:.0%} busy: the heads mostly seek"
+    text += f"{busy:.0%} busy: mostly seeks"
     figures = {"request_bytes": request, "ops": ops, "busy": busy}
     sure = 0.9 if request < SMALL else 0.7
     if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
@@ -293,7 +295,7 @@ def _streaming(seen: Evidence) -> Verdict | None:
     if busy < SATURATED:
         return None
     each = middle(d.rate for d in seen.sources)
-    text = f"the disks themselves: {rate(each)} each in large pieces, {busy:.0%} busy"
+    text = f"disk throughput: {rate(each)} each, sequential, {busy:.0%} busy"
     return Verdict("disks", text, {"rate": each, "busy": busy}, 0.8, "")
 
 

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
+from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
+from zconsole.diagnosis.bottleneck.hysteresis import Hysteresis
+from zconsole.diagnosis.bottleneck.rules import judge
+from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample
 from zconsole.pool.topology import Placed
 
-if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.assessor import Assessor
+ScanKey = tuple[str, str | None, float | None]
+FEW = 64
+"""Leaves up to which every sample is judged."""
+SELDOM = 20.0
+"""Seconds between two judgements of larger pools."""
 
 
 class BottleneckTracker:
     """Fed with every sample; judges the first running scan, by those before it too.
 
-    The first sample of one has no rates to judge by: what judges is loaded with the second.
+    It remembers the disks from one scan to the next.
     """
 
     def __init__(self) -> None:
         self.verdict: Verdict | None = None
         self.ceiling: Ceiling | None = None
-        self._first: Sample | None = None
-        self._judging: Assessor | None = None
+        self._running = False
+        self._scan: ScanKey | None = None
+        self._since = 0.0
+        self._past: dict[str, LeafStats] = {}
+        self._load = PoolLoadStats()
+        self._judged_at = float("-inf")
+        self._turns = StageCycleTracker()
+        self._sorted: float | None = None
+        self._steady = Hysteresis()
 
     def push(
         self,
@@ -35,17 +50,65 @@ class BottleneckTracker:
     ) -> None:
         """Take in a sample whose rates and scans are known."""
         view = next((v for v in views if v.scan.state == "running"), None)
+        was_running, self._running = self._running, view is not None
         if view is None:
-            self.verdict = self.ceiling = self._first = None
-        elif self._first is None:
-            self.verdict, self._first = TOO_LITTLE, sample
-        else:
-            judging = self._judging = self._judging or _judging(self._first, view)
-            judging.push(sample, tree, rates, view)
-            self.verdict, self.ceiling = judging.verdict, judging.ceiling
+            self.verdict = self.ceiling = None
+            return
+        if view.scan.key != self._scan:
+            self._begin(view.scan.key, sample.clock)
+        self._take_turns(sample, view)
+        if not was_running:
+            self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
+        elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
+            self._judged_at = sample.clock
+            self._remember(sample.clock, tree, rates)
+            self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
 
+    def _begin(self, scan: ScanKey, clock: float) -> None:
+        self._scan, self._since = scan, clock
+        self._turns, self._sorted, self._steady = StageCycleTracker(), None, Hysteresis()
+        for past in self._past.values():
+            past.begin()
 
-def _judging(first: Sample, view: ScanView) -> Assessor:
-    from zconsole.diagnosis.bottleneck.assessor import Assessor
+    def _take_turns(self, sample: Sample, view: ScanView) -> None:
+        before = self._turns.stage
+        if sample.exact:
+            self._turns.add(sample.t, sample.clock, view.scan)
+        if self._turns.stage != before:
+            self._sorted = None
+        now = sorted_share(view.scan)
+        self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
 
-    return Assessor(first, view.scan.key)
+    def _remember(
+        self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
+    ) -> None:
+        for key, place in tree.items():
+            if place.vdev.children or key not in rates:
+                continue
+            past = self._past.get(key)
+            if past is None:
+                past = self._past[key] = LeafStats()
+            past.add(clock, place.vdev, rates[key])
+        for key in self._past.keys() - tree.keys():
+            del self._past[key]
+        moved = [rates[key] for key in self._past if key in rates]
+        self._load.add(sum((each.read or 0.0) + (each.write or 0.0) for each in moved))
+
+    def _judge(
+        self,
+        sample: Sample,
+        view: ScanView,
+        tree: Mapping[str, Placed],
+        disks: tuple[Disk, ...],
+    ) -> None:
+        watched = sample.clock - self._since
+        load, turns = self._load.load(), self._turns.turns()
+        if self._turns.stage is not None:
+            view = view._replace(stage=self._turns.stage)
+        seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
+        found = judge(seen)
+        between = self._turns.stage is not None and turns.limited
+        self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
+        shared = self.verdict is not None and self.verdict.cause == "bus"
+        if not between or seen.stage == "issuing":
+            self.ceiling = ceiling_of(seen, load.most if shared else None)

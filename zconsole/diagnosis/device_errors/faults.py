@@ -1,9 +1,10 @@
-"""What is wrong with one device, and the signs that tell why."""
+"""What is wrong with one device, and the signs that say why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zconsole.units import duration
 
@@ -82,15 +83,14 @@ class DeviceFault:
     gone: bool = False
     """Whether it left and is not back."""
     signs: ProbeResults | None = None
-    """What else was asked about it; None where nobody did."""
+    """What the device and the kernel said; None where they were not asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What the signs speak for."""
 
     cause: str
-    why: str
+    signs: tuple[str, ...]
 
 
 def judge(deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None) -> Judgement:
@@ -102,11 +102,10 @@ def judge(deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None) -> 
     """
     signs = signs or ProbeResults()
     link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
-    words = "; ".join(word for word, _ in (*link, *medium))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
         if own and (not other or _weight(own) > _weight(other) + 1):
-            return Judgement(cause, "; ".join(word for word, _ in own))
-    return Judgement("unclear", words)
+            return Judgement(cause, tuple(word for word, _ in own))
+    return Judgement("unclear", tuple(word for word, _ in (*link, *medium)))
 
 
 Weighed = list[tuple[str, int]]
@@ -182,37 +181,6 @@ def _says(line: str, words: Sequence[str]) -> bool:
     return any(word in text for word in words)
 
 
-def described(
-    name: str, deltas: Deltas, flaps: int, restarts: int, found: Judgement, gone: bool = False
-) -> str:
-    """``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart followed``.
-
-    What was counted is not repeated as a sign.
-    """
-    counts = (
-        (deltas.read, "read"),
-        (deltas.write, "write"),
-        (deltas.cksum, "checksum"),
-    )
-    told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    parts = []
-    if told:
-        parts.append(f"{told} errors in {duration(deltas.seconds)}")
-    if deltas.slow:
-        parts.append(f"{deltas.slow} slow I/Os")
-    if flaps:
-        parts.append(f"left and came back {flaps} times" if flaps > 1 else "left and came back")
-    if gone:
-        parts.append("gone again" if flaps else "gone")
-    if restarts:
-        parts.append(f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed")
-    said = (*LEFT, *parts)
-    signs = [sign for sign in found.why.split("; ") if sign and sign not in said]
-    if found.why:
-        parts.insert(0, SUSPECTS[found.cause])
-    return f"{name}: {'; '.join(parts)}" + (f" ({'; '.join(signs)})" if signs else "")
-
-
 SUSPECTS = {
     "cable": "its cable, port or power, it seems",
     "disk": "the disk itself, it seems",
@@ -220,9 +188,31 @@ SUSPECTS = {
 }
 
 
-def with_signs(found: DeviceFault, signs: ProbeResults) -> DeviceFault:
-    """The same trouble judged anew, with what the device and the kernel say."""
-    verdict = judge(found.deltas, found.flaps, signs)
-    counts = (found.deltas, found.flaps, found.restarts)
-    text = described(found.name, *counts, verdict, found.gone)
-    return replace(found, cause=verdict.cause, text=text, signs=signs)
+def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
+    """The fault with its likely cause and its text, by what the device and the kernel say too.
+
+    The text: ``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart
+    followed``. What was counted is not repeated as a sign.
+    """
+    found = judge(fault.deltas, fault.flaps, signs)
+    parts = list(_counts(fault))
+    more = [sign for sign in found.signs if sign not in (*LEFT, *parts)]
+    if found.signs:
+        parts.insert(0, SUSPECTS[found.cause])
+    text = f"{fault.name}: {'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
+    return replace(fault, cause=found.cause, text=text, signs=signs)
+
+
+def _counts(fault: DeviceFault) -> Iterator[str]:
+    deltas, flaps = fault.deltas, fault.flaps
+    counts = ((deltas.read, "read"), (deltas.write, "write"), (deltas.cksum, "checksum"))
+    if errors := ", ".join(f"{count} {word}" for count, word in counts if count):
+        yield f"{errors} errors in {duration(deltas.seconds)}"
+    if deltas.slow:
+        yield f"{deltas.slow} slow I/Os"
+    if flaps:
+        yield f"left and came back {flaps} times" if flaps > 1 else "left and came back"
+    if fault.gone:
+        yield "gone again" if flaps else "gone"
+    if restarts := fault.restarts:
+        yield f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed"

@@ -71,8 +71,11 @@ async def kernel_messages(runner: CommandRunner, names: Sequence[str]) -> tuple[
 
 
 def log_names(path: str, root: Path = ROOT) -> tuple[str, ...]:
-    """What kernel messages call the disk under a leaf: its own name, then its ATA port's and its
-    SCSI address (``ata3``, ``2:0:0:0``); of a stacked device its first disk; () for a file."""
+    """What kernel messages call the disk under a leaf; () for a file.
+
+    Its own name, its ATA port's and its SCSI address (``ata3``, ``2:0:0:0``); of a stacked device
+    those of its first disk.
+    """
     node = node_name(path, root)
     while node is not None and (below := slaves(node, root)):
         node = below[0]

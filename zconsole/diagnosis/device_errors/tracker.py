@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, judged
 from zconsole.pool.model import ErrorCounters, Event
 from zconsole.pool.topology import Placed
-
-if TYPE_CHECKING:
-    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 HOUR = 3600.0
 KEPT = 200
@@ -34,7 +31,7 @@ class _Device:
 
 
 class DeviceErrorTracker:
-    """Fed with every sample's tree; says which devices had trouble within the hour."""
+    """Fed with every sample's tree; says which devices had new errors or left within the hour."""
 
     def __init__(self) -> None:
         self._devices: dict[str, _Device] = {}
@@ -74,12 +71,12 @@ class DeviceErrorTracker:
         if was in HERE and state not in (*HERE, "OFFLINE"):
             device.left.append(t)
         elif was not in HERE and state in HERE and device.left:
-            if was == "FAULTED":  # cleared by somebody: it need not have been away
+            if was == "FAULTED":  # zpool clear brings it back: it need not have been away
                 device.left.pop()
             else:
                 device.back.append(t)
 
-    def troubles(
+    def faults(
         self, t: float, tree: Mapping[str, Placed], events: Sequence[Event]
     ) -> tuple[DeviceFault, ...]:
         """The devices with new errors or flaps in the hour before ``t``, worst first."""
@@ -87,24 +84,21 @@ class DeviceErrorTracker:
         seconds = min(HOUR, t - (self._began if self._began is not None else t))
         restarts = [e.t for e in events if e.name.endswith("_restart") and e.t >= since]
         found = [
-            _trouble(key, tree[key].vdev.name, device, since, seconds, restarts)
+            _fault(key, tree[key].vdev.name, device, since, seconds, restarts)
             for key, device in self._devices.items()
-            if key in tree and _troubled(device, since)
+            if key in tree and _has_fault(device, since)
         ]
         return tuple(sorted(found, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
 
 
-def _troubled(device: _Device, since: float) -> bool:
+def _has_fault(device: _Device, since: float) -> bool:
     times = (device.changes[-1][0] if device.changes else 0.0, *list(device.left)[-1:])
     return max(times) > 0 and max(times) >= since
 
 
-def _trouble(
+def _fault(
     key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
 ) -> DeviceFault:
-    # Only here: as long as all is well nobody needs to judge.
-    from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, described, judge
-
     recent = [change for change in device.changes if change[0] >= since]
     deltas = Deltas(
         read=sum(change[1] for change in recent),
@@ -116,11 +110,17 @@ def _trouble(
     back = [t for t in device.back if t >= since]
     moves = [*back, *(t for t in device.left if t >= since)]
     followed = sum(1 for restart in restarts if _follows(restart, moves))
-    found = judge(deltas, len(back))
-    last = max([change[0] for change in recent] + moves)
-    gone = device.state not in HERE and len(device.left) > len(device.back)
-    text = described(name, deltas, len(back), followed, found, gone)
-    return DeviceFault(key, name, deltas, last, len(back), followed, found.cause, text, gone)
+    return judged(
+        DeviceFault(
+            key=key,
+            name=name,
+            deltas=deltas,
+            last=max([change[0] for change in recent] + moves),
+            flaps=len(back),
+            restarts=followed,
+            gone=device.state not in HERE and len(device.left) > len(device.back),
+        )
+    )
 
 
 def _follows(restart: float, moves: Iterable[float]) -> bool:

@@ -1,19 +1,17 @@
-"""What stands beside the state of a pool in a raw form, put where it belongs."""
+"""Adds to a pool what a raw form has besides its state: rates, capacities, disk counters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import IoRates, Pool, Scan, Vdev
 from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.capacity import CapacityRow, capacities
+from zconsole.zfs.decode.iostat import IostatRow, latest
 from zconsole.zfs.decode.values import mapping
 from zconsole.zfs.raw import Raw
-
-if TYPE_CHECKING:
-    from zconsole.zfs.decode.capacity import CapacityRow
-    from zconsole.zfs.decode.iostat import IostatRow
 
 _WAIT_COLUMNS = {
     6: ("initialize", "replace", "remove", "resilver", "scrub", "trim"),
@@ -28,17 +26,12 @@ discard and free when asked for the six others."""
 
 
 def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
-    """The pool with rates, capacities, block device counters and exact remaining bytes.
-
-    What reads ``iostat`` and ``list`` is loaded when there is one: libzfs has all of it itself.
-    """
+    """The pool with rates, capacities, block device counters and exact remaining bytes."""
     changes: dict[str, Any] = {}
     root = pool.root
     if raw.get("names") and "text" in raw:
         root = _with_paths(root, mapping(raw["names"], "names"))
     if raw.get("iostat"):
-        from zconsole.zfs.decode.iostat import latest
-
         root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
     if raw.get("list"):
         root = _with_capacity(root, pool.name, raw["list"])
@@ -64,23 +57,23 @@ def _with_paths(root: Vdev, names: Mapping[str, str]) -> Vdev:
     """Text prints names only; their paths, where the source found them out, lead to the disks."""
     paths = {name: path for path, name in names.items()}
 
-    def change(vdev: Vdev) -> Mapping[str, Any]:
+    def _path(vdev: Vdev) -> Mapping[str, Any]:
         known = vdev.path is None and not vdev.children and vdev.name in paths
         return {"path": paths[vdev.name]} if known else {}
 
-    return _mapped(root, change)
+    return _mapped(root, _path)
 
 
 def _with_block(root: Vdev, blocks: Blocks) -> Vdev:
     """Text on its own has no paths; but the name it prints of a disk in /dev is the disk's."""
 
-    def change(vdev: Vdev) -> Mapping[str, Any]:
+    def _counters(vdev: Vdev) -> Mapping[str, Any]:
         if vdev.children or vdev.block is not None:
             return {}
         counters = blocks.of(vdev.path or vdev.name)
         return {"block": counters} if counters else {}
 
-    return _mapped(root, change)
+    return _mapped(root, _counters)
 
 
 def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
@@ -89,7 +82,7 @@ def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
     for row in rows:
         by_name.setdefault(row.name, []).append(row)
 
-    def change(vdev: Vdev) -> Mapping[str, Any]:
+    def _measured(vdev: Vdev) -> Mapping[str, Any]:
         if vdev.vclass == "spare":
             return {}
         for key in (vdev.guid, vdev.path, vdev.name):
@@ -99,7 +92,7 @@ def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
                 return {"rates": _rates(row), "queues": vdev.queues or row.queues}
         return {}
 
-    return _mapped(root, change)
+    return _mapped(root, _measured)
 
 
 def _rates(row: IostatRow) -> IoRates:
@@ -108,8 +101,6 @@ def _rates(row: IostatRow) -> IoRates:
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
     """Top-level vdevs with space and fragmentation; unchanged where the listing says nothing."""
-    from zconsole.zfs.decode.capacity import capacities
-
     rows: dict[tuple[str, str], list[CapacityRow]] = {}
     try:
         pools = capacities(listing)

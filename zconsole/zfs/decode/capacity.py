@@ -16,7 +16,7 @@ from zconsole.units import parse_size
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
 from zconsole.zfs.decode.names import disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.tree import MOST_VDEVS
-from zconsole.zfs.decode.values import is_rounded, mapping, number, unspaced
+from zconsole.zfs.decode.values import mapping, number, unspaced
 
 _GROUPS = {
     "logs": "log",
@@ -34,7 +34,6 @@ _FIELDS = {
     "FREE": "free",
     "AVAIL": "free",
     "FRAG": "frag",
-    "CAP": "cap",
     "HEALTH": "health",
 }
 _MODERN = ("NAME", "SIZE", "ALLOC", "FREE", "CKPOINT", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH")
@@ -67,9 +66,7 @@ class CapacityRow:
     alloc_bytes: int | None = None
     free_bytes: int | None = None
     fragmentation: float | None = None
-    fill: float | None = None
     health: str | None = None
-    guid: str | None = None
     devices: int = 0
     """Places for devices in a top-level vdev of a text; a replaced one and its new one share one.
     """
@@ -84,24 +81,10 @@ class CapacityRow:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """A pool's line, its top-level vdevs of every class and its leaves, in file order."""
+    """A pool's line and its top-level vdevs of every class, in file order."""
 
     pool: CapacityRow
-    vdevs: tuple[CapacityRow, ...] = ()
-    leaves: tuple[CapacityRow, ...] = ()
-    """A top-level vdev that is a device is in both."""
-    exact: bool = False
-
-
-@dataclass
-class _Draft:
-    """A pool while its lines are read."""
-
-    pool: CapacityRow
-    exact: bool
-    tops: list[CapacityRow] = field(default_factory=list)
-    leaves: list[CapacityRow] = field(default_factory=list)
-    vclass: str = "normal"
+    vdevs: list[CapacityRow] = field(default_factory=list)
 
 
 def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
@@ -136,24 +119,27 @@ def _from_text(text: str) -> Iterator[PoolCapacity]:
     columns: Sequence[str] = ()
     headed = reading = False
     broken = _BROKEN_HEADING.search(text) is not None
-    draft: _Draft | None = None
+    found: PoolCapacity | None = None
+    vclass = "normal"
     for line in unspaced(text).splitlines():
         words = line.split()
         if words[:2] == ["NAME", "SIZE"]:
             columns, headed, reading = words, True, True
         elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
             continue
-        elif line[0] in " \t" or _is_group(words) or _is_vdev(line, draft, columns):
-            if draft is not None:
-                _vdev_line(draft, line, columns)
+        elif _is_group(words):
+            vclass = _GROUPS[words[0]]
+        elif line[0] in " \t" or (found is not None and _is_vdev(line, columns)):
+            if found is not None:
+                _add_vdev(found.vdevs, vclass, line, columns)
         else:
-            if draft is not None:
-                yield _finished(draft)
-            columns = columns or _bare_layout(line)
-            draft = _pool_line(line, columns)
-            reading = draft is not None  # else the table is over: other output follows
-    if draft is not None:
-        yield _finished(draft)
+            if found is not None:
+                yield found
+            columns, vclass = columns or _bare_layout(line), "normal"
+            found = _pool_line(line, columns)
+            reading = found is not None  # else the table is over: other output follows
+    if found is not None:
+        yield found
 
 
 def _bare_layout(line: str) -> Sequence[str]:
@@ -163,13 +149,11 @@ def _bare_layout(line: str) -> Sequence[str]:
     return layout if layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")]) else ()
 
 
-def _is_vdev(line: str, draft: _Draft | None, columns: Sequence[str]) -> bool:
+def _is_vdev(line: str, columns: Sequence[str]) -> bool:
     """Whether a line that lost its indentation is a vdev's all the same.
 
     A vdev has no DEDUP; of pools only those have none that zpool cannot open.
     """
-    if draft is None:
-        return False
     name, values = _split(line)
     cells = dict(zip(columns[1:], values, strict=False))
     closed = cells.get("SIZE") == "-" and cells.get("HEALTH") in _CLOSED
@@ -180,41 +164,27 @@ def _is_group(words: Sequence[str]) -> bool:
     return words[0] in _GROUPS and set(words[1:]) <= {"-"}
 
 
-def _finished(draft: _Draft) -> PoolCapacity:
-    return PoolCapacity(draft.pool, tuple(draft.tops), tuple(draft.leaves), draft.exact)
-
-
-def _pool_line(line: str, columns: Sequence[str]) -> _Draft | None:
+def _pool_line(line: str, columns: Sequence[str]) -> PoolCapacity | None:
     name, cells = _cells(line, columns)
     row = _row(name, "root", "normal", cells)
-    if row.size_bytes is None and row.health is None:
-        return None
-    exact = bool(cells) and not any(is_rounded(cells.get(k)) for k in ("size", "alloc", "free"))
-    return _Draft(row, exact and str(cells.get("size", "")).isdigit())
+    return None if row.size_bytes is None and row.health is None else PoolCapacity(row)
 
 
-def _vdev_line(draft: _Draft, line: str, columns: Sequence[str]) -> None:
-    """Add one line below a pool's: a group heading, a top-level vdev, a device.
+def _add_vdev(tops: list[CapacityRow], vclass: str, line: str, columns: Sequence[str]) -> None:
+    """Add one line below a pool's: a top-level vdev, or a device of the last one.
 
     ``-H`` has no indentation, but only top-level vdevs have numbers of their own in ALLOC.
     """
-    words = line.split()
-    if _is_group(words):
-        draft.vclass = _GROUPS[words[0]]
-        return
     name, cells = _cells(line, columns)
     if not cells:
         return
-    kind = kind_of(name)
-    row = _row(name, kind or leaf_kind(name), draft.vclass, cells)
+    row = _row(name, kind_of(name) or leaf_kind(name), vclass, cells)
     indent = len(line) - len(line.lstrip(" "))
     if row.alloc_bytes is not None or (indent == 2 and line[0] == " "):
-        draft.tops.append(row)
-    elif draft.tops:
+        tops.append(row)
+    elif tops:
         more = -1 if row.kind in GROUP_KINDS else 1
-        draft.tops[-1] = replace(draft.tops[-1], devices=draft.tops[-1].devices + more)
-    if kind is None or kind == "dspare":
-        draft.leaves.append(row)
+        tops[-1] = replace(tops[-1], devices=tops[-1].devices + more)
 
 
 def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -248,7 +218,6 @@ def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> Capacit
         alloc_bytes=number(cells.get("alloc")),
         free_bytes=number(cells.get("free")),
         fragmentation=_share(cells.get("frag")),
-        fill=_share(cells.get("cap")),
         health=str(health) if health not in (None, "-") else None,
     )
 
@@ -268,12 +237,8 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
         if not cells:
             raise NotUnderstoodError(f"not `zpool list -j` output: pool {key} has no properties")
         row = _row(str(node.get("name", key)), "root", "normal", cells)
-        tops: list[CapacityRow] = []
-        leaves: list[CapacityRow] = []
-        for vclass, name, vdev in _json_tops(mapping(node.get("vdevs"), "vdevs")):
-            tops.append(_json_row(name, vdev, vclass))
-            leaves += [_json_row(n, leaf, vclass) for n, leaf in _json_leaves(name, vdev)]
-        yield PoolCapacity(row, tuple(tops), tuple(leaves), not is_rounded(cells.get("size")))
+        tops = _json_tops(mapping(node.get("vdevs"), "vdevs"))
+        yield PoolCapacity(row, [_json_row(name, vdev, vclass) for vclass, name, vdev in tops])
 
 
 def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -285,14 +250,6 @@ def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str
                 yield _GROUPS[key], name, mapping(member, name)
         else:
             yield "normal", key, node
-
-
-def _json_leaves(name: str, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    below = mapping(node.get("vdevs"), name)
-    if not below:
-        yield name, node
-    for key, child in below.items():
-        yield from _json_leaves(key, mapping(child, key))
 
 
 def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> CapacityRow:
@@ -308,7 +265,6 @@ def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
         "allocated": "alloc",
         "free": "free",
         "fragmentation": "frag",
-        "capacity": "cap",
         "health": "health",
     }
     properties = mapping(node.get("properties"), "properties")

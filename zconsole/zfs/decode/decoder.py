@@ -1,7 +1,4 @@
-"""From a raw form to samples, whatever the form.
-
-The decoder of a form is loaded when one comes: a one-shot report needs only one of them.
-"""
+"""From a raw form to samples, whatever the form."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
+from zconsole.zfs.decode import libzfs, status_json, text
 from zconsole.zfs.decode.additions import enriched
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
@@ -61,23 +59,19 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if "text" in raw:
         return _from_text(raw, zone, blocks)
     if "problem" in raw:
-        return (_trouble(raw, blocks),)
+        return (_failure(raw, blocks),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
 def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
-    from zconsole.zfs.decode.libzfs import pool_of
-
     config = mapping(raw["libzfs"], "libzfs")
     names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-    pool = pool_of(config, _moment(raw), names, message, word(raw.get("version")), blocks)
+    pool = libzfs.pool_of(config, _moment(raw), names, message, word(raw.get("version")), blocks)
     return (_sample(raw, "libzfs", pool, True, blocks),)
 
 
 def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
-    from zconsole.zfs.decode.text import pools_of
-
-    pools = pools_of(raw["text"], zone_of(raw, zone))
+    pools = text.pools_of(raw["text"], zone_of(raw, zone))
     return tuple(_sample(raw, "text", pool, False, blocks) for pool in pools)
 
 
@@ -108,12 +102,12 @@ def _seconds(value: object) -> float | None:
 
 
 def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | SampleFailure, ...]:
-    from zconsole.zfs.decode.status_json import is_exact, pools_of
-
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
-    found = pools_of(document, _moment(raw), names, zone_of(raw, zone))
-    return tuple(_sample(raw, "json", pool, is_exact(node), blocks) for node, pool in found)
+    found = status_json.pools_of(document, _moment(raw), names, zone_of(raw, zone))
+    return tuple(
+        _sample(raw, "json", pool, status_json.is_exact(node), blocks) for node, pool in found
+    )
 
 
 def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sample:
@@ -133,7 +127,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
     )
 
 
-def _trouble(raw: Raw, blocks: Blocks) -> SampleFailure:
+def _failure(raw: Raw, blocks: Blocks) -> SampleFailure:
     return SampleFailure(
         pool=str(raw.get("pool", "")),
         t=float(raw["t"]),

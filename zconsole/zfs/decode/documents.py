@@ -38,8 +38,10 @@ def documents_of(text: str) -> list[Document]:
 
 
 def together(documents: Sequence[Document]) -> Document:
-    """The last of several (``zpool status -j 1``, files put together), with the pools of those
-    before it that are about other pools only."""
+    """The last of several (``zpool status -j 1``, files put together).
+
+    It has the pools of those before it that are about other pools only.
+    """
     *earlier, document = documents
     for each in reversed(earlier):
         pools, known = each.get("pools"), document.get("pools")

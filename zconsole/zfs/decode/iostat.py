@@ -14,12 +14,8 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.units import parse_size
 from zconsole.zfs.decode.values import unspaced
 
-_GROUPS = {"logs": "log", "cache": "cache", "special": "special", "dedup": "dedup"}
+_GROUPS = frozenset({"logs", "cache", "special", "dedup"})
 _PLAIN = 6
-_WAITS = (
-    *("total_r", "total_w", "disk_r", "disk_w", "sync_r", "sync_w", "async_r", "async_w"),
-    *("scrub", "trim", "rebuild"),
-)
 _QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "scrub", "trim", "rebuild")
 _EXTRAS = {
     9: (9, 0),
@@ -32,6 +28,8 @@ _EXTRAS = {
     25: (11, 7),
 }
 """Number of columns after the plain six to (waits, queues): 0.7, 0.8 to 2.1, 2.2+."""
+_DISK_WAITS = slice(2, 4)
+"""``disk_wait`` of reads and of writes, among the columns of waits."""
 
 _TIME = re.compile(r"(\d+(?:[.,]\d+)?)(ns|us|ms|s)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -44,30 +42,13 @@ class IostatRow:
     name: str
     indent: int | None
     """Blanks before the name; None with -H, which prints none."""
-    vclass: str | None = "normal"
-    """None with -H below a class heading, which is an empty line there."""
-    alloc_bytes: int | None = None
-    free_bytes: int | None = None
     read_ops: float | None = None
     write_ops: float | None = None
     read: float | None = None
     write: float | None = None
-    waits: Mapping[str, float] = field(default_factory=dict)
-    """Mean wait in seconds by ``total_r`` … ``rebuild``; absent where nothing was waited for."""
+    disk_wait: float | None = None
+    """Seconds a request took in the device, reads and writes together, by their number."""
     queues: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    @property
-    def disk_wait(self) -> float | None:
-        """Seconds a request took in the device, reads and writes together, by their number."""
-        waits = self.waits
-        pairs = [(waits.get("disk_r"), self.read_ops), (waits.get("disk_w"), self.write_ops)]
-        known = [(wait, ops or 0.0) for wait, ops in pairs if wait is not None]
-        total = sum(ops for _, ops in known)
-        if not known:
-            return None
-        if not total:
-            return max(wait for wait, _ in known)
-        return sum(wait * ops for wait, ops in known) / total
 
 
 def samples_of(text: str) -> tuple[tuple[IostatRow, ...], ...]:
@@ -94,28 +75,22 @@ def latest(text: str, pool: str) -> tuple[IostatRow, ...]:
 def _samples(lines: Sequence[str]) -> Iterator[list[IostatRow]]:
     """A heading, a time stamp or the first pool's next row begins a new sample."""
     rows: list[IostatRow] = []
-    queues_only, vclass = False, "normal"
-    below_blank = False
+    queues_only = False
     for line in lines:
         words = line.split()
-        if not words:
-            below_blank = bool(rows)
-        elif _is_heading(words) or _is_stamp(words, line):
+        if words and (_is_heading(words) or _is_stamp(words, line)):
             queues_only = queues_only or ("pend" in words and "wait" not in words)
             if rows:
                 yield rows
-            rows, vclass, below_blank = [], "normal", False
-        elif set(line) > set(" -") or not set(line) <= set(" -"):
-            row = _row(line, vclass, below_blank, queues_only)
+            rows = []
+        elif words and not set(line) <= set(" -"):
+            row = _row(line, queues_only)
             if row.name in _GROUPS and row.read_ops is None and row.write_ops is None:
-                vclass = _GROUPS[row.name]
                 continue
             if rows and row.name == rows[0].name and not row.indent:
                 yield rows
-                rows, below_blank = [], False
-                row = _row(line, "normal", False, queues_only)
-            vclass = "normal" if row.indent == 0 else vclass
-            rows.append(row if row.indent != 0 else _row(line, "normal", False, queues_only))
+                rows = []
+            rows.append(row)
     yield rows
 
 
@@ -130,7 +105,7 @@ def _is_stamp(words: Sequence[str], line: str) -> bool:
     )
 
 
-def _row(line: str, vclass: str, below_blank: bool, queues_only: bool) -> IostatRow:
+def _row(line: str, queues_only: bool) -> IostatRow:
     bare = "\t" in line
     if bare:
         name, *cells = line.strip().split("\t")
@@ -138,22 +113,28 @@ def _row(line: str, vclass: str, below_blank: bool, queues_only: bool) -> Iostat
         name, *cells = line.split()
         while cells and not _is_cell(cells[0]):
             name = f"{name} {cells.pop(0)}"
-    waits, queues = _extras(cells[_PLAIN:], queues_only)
     plain = [parse_size(cell) for cell in cells[:_PLAIN]] + [None] * _PLAIN
-    alloc, free, read_ops, write_ops, read, write = plain[:_PLAIN]
+    _, _, read_ops, write_ops, read, write = plain[:_PLAIN]
+    waits, queues = _extras(cells[_PLAIN:], queues_only)
     return IostatRow(
         name=name,
         indent=None if bare else len(line) - len(line.lstrip(" ")),
-        vclass=None if bare and below_blank else vclass,
-        alloc_bytes=alloc,
-        free_bytes=free,
         read_ops=read_ops,
         write_ops=write_ops,
         read=read,
         write=write,
-        waits=waits,
+        disk_wait=_mean_wait(waits[_DISK_WAITS], (read_ops, write_ops)),
         queues=queues,
     )
+
+
+def _mean_wait(waits: Sequence[str], operations: Sequence[float | None]) -> float | None:
+    pairs = zip(map(_seconds, waits), operations, strict=False)
+    known = [(wait, ops or 0.0) for wait, ops in pairs if wait is not None]
+    total = sum(ops for _, ops in known)
+    if not total:
+        return max((wait for wait, _ in known), default=None)
+    return sum(wait * ops for wait, ops in known) / total
 
 
 def _is_cell(word: str) -> bool:
@@ -162,15 +143,14 @@ def _is_cell(word: str) -> bool:
 
 def _extras(
     cells: Sequence[str], queues_only: bool
-) -> tuple[dict[str, float], dict[str, tuple[int, int]]]:
+) -> tuple[Sequence[str], dict[str, tuple[int, int]]]:
+    """The columns of waits as printed, and the depths of queues."""
     waits, queues = _EXTRAS.get(len(cells), (0, 0))
     if queues_only and len(cells) == 10:
         waits, queues = 0, 5
-    times = {name: _seconds(cell) for name, cell in zip(_WAITS, cells[:waits], strict=False)}
     depths = [parse_size(cell) or 0 for cell in cells[waits : waits + 2 * queues]]
     pairs = zip(depths[::2], depths[1::2], strict=False)
-    known = {name: seconds for name, seconds in times.items() if seconds is not None}
-    return known, dict(zip(_QUEUES, pairs, strict=False))
+    return cells[:waits], dict(zip(_QUEUES, pairs, strict=False))
 
 
 def _seconds(cell: str) -> float | None:

@@ -13,17 +13,15 @@ from typing import Any
 from zconsole.pool.model import Activity, Scan, Vdev
 from zconsole.units import size_resolution
 from zconsole.zfs.decode.formulas import (
-    CopyStats,
-    RebuildStats,
-    ScanStats,
-    copy_of,
+    checkpoint_of,
+    completed,
+    completed_copy,
+    completed_rebuild,
+    error_scrub,
     in_order,
-    rebuild_of,
-    scan_of,
 )
-from zconsole.zfs.decode.libzfs_scans import checkpoint_of, error_scrub
 from zconsole.zfs.decode.names import disk_name
-from zconsole.zfs.decode.values import mapping, moment, number
+from zconsole.zfs.decode.values import count, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
 _STATES = {
@@ -33,7 +31,6 @@ _STATES = {
     "ERRORSCRUBBING": "running",
 }
 _REBUILD_STATES = {"ACTIVE": "running", "CANCELED": "canceled", "COMPLETE": "finished"}
-_CHECKPOINT_STATES = {"EXISTS": 1, "DISCARDING": 2}
 _Node = Mapping[str, Any]
 
 
@@ -56,12 +53,12 @@ def scans_of(scan: _Node, now: float | None, zone: tzinfo) -> tuple[Scan, ...]:
     """Every scan of a pool's ``scan_stats``, active ones first."""
     scans = []
     if str(scan.get("function")) in _FUNCTIONS:
-        scans.append(_as_printed(scan_of(_scan_stats(scan, zone), now), scan))
+        scans.append(_as_printed(completed(_scan(scan, zone), now), scan))
     if scan.get("err_scrub_state") in _STATES:
         scans.append(_error_scrub(scan, zone))
     for key, node in mapping(scan.get("rebuild_stats"), "rebuild_stats").items():
         if mapping(node, key).get("state") in _REBUILD_STATES:
-            scans.append(_as_printed(rebuild_of(_rebuild_stats(key, node, zone)), node))
+            scans.append(_as_printed(_rebuild(key, node, zone), node))
     return in_order(scans)
 
 
@@ -72,63 +69,51 @@ def _as_printed(scan: Scan, node: _Node) -> Scan:
     return scan._replace(resolution=rounding, printed=True) if rounding else scan
 
 
-def _count(node: _Node, key: str) -> int:
-    return number(node.get(key)) or 0
-
-
-def _scan_stats(scan: _Node, zone: tzinfo) -> ScanStats:
-    paused = moment(scan.get("scrub_pause"), zone)
-    state = _STATES.get(str(scan.get("state")), "none")
-    return ScanStats(
+def _scan(scan: _Node, zone: tzinfo) -> Scan:
+    return Scan(
         function=_FUNCTIONS[str(scan["function"])],
-        state="paused" if paused and state == "running" else state,
+        state=_STATES.get(str(scan.get("state")), "none"),
         start=moment(scan.get("start_time"), zone),
         end=moment(scan.get("end_time"), zone),
-        total=_count(scan, "to_examine"),
-        scanned=_count(scan, "examined"),
-        skipped=_count(scan, "skipped"),
-        processed=_count(scan, "processed"),
+        total_bytes=count(scan, "to_examine"),
+        scanned_bytes=count(scan, "examined"),
+        issued_bytes=count(scan, "issued"),
+        skipped_bytes=count(scan, "skipped"),
+        processed_bytes=count(scan, "processed"),
         errors=number(scan.get("errors")),
-        pass_scanned=_count(scan, "bytes_per_scan"),
+        paused_since=moment(scan.get("scrub_pause"), zone),
         pass_start=moment(scan.get("pass_start"), zone),
-        paused_since=paused,
-        pass_paused=_count(scan, "scrub_spent_paused"),
-        pass_issued=_count(scan, "issued_bytes_per_scan"),
-        issued=_count(scan, "issued"),
+        pass_scanned=count(scan, "bytes_per_scan"),
+        pass_issued=count(scan, "issued_bytes_per_scan"),
+        pass_paused=float(count(scan, "scrub_spent_paused")),
     )
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
-    state = _STATES[str(scan["err_scrub_state"])]
-    paused = moment(scan.get("err_scrub_pause"), zone)
-    return error_scrub(
-        "paused" if paused and state == "running" else state,
-        (
-            moment(scan.get("err_scrub_start_time"), zone),
-            moment(scan.get("err_scrub_end_time"), zone),
-        ),
-        (_count(scan, "err_scrub_examined"), _count(scan, "err_scrub_to_examine")),
-        paused,
-    )
+    keys = ("start_time", "end_time", "pause")
+    start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
+    blocks = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
+    return error_scrub(_STATES[str(scan["err_scrub_state"])], start, end, paused, blocks)
 
 
-def _rebuild_stats(key: str, node: _Node, zone: tzinfo) -> RebuildStats:
-    return RebuildStats(
-        vdev=str(node.get("name", key)),
+def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
+    scan = Scan(
+        function="rebuild",
         state=_REBUILD_STATES[str(node["state"])],
+        vdev=str(node.get("name", key)),
         start=moment(node.get("start_time"), zone),
         end=moment(node.get("end_time"), zone),
-        scan_seconds=_count(node, "scan_time") / 1e9,
-        scanned=_count(node, "scanned"),
-        issued=_count(node, "issued"),
-        rebuilt=_count(node, "rebuilt"),
-        estimate=_count(node, "to_scan"),
-        errors=_count(node, "errors"),
-        pass_ms=_count(node, "pass_time") // 1_000_000,
-        pass_scanned=_count(node, "pass_scanned"),
-        pass_issued=_count(node, "pass_issued"),
-        skipped=_count(node, "pass_skipped"),
+        total_bytes=count(node, "to_scan"),
+        scanned_bytes=count(node, "scanned"),
+        issued_bytes=count(node, "issued"),
+        skipped_bytes=count(node, "pass_skipped"),
+        processed_bytes=count(node, "rebuilt"),
+        errors=count(node, "errors"),
+        duration=count(node, "scan_time") / 1e9,
+        pass_scanned=count(node, "pass_scanned"),
+        pass_issued=count(node, "pass_issued"),
     )
+    return completed_rebuild(scan, count(node, "pass_time") // 1_000_000)
 
 
 def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> tuple[Activity, ...]:
@@ -136,23 +121,16 @@ def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> t
     found = []
     removal = mapping(pool.get("removal_stats"), "removal_stats")
     if removal.get("state") in _STATES:
-        name = _removed(removal)
-        found.append(copy_of(_copy_stats("removal", "copy", "copied", removal, name, zone), now))
+        copy = _copy("removal", removal, _removed(removal), ("to_copy", "copied"), zone)
+        found.append(completed_copy(copy, False, now))
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
-    if checkpoint.get("state") in _CHECKPOINT_STATES:
-        found.append(
-            checkpoint_of(
-                _CHECKPOINT_STATES[checkpoint["state"]],
-                int(moment(checkpoint.get("start_time"), zone) or 0),
-                _count(checkpoint, "space"),
-            )
-        )
+    if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
+        start, space = moment(checkpoint.get("start_time"), zone), count(checkpoint, "space")
+        found.append(checkpoint_of(state == "DISCARDING", start, space))
     expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
     if expand.get("state") in _STATES:
-        name = _expanding(expand, root)
-        found.append(
-            copy_of(_copy_stats("expansion", "reflow", "reflowed", expand, name, zone), now)
-        )
+        copy = _copy("expansion", expand, _expanding(expand, root), ("to_reflow", "reflowed"), zone)
+        found.append(completed_copy(copy, bool(count(expand, "waiting_for_resilver")), now))
     return tuple(found)
 
 
@@ -171,16 +149,16 @@ def _expanding(node: _Node, root: Vdev) -> str | None:
     return str(node["name"]) if "name" in node else None
 
 
-def _copy_stats(
-    kind: str, total: str, done: str, node: _Node, vdev: str | None, zone: tzinfo
-) -> CopyStats:
-    return CopyStats(
+def _copy(
+    kind: str, node: _Node, vdev: str | None, keys: tuple[str, str], zone: tzinfo
+) -> Activity:
+    """``keys``: where the document has the bytes in all, and those done."""
+    return Activity(
         kind=kind,
         state=_STATES[str(node["state"])],
         vdev=vdev,
         start=moment(node.get("start_time"), zone),
         end=moment(node.get("end_time"), zone),
-        total=_count(node, f"to_{total}"),
-        copied=_count(node, done),
-        waiting=bool(_count(node, "waiting_for_resilver")),
+        done_bytes=count(node, keys[1]),
+        total_bytes=count(node, keys[0]),
     )

@@ -15,9 +15,17 @@ from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.libzfs_scans import active_function, activities_of, scans_of
 from zconsole.zfs.decode.names import disk_name, parity_of
-from zconsole.zfs.decode.notes import Condition, note_of, scan_marker, trim_state
+from zconsole.zfs.decode.notes import note_of, scan_marker, trim_state
 from zconsole.zfs.decode.tree import with_spares_left
-from zconsole.zfs.decode.values import epoch, integers, mapping, number, text_of, word
+from zconsole.zfs.decode.values import (
+    damaged_files,
+    epoch,
+    integers,
+    mapping,
+    number,
+    text_of,
+    word,
+)
 from zconsole.zfs.decode.words import VDEV_STATES, aux_word, spare_word, state_word
 
 _QUEUES = {
@@ -79,28 +87,17 @@ def pool_of(
         name=config["name"],
         state="SUSPENDED" if "suspended" in config else root.state,
         root=root,
-        guid=_guid(config, "pool_guid"),
+        guid=word(config.get("pool_guid")),
         message=text_of(message.get("status")),
         action=text_of(message.get("action")),
         see=text_of(message.get("see")),
         scans=scans_of(tree, tops, now, version),
         activities=activities_of(tree, tops, now),
         error_count=count,
-        errors=_errors(message.get("errors"), count),
+        errors=damaged_files(message.get("errors"), count),
         comment=text_of(config.get("comment")),
         txg=number(config.get("txg")),
     )
-
-
-def _guid(node: Mapping[str, Any], key: str = "guid") -> str | None:
-    value = node.get(key)
-    return None if value is None else str(value)
-
-
-def _errors(listed: object, count: int | None) -> tuple[str, ...] | None:
-    if isinstance(listed, Sequence) and not isinstance(listed, str):
-        return tuple(str(name) for name in listed)
-    return () if count == 0 else None
 
 
 def _top_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
@@ -124,7 +121,7 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
         name=name,
         kind="root",
         state=state_word(state, aux),
-        guid=_guid(tree),
+        guid=word(tree.get("guid")),
         note=note,
         errors=ErrorCounters(stats[20], stats[21], stats[22]),
         alloc_bytes=stats[3],
@@ -151,13 +148,20 @@ def _stats(node: Mapping[str, Any]) -> Sequence[int]:
 def canonical(values: Sequence[int]) -> Sequence[int]:
     """``vdev_stats`` of any version in 2.3's order of 48; what a version lacks is 0.
 
-    Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9.
+    Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9. By index: 0
+    timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16
+    bytes read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25
+    removing, 26 scan_processed, 27 fragmentation, 28 to 31 initialize, 33 resilver_deferred, 34
+    slow_ios, 35 trim_errors, 37 to 40 trim, 41 rebuild_processed, 42 and 44 configured and
+    physical ashift, 45 noalloc, 46 pspace.
     """
     if not values:
         return _NO_STATS
     length = len(values)
     if length >= 48:
         return values
+    # 2.2 put vs_noalloc before vs_pspace, 0.8 vs_initialize_errors behind the checksum errors;
+    # all else was added at the end.
     if length == 46:
         values = [*values[:45], 0, values[45]]
     elif 23 < length < 41:
@@ -206,7 +210,7 @@ def _vdev(
         kind=kind,
         vclass=section,
         state=spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux),
-        guid=_guid(node),
+        guid=word(node.get("guid")),
         path=word(node.get("path")),
         note=note,
         errors=_counters(stats, leaf, section, len(values)),
@@ -275,18 +279,15 @@ def _condition(
     # zpool names a leaving vdev in its row since 2.2, which brought vs_noalloc.
     worded = len(_stats(node)) > _NOALLOC
     note = note_of(
-        Condition(
-            aux=aux,
-            was=str(node.get("path", "")) if "not_present" in node else None,
-            slow_only=leaf and not errors and stats[34] > 0,
-            ashift=stats[42] if leaf else 0,
-            physical_ashift=stats[44] if leaf else 0,
-            removing=worded and stats[25] != 0,
-            allocating=stats[45] == 0,
-            marker=marker,
-            initializing=leaf and stats[30] == 1,
-            trimming=leaf and stats[39] == 1,
-        )
+        aux=aux,
+        was=str(node.get("path", "")) if "not_present" in node else None,
+        slow_only=leaf and not errors and stats[34] > 0,
+        ashifts=(stats[42], stats[44]) if leaf else (0, 0),
+        removing=worded and stats[25] != 0,
+        allocating=stats[45] == 0,
+        marker=marker,
+        initializing=leaf and stats[30] == 1,
+        trimming=leaf and stats[39] == 1,
     )
     return state, aux, note
 

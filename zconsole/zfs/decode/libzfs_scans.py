@@ -13,20 +13,21 @@ from typing import Any
 
 from zconsole.pool.model import Activity, Scan
 from zconsole.zfs.decode.formulas import (
-    CopyStats,
-    RebuildStats,
-    ScanStats,
-    copy_of,
-    duration_of,
+    checkpoint_of,
+    completed,
+    completed_copy,
+    completed_rebuild,
+    error_scrub,
     in_order,
-    rebuild_of,
-    scan_of,
 )
 from zconsole.zfs.decode.values import epoch, integers
 
 _FUNCTIONS = {1: "scrub", 2: "resilver", 3: "errorscrub"}
 _STATES = {1: "running", 2: "finished", 3: "canceled", 4: "running"}
 _REBUILD_STATES = {1: "running", 2: "canceled", 3: "finished"}
+_WITH_SKIPPED = 22
+"""Length of ``scan_stats`` from 2.2 on, which counts skipped bytes and knows error scrubs; before
+that, the entry of skipped bytes was one that nothing kept up to date (pss_to_process)."""
 
 
 def active_function(tree: Mapping[str, Any]) -> str | None:
@@ -44,13 +45,13 @@ def scans_of(
     scans = []
     stats = integers(tree.get("scan_stats") or (), "scan_stats")
     if stats and stats[0] in _FUNCTIONS:
-        scans.append(scan_of(_scan_stats(stats, version), now))
-    if stats and len(stats) > 21 and stats[17]:
+        scans.append(_scan(stats, now, version))
+    if stats and len(stats) >= _WITH_SKIPPED and stats[17]:
         scans.append(_error_scrub(stats))
     for name, child in zip(tops, tree.get("children", ()), strict=True):
         rebuild = integers(child.get("org.openzfs:rebuild_stats") or (), "rebuild_stats")
         if rebuild and rebuild[0] in _REBUILD_STATES:
-            scans.append(rebuild_of(_rebuild_stats(name, rebuild)))
+            scans.append(_rebuild(name, rebuild))
     return in_order(scans)
 
 
@@ -58,27 +59,27 @@ def _at(values: Sequence[int], index: int) -> int | None:
     return values[index] if index < len(values) else None
 
 
-def _scan_stats(values: Sequence[int], version: str | None) -> ScanStats:
-    paused = epoch(_at(values, 11))
-    state = _STATES.get(values[1], "none")
-    return ScanStats(
+def _scan(values: Sequence[int], now: float | None, version: str | None) -> Scan:
+    issued, skipped = _at(values, 14), values[6] if len(values) >= _WITH_SKIPPED else None
+    scan = Scan(
         function=_FUNCTIONS[values[0]],
-        state="paused" if paused and state == "running" else state,
+        state=_STATES.get(values[1], "none"),
         start=epoch(values[2]),
         end=epoch(values[3]),
-        total=values[4],
-        scanned=values[5],
-        skipped=values[6] if len(values) >= 22 else None,
-        processed=values[7],
+        total_bytes=values[4],
+        scanned_bytes=values[5],
+        issued_bytes=issued,
+        skipped_bytes=skipped,
+        processed_bytes=values[7],
         errors=values[8],
-        pass_scanned=values[9],
+        paused_since=epoch(_at(values, 11)),
         pass_start=epoch(values[10]),
-        paused_since=paused,
-        pass_paused=_at(values, 12) or 0,
+        pass_scanned=values[9],
         pass_issued=_at(values, 13),
-        issued=_at(values, 14),
-        cautious=len(values) >= 22 or is_cautious(version),
+        pass_paused=float(_at(values, 12) or 0),
+        two_stage=issued is not None,
     )
+    return completed(scan, now, cautious=skipped is not None or is_cautious(version))
 
 
 def is_cautious(version: str | None) -> bool:
@@ -88,58 +89,28 @@ def is_cautious(version: str | None) -> bool:
 
 
 def _error_scrub(values: Sequence[int]) -> Scan:
-    state = _STATES.get(values[16], "none")
-    paused = epoch(values[21])
-    examined, left = values[19], values[20]
-    return error_scrub(
-        "paused" if paused and state == "running" else state,
-        (epoch(values[17]), epoch(values[18])),
-        (examined, left),
-        paused,
-    )
+    state, blocks = _STATES.get(values[16], "none"), (values[19], values[20])
+    return error_scrub(state, epoch(values[17]), epoch(values[18]), epoch(values[21]), blocks)
 
 
-def error_scrub(
-    state: str,
-    span: tuple[float | None, float | None],
-    blocks: tuple[int, int],
-    paused_since: float | None,
-) -> Scan:
-    """An error scrub; it counts error blocks, ``(examined, left to examine)``, not bytes.
-
-    Percent: examined / (examined + left), print_err_scrub_status in zpool_main.c (2.2.9).
-    """
-    active = state in ("running", "paused")
-    done, left = blocks
-    return Scan(
-        function="errorscrub",
-        state=state,
-        start=span[0],
-        end=None if active else span[1],
-        percent=100.0 * done / (done + left) if active and done + left else None,
-        duration=duration_of(*span) if state == "finished" else None,
-        paused_since=paused_since,
-        two_stage=False,
-    )
-
-
-def _rebuild_stats(name: str, values: Sequence[int]) -> RebuildStats:
-    return RebuildStats(
-        vdev=name,
+def _rebuild(name: str, values: Sequence[int]) -> Scan:
+    scan = Scan(
+        function="rebuild",
         state=_REBUILD_STATES[values[0]],
+        vdev=name,
         start=epoch(values[1]),
         end=epoch(values[2]),
-        scan_seconds=values[3] / 1e3,
-        scanned=values[4],
-        issued=values[5],
-        rebuilt=values[6],
-        estimate=values[7],
+        total_bytes=values[7],
+        scanned_bytes=values[4],
+        issued_bytes=values[5],
+        skipped_bytes=_at(values, 12),
+        processed_bytes=values[6],
         errors=values[8],
-        pass_ms=values[9],
+        duration=values[3] / 1e3,
         pass_scanned=values[10],
         pass_issued=values[11],
-        skipped=_at(values, 12),
     )
+    return completed_rebuild(scan, values[9])
 
 
 def activities_of(
@@ -150,31 +121,21 @@ def activities_of(
     for key, kind in (("removal_stats", "removal"), ("raidz_expand_stats", "expansion")):
         stats = integers(tree.get(key) or (), key)
         if stats and stats[0] in _STATES:
-            found.append(copy_of(_copy_stats(kind, stats, tops), now))
+            found.append(_copy(kind, stats, tops, now))
     checkpoint = integers(tree.get("checkpoint_stats") or (), "checkpoint_stats")
     if checkpoint and checkpoint[0] in (1, 2):
-        found.insert(len(found[:1]), checkpoint_of(*checkpoint[:3]))
+        found.insert(len(found[:1]), checkpoint_of(checkpoint[0] == 2, *checkpoint[1:3]))
     return tuple(found)
 
 
-def _copy_stats(kind: str, values: Sequence[int], tops: Sequence[str]) -> CopyStats:
-    return CopyStats(
+def _copy(kind: str, values: Sequence[int], tops: Sequence[str], now: float | None) -> Activity:
+    copy = Activity(
         kind=kind,
         state=_STATES[values[0]],
         vdev=tops[values[1]] if 0 <= values[1] < len(tops) else None,
         start=epoch(values[2]),
         end=epoch(values[3]),
-        total=values[4],
-        copied=values[5],
-        waiting=kind == "expansion" and bool(_at(values, 6)),
+        done_bytes=values[5],
+        total_bytes=values[4],
     )
-
-
-def checkpoint_of(state: int, start: int, space: int) -> Activity:
-    """A checkpoint (1) or its discarding (2); ``total_bytes`` is what it holds or still frees."""
-    return Activity(
-        kind="checkpoint",
-        state="exists" if state == 1 else "running",
-        start=epoch(start),
-        total_bytes=space,
-    )
+    return completed_copy(copy, kind == "expansion" and bool(_at(values, 6)), now)

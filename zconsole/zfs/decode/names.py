@@ -50,7 +50,7 @@ def strip_partition(name: str) -> str:
 def disk_name(path: str, whole_disk: bool | None) -> str:
     """The name of a disk at ``path`` as ``zpool status`` without options prints it.
 
-    Where nobody said whether zpool partitioned the disk itself (JSON has no ``whole_disk``),
+    Where it is unknown whether zpool partitioned the disk itself (JSON has no ``whole_disk``),
     partition 1 is taken for zpool's own, which always is number 1; a partition 1 made by hand
     then loses its suffix (``sda1`` shows as ``sda``). Other numbers keep theirs.
     """

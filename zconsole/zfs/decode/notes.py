@@ -5,55 +5,35 @@ Source: print_status_config in cmd/zpool/zpool_main.c (2.3.9).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from zconsole.zfs.decode.words import aux_text
 
 _TRIM_STATES = {1: "active", 2: "canceled", 3: "suspended", 4: "complete"}
 
 
-class Condition(NamedTuple):
-    """What the note of one vdev is made of."""
+def note_of(
+    aux: str = "",
+    was: str | None = None,
+    slow_only: bool = False,
+    ashifts: tuple[int, int] = (0, 0),
+    removing: bool = False,
+    allocating: bool = True,
+    marker: str = "",
+    initializing: bool = False,
+    trimming: bool = False,
+) -> str:
+    """The printed note of a vdev; its parts are two blanks apart.
 
-    aux: str = ""
-    was: str | None = None
-    """Path of a missing device, whose name is its GUID."""
-    slow_only: bool = False
-    ashift: int = 0
-    physical_ashift: int = 0
-    removing: bool = False
-    allocating: bool = True
-    marker: str = ""
-    initializing: bool = False
-    trimming: bool = False
-
-
-def note_of(condition: Condition) -> str:
-    """The printed note; its parts are two blanks apart."""
-    c = condition
-    parts = [_cause(c)]
-    if c.removing:
-        parts.append("(removing)")
-    elif not c.allocating:
-        parts.append("(non-allocating)")
-    parts += [c.marker, "(initializing)" if c.initializing else "", _trimming(c)]
-    return "  ".join(part for part in parts if part)
+    ``was``: path of a missing device, whose name is its GUID. ``ashifts``: configured, physical.
+    """
+    leaving = "(removing)" if removing else "" if allocating else "(non-allocating)"
+    cause = f"was {was}" if was is not None else aux_text(aux, slow_only) or _block_size(*ashifts)
+    progress = "(initializing)" if initializing else "", "(trimming)" if trimming else ""
+    return "  ".join(part for part in (cause, leaving, marker, *progress) if part)
 
 
-def _trimming(condition: Condition) -> str:
-    return "(trimming)" if condition.trimming else ""
-
-
-def _cause(condition: Condition) -> str:
-    if condition.was is not None:
-        return f"was {condition.was}"
-    if text := aux_text(condition.aux, condition.slow_only):
-        return text
-    if 0 < condition.ashift < condition.physical_ashift < 64:
-        return (
-            f"block size: {1 << condition.ashift}B configured,"
-            f" {1 << condition.physical_ashift}B native"
-        )
+def _block_size(configured: int, physical: int) -> str:
+    if 0 < configured < physical < 64:
+        return f"block size: {1 << configured}B configured, {1 << physical}B native"
     return ""
 
 

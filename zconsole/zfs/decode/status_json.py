@@ -6,7 +6,7 @@ counters left out by zpool are 0; names are made those that text prints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
@@ -14,9 +14,18 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.json_scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.notes import Condition, note_of, scan_marker
+from zconsole.zfs.decode.notes import note_of, scan_marker
 from zconsole.zfs.decode.tree import with_spares_left
-from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, text_of, word
+from zconsole.zfs.decode.values import (
+    count,
+    damaged_files,
+    is_rounded,
+    mapping,
+    moment,
+    number,
+    text_of,
+    word,
+)
 from zconsole.zfs.decode.words import spare_word, state_word
 
 _GROUPS = (
@@ -102,34 +111,23 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
     scan = mapping(node.get("scan_stats"), "scan_stats")
     context = _Context(names, zone, active_function(scan), rebuilding(scan))
     root = _root(name, node, context)
-    count = number(node.get("error_count"))
+    errors = number(node.get("error_count"))
     state = node.get("state")
     return Pool(
         name=name,
         state=None if state is None else str(state),
         root=root,
-        guid=_guid(node, "pool_guid"),
+        guid=word(node.get("pool_guid")),
         message=text_of(node.get("status")),
         action=text_of(node.get("action")),
         see=text_of(node.get("moreinfo")),
         scans=scans_of(scan, now, zone),
         activities=activities_of(node, root, now, zone),
-        error_count=count,
-        errors=_errors(node.get("errlist"), count),
+        error_count=errors,
+        errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
         txg=number(node.get("txg")),
     )
-
-
-def _guid(node: _Node, key: str = "guid") -> str | None:
-    value = node.get(key)
-    return None if value is None else str(value)
-
-
-def _errors(listed: object, count: int | None) -> tuple[str, ...] | None:
-    if isinstance(listed, Sequence) and not isinstance(listed, str):
-        return tuple(str(name) for name in listed)
-    return () if count == 0 else None
 
 
 def _root(pool: str, node: _Node, context: _Context) -> Vdev:
@@ -148,8 +146,8 @@ def _root(pool: str, node: _Node, context: _Context) -> Vdev:
         name=pool,
         kind="root",
         state=state_word(str(top.get("state", node.get("state", "UNKNOWN"))), aux),
-        guid=_guid(top),
-        note=note_of(Condition(aux=aux)),
+        guid=word(top.get("guid")),
+        note=note_of(aux=aux),
         errors=_counters(top, leaf=False),
         alloc_bytes=number(top.get("alloc_space", 0)) if top else None,
         size_bytes=number(top.get("total_space")),
@@ -214,19 +212,19 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
     marker = _marker(node, state, place, context) if leaf else ""
     shape = draid_shape(name)
     space = number(node.get("total_space")) if place.top else None
-    deferred = leaf and bool(number(node.get("resilver_deferred")))
+    deferred = leaf and bool(count(node, "resilver_deferred"))
     return Vdev(
         name=name,
         kind=kind,
         vclass=place.vclass,
         state=state,
-        guid=_guid(node),
+        guid=word(node.get("guid")),
         path=word(node.get("path")),
         note=_note(node, marker, leaf, errors),
         errors=errors,
         resilvering=marker == "(resilvering)",
         awaiting_resilver=deferred and marker != "(resilvering)",
-        removing=bool(number(node.get("removing"))),
+        removing=bool(count(node, "removing")),
         alloc_bytes=number(node.get("alloc_space", 0)) if space else None,
         size_bytes=space or (_leaf_size(node) if leaf else None),
         scan_processed=number(node.get("scan_processed", 0)) if leaf and not spare else None,
@@ -245,7 +243,7 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
 
 def _allocating(node: _Node) -> bool:
     """Nothing new goes to a vdev that is leaving, of which zpool says only that it does."""
-    return not (number(node.get("noalloc")) or number(node.get("removing")))
+    return not (count(node, "noalloc") or count(node, "removing"))
 
 
 def _state(node: _Node, spare: bool) -> str:
@@ -298,8 +296,8 @@ def _marker(node: _Node, state: str, place: _Place, context: _Context) -> str:
     """The marker text prints; JSON lacks the rebuilt bytes, so that the new device has it."""
     if state != "ONLINE":
         return ""
-    processed = number(node.get("scan_processed")) or 0
-    deferred = bool(number(node.get("resilver_deferred")))
+    processed = count(node, "scan_processed")
+    deferred = bool(count(node, "resilver_deferred"))
     marker = scan_marker(context.function, processed, deferred)
     return marker or ("(resilvering)" if place.rebuilt and place.written else "")
 
@@ -309,18 +307,15 @@ def _note(node: _Node, marker: str, leaf: bool, errors: ErrorCounters) -> str:
         return f"in use by pool '{node['used_by']}'"
     missing = number(node.get("not_present"))
     return note_of(
-        Condition(
-            aux=str(node.get("aux", "")),
-            was=str(node.get("was", node.get("path", ""))) if missing else None,
-            slow_only=leaf and errors.total == 0 and bool(errors.slow),
-            ashift=number(node.get("configured_ashift")) or 0,
-            physical_ashift=number(node.get("physical_ashift")) or 0,
-            removing=bool(number(node.get("removing"))),
-            allocating=not number(node.get("noalloc")),
-            marker=marker,
-            initializing=node.get("init_state") == "ACTIVE",
-            trimming=node.get("trim_state") == "ACTIVE",
-        )
+        aux=str(node.get("aux", "")),
+        was=str(node.get("was", node.get("path", ""))) if missing else None,
+        slow_only=leaf and errors.total == 0 and bool(errors.slow),
+        ashifts=(count(node, "configured_ashift"), count(node, "physical_ashift")),
+        removing=bool(count(node, "removing")),
+        allocating=not count(node, "noalloc"),
+        marker=marker,
+        initializing=node.get("init_state") == "ACTIVE",
+        trimming=node.get("trim_state") == "ACTIVE",
     )
 
 

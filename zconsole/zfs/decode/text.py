@@ -141,8 +141,10 @@ def _blocks(lines: list[str]) -> list[_Block]:
 
 
 def _heads_a_pool(line: str, below: str) -> bool:
-    """Whether a ``pool:`` line is one without a blank line above it, as of two files put together:
-    what stands below tells, as a name in a list has no such second line."""
+    """Whether a ``pool:`` line is one without a blank line above it, as of two files put together.
+
+    What stands below tells, as a name in a list has no such second line.
+    """
     return line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
 
 
@@ -154,21 +156,22 @@ def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None
     match = _TAG.match(line)
     if match is None:
         return None
-    indent = len(match[1].expandtabs())
-    if indent > _FARTHEST_TAG:
+    indent, tag = len(match[1].expandtabs()), match[2]
+    if indent > _FARTHEST_TAG or (current and _continues(current, line, tag, indent, apart)):
         return None
-    in_table = current is not None and current.tag == "config" and not current.indent
-    if in_table and line.startswith("\t"):
-        return None  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
-    if current is not None and current.tag == _DETAILS and match[2] not in ("errors", "pool"):
-        return None
-    if current is not None and _is_listing(current):
-        # Names of damaged files may look like tags; only a new pool ends their list.
-        if match[2] == "errors" and indent <= current.indent:
-            return _Section(match[2], indent, [match[3]])
-        if match[2] != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart:
-            return None
-    return _Section(match[2], indent, [match[3]])
+    return _Section(tag, indent, [match[3]])
+
+
+def _continues(current: _Section, line: str, tag: str, indent: int, apart: bool) -> bool:
+    """Whether a line that looks like a tag is part of the section above it."""
+    if current.tag == "config" and not current.indent and line.startswith("\t"):
+        return True  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
+    if current.tag == _DETAILS and tag not in ("errors", "pool"):
+        return True
+    if not _is_listing(current) or (tag == "errors" and indent <= current.indent):
+        return False
+    # Names of damaged files may look like tags; only a new pool ends their list.
+    return tag != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart
 
 
 def _may_end(section: _Section) -> bool:
@@ -237,8 +240,8 @@ def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
     There may be two lines: one says that the list is not permitted, the other how many there are.
     """
     found = [_error_section(section) for section in block.all("errors")]
-    telling = [pair for pair in found if pair != (None, None)]
-    return telling[-1] if telling else (None, None)
+    known = [pair for pair in found if pair != (None, None)]
+    return known[-1] if known else (None, None)
 
 
 def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Vdev
 from zconsole.zfs.decode.names import draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.text_notes import Note
+from zconsole.zfs.decode.text_notes import with_note
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, looks_like_row, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares_left
 
@@ -69,11 +68,6 @@ class _Node:
         return kind_of(row.name) in (None, "dspare", *GROUP_KINDS)
 
 
-class _Context(NamedTuple):
-    running: str | None
-    zone: tzinfo
-
-
 def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone: tzinfo) -> Vdev:
     """The root vdev of a config table.
 
@@ -82,9 +76,8 @@ def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone:
     """
     columns, rows = _rows(lines)
     top = _root_row(rows, pool, columns)
-    context = _Context(running, zone)
-    nodes = _nested(rows[1:] if top else rows, top, columns)
-    children = with_spares_left(tuple(_vdev(node, context, top=True) for node in nodes))
+    nodes = _nested(rows[1:] if top else rows, top)
+    children = with_spares_left(tuple(_vdev(node, running, zone) for node in nodes))
     if top is None:
         return Vdev(name=pool or "", kind="root", state=UNKNOWN_STATE, children=children)
     return Vdev(
@@ -92,7 +85,7 @@ def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone:
         kind="root",
         state=top.state or UNKNOWN_STATE,
         note=top.note,
-        errors=_counters(top),
+        errors=ErrorCounters(*top.counters),
         children=children,
     )
 
@@ -125,9 +118,7 @@ def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) 
     return first
 
 
-def _nested(
-    rows: Sequence[ConfigRow], root: ConfigRow | None, columns: Columns | None
-) -> list[_Node]:
+def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
     """The top-level nodes; a row belongs to the nearest group that stands shallower or takes it."""
     base = root.indent if root else min((row.indent for row in rows), default=0)
     floor = base if root else base - _LEVEL
@@ -151,34 +142,20 @@ def _stands_below(row: ConfigRow, node: _Node) -> bool:
     return node.holds_others and row.indent > node.indent
 
 
-def _vdev(node: _Node, context: _Context, top: bool = False) -> Vdev:
-    row, leaf = node.row, not node.children
-    note = Note.of(row.note, context.running, context.zone)
+def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
+    row = node.row
     kind = kind_of(row.name) or leaf_kind(row.name)
     shape = draid_shape(row.name)
-    return Vdev(
+    vdev = Vdev(
         name=row.name,
         kind=kind,
         vclass=node.vclass,
         state=row.state or "",
-        path=row.name if row.name.startswith("/") else note.was,
+        path=row.name if row.name.startswith("/") else None,
         note=row.note,
-        errors=_counters(row),
-        resilvering=note.resilvering,
-        awaiting_resilver=note.awaiting,
-        removing=note.removing,
-        scan_processed=note.resilvered_bytes,
-        ashift=note.ashift,
-        physical_ashift=note.physical_ashift,
+        errors=ErrorCounters(*row.counters),
         nparity=parity_of(kind),
         data_disks=shape[0] if shape else None,
-        initialize=note.initialize if leaf else None,
-        trim=note.trim if leaf else None,
-        allocating=False if note.non_allocating or note.removing else None,
-        children=tuple(_vdev(child, context) for child in node.children),
+        children=tuple(_vdev(child, running, zone) for child in node.children),
     )
-
-
-def _counters(row: ConfigRow) -> ErrorCounters:
-    read, write, cksum, slow = row.counters
-    return ErrorCounters(read, write, cksum, slow)
+    return with_note(vdev, running, zone)

@@ -1,12 +1,11 @@
-"""What the text after a vdev's counters tells, beside being shown as it is."""
+"""Facts in the note after a vdev's counters, which is also shown as it is."""
 
 from __future__ import annotations
 
 import re
 from datetime import tzinfo
-from typing import NamedTuple
 
-from zconsole.pool.model import Progress
+from zconsole.pool.model import Progress, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.values import parse_date
 
@@ -18,43 +17,33 @@ _PROGRESS = re.compile(
 )
 
 
-class Note(NamedTuple):
-    """The facts in a note (print_status_config, print_status_initialize, print_status_trim)."""
+def with_note(vdev: Vdev, running: str | None, zone: tzinfo) -> Vdev:
+    """The vdev with what its note tells; ``running``: the active scan's function.
 
-    was: str | None = None
-    resilvering: bool = False
-    awaiting: bool = False
-    removing: bool = False
-    non_allocating: bool = False
-    resilvered_bytes: int | None = None
-    ashift: int | None = None
-    physical_ashift: int | None = None
-    initialize: Progress | None = None
-    trim: Progress | None = None
-
-    @classmethod
-    def of(cls, text: str, running: str | None, zone: tzinfo) -> Note:
-        """The facts of one note. ``running``: the active scan's function."""
-        if not text:
-            return _EMPTY
-        # Solaris 10 prints the amount on each resilvered leaf, also after the end.
-        amount = _RESILVERED.search(text)
-        sizes = _BLOCK_SIZE.search(text)
-        return cls(
-            was=text[4:].partition("  ")[0] if text.startswith("was ") else None,
-            resilvering="(resilvering)" in text or (amount is not None and running == "resilver"),
-            awaiting="(awaiting resilver)" in text,
-            removing="(removing)" in text,
-            non_allocating="(non-allocating)" in text,
-            resilvered_bytes=parse_size(amount[1]) if amount else None,
-            ashift=int(sizes[1]).bit_length() - 1 if sizes else None,
-            physical_ashift=int(sizes[2]).bit_length() - 1 if sizes else None,
-            initialize=_progress(text, "initialized", "(initializing)", zone),
-            trim=_progress(text, "trimmed", "(trimming)", zone),
-        )
-
-
-_EMPTY = Note()
+    Source: print_status_config, print_status_initialize and print_status_trim in
+    cmd/zpool/zpool_main.c (2.3.9).
+    """
+    text = vdev.note
+    if not text:
+        return vdev
+    # Solaris 10 prints the amount on each resilvered leaf, also after the end.
+    amount = _RESILVERED.search(text)
+    sizes = _BLOCK_SIZE.search(text)
+    removing = "(removing)" in text
+    leaf = not vdev.children
+    was = text[4:].partition("  ")[0] if text.startswith("was ") else None
+    return vdev._replace(
+        path=vdev.path or was,
+        resilvering="(resilvering)" in text or (amount is not None and running == "resilver"),
+        awaiting_resilver="(awaiting resilver)" in text,
+        removing=removing,
+        scan_processed=parse_size(amount[1]) if amount else None,
+        ashift=int(sizes[1]).bit_length() - 1 if sizes else None,
+        physical_ashift=int(sizes[2]).bit_length() - 1 if sizes else None,
+        initialize=_progress(text, "initialized", "(initializing)", zone) if leaf else None,
+        trim=_progress(text, "trimmed", "(trimming)", zone) if leaf else None,
+        allocating=False if removing or "(non-allocating)" in text else None,
+    )
 
 
 def _progress(text: str, what: str, marker: str, zone: tzinfo) -> Progress | None:

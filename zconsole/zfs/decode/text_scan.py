@@ -176,18 +176,19 @@ def _running(head: re.Match[str], details: list[str], zone: tzinfo) -> Scan:
 def _with_line(scan: Scan, line: str, zone: tzinfo) -> Scan:
     """The scan with what one detail line adds; a line of no known form adds nothing."""
     if match := _BEGAN.match(line):
-        return scan._replace(start=parse_date(match["date"], zone))
-    if match := _ONE_STAGE.match(line):
-        return _with_one_stage(scan, match)
-    if match := _TWO_STAGE.match(line) or _SLASHED.match(line):
-        return _with_two_stages(scan, match)
-    if match := _DONE_SO_FAR.match(line):
-        return _with_progress(scan, match)
-    if scan.function == "errorscrub" and (match := _ERROR_BLOCKS.match(line)):
-        return scan._replace(percent=_percent(match["pct"]))
-    if match := _SOLARIS_SCANNED.fullmatch(line):
+        scan = scan._replace(start=parse_date(match["date"], zone))
+    elif match := _ONE_STAGE.match(line):
+        scan = _with_one_stage(scan, match)
+    elif match := _TWO_STAGE.match(line) or _SLASHED.match(line):
+        scan = _with_two_stages(scan, match)
+    elif match := _DONE_SO_FAR.match(line):
+        scan = _with_progress(scan, match)
+    elif scan.function == "errorscrub" and (match := _ERROR_BLOCKS.match(line)):
+        scan = scan._replace(percent=_percent(match["pct"]))
+    elif match := _SOLARIS_SCANNED.fullmatch(line):
         # Solaris 11.2's second stage: the walk is over, what is left is not printed.
-        return scan._replace(scanned_bytes=_bytes(match["sc"]), stage=_if_running(scan, "issuing"))
+        stage = _if_running(scan, "issuing")
+        scan = scan._replace(scanned_bytes=_bytes(match["sc"]), stage=stage)
     return scan
 
 

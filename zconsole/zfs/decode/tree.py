@@ -31,8 +31,11 @@ def check_size(roots: Iterable[Vdev]) -> int:
 
 
 def check_rows(lengths: Iterable[int]) -> None:
-    """Raise NotUnderstoodError where tables have more rows than there may be vdevs: before they
-    are read, which takes a hundred times as long as to count them. Some rows are headings."""
+    """Raise NotUnderstoodError where tables have more rows than there may be vdevs.
+
+    Before they are read, which takes a hundred times as long as to count them. Some rows are
+    headings.
+    """
     if sum(lengths) > 2 * MOST_VDEVS:
         raise NotUnderstoodError(TOO_MANY)
 

@@ -87,8 +87,10 @@ def parse_date(text: str, zone: tzinfo) -> float | None:
 
 
 def unbroken(lines: list[str]) -> list[list[str]]:
-    """The lines with the first one put together in each way that gives it the date it lacks: a
-    window breaks words, a mail takes a blank. Themselves where it lacks none."""
+    """The lines with the first one put together in each way that gives it the date it lacks.
+
+    A window breaks words, a mail takes a blank. The lines themselves where it lacks none.
+    """
     if len(lines) < 2 or parse_date(lines[0], UTC) is not None:
         return [lines]
     heads = (lines[0] + lines[1], f"{lines[0]} {lines[1]}")
@@ -108,6 +110,18 @@ def number(value: object) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return number(int(value)) if len(value) < _MANY_DIGITS else None
     return parse_size(value) if isinstance(value, str) else None
+
+
+def count(node: Mapping[str, Any], key: str) -> int:
+    """A counter of a JSON object; zpool leaves out those that are 0."""
+    return number(node.get(key)) or 0
+
+
+def damaged_files(listed: object, errors: int | None) -> tuple[str, ...] | None:
+    """The names of damaged files; () where there are no errors, None for names not known."""
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return tuple(str(name) for name in listed)
+    return () if errors == 0 else None
 
 
 def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from zconsole.pool.model import NOTHING
 from zconsole.zfs.raw import Raw
 
 NO_READER = "none"
@@ -27,7 +25,6 @@ class Capabilities(NamedTuple):
     version: str | None = None
     flags: tuple[str, ...] = ()
     """Words for the header: REPLAY, DEMO."""
-    details: Mapping[str, str] = NOTHING
 
 
 class Source(Protocol):

@@ -76,14 +76,14 @@ def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
         return {}
     disks = _disks(name, root)
     facts = {"device": name, "disks": " ".join(disks) if disks != [name] else ""}
-    for key, words in _attributes(name, disks, root).items():
+    for key, words in _attributes(disks, root).items():
         facts[key] = " ".join(dict.fromkeys(word for word in words if word))
     if size := _read(_class(root, name) / "size"):
         facts["size"] = str(int(size) * SECTOR)
     return {key: value for key, value in facts.items() if value}
 
 
-def _attributes(name: str, disks: list[str], root: Path) -> Mapping[str, list[str]]:
+def _attributes(disks: list[str], root: Path) -> Mapping[str, list[str]]:
     queues = [root / "sys/block" / disk / "queue" for disk in disks]
     return {
         "serial": [_serial(disk, root) for disk in disks],

@@ -24,13 +24,14 @@ def psutil_rows() -> Mapping[str, str]:
 
 def _line(name: str, found: object) -> str:
     """Fields 1 to 14 of iostats.rst; merged and in-flight requests are not known here."""
+    keys = ("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time")
+    reads, read, read_ms, writes, written, write_ms = (_count(found, key) for key in keys)
+    moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"
+    return f"0 0 {name} {moved} 0 {_count(found, 'busy_time')} 0"
 
-    def value(key: str) -> int:
-        return int(getattr(found, key, 0))
 
-    reads = f"{value('read_count')} 0 {value('read_bytes') // SECTOR} {value('read_time')}"
-    writes = f"{value('write_count')} 0 {value('write_bytes') // SECTOR} {value('write_time')}"
-    return f"0 0 {name} {reads} {writes} 0 {value('busy_time')} 0"
+def _count(found: object, key: str) -> int:
+    return int(getattr(found, key, 0))
 
 
 def disk_row(path: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Running zpool for its output: one deadline for a whole read, errors told apart."""
+"""Runs zpool for its output: one deadline for a whole read, an exception for each failure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, Read
 
 USAGE = 2
 """Exit status of an option this zpool does not know (cmd/zpool/zpool_main.c, ``usage``)."""
+
+POOLS = ("zpool", "list", "-H", "-o", "name")
+"""Prints the names of all imported pools, or of the one that is named after it."""
 
 _VERSION = re.compile(r"^(?:zfs|zfs-kmod)-v?(\d+\.\d+(?:\.\d+)?)", re.MULTILINE)
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.system.async_process import Process, Spawner
+from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
 KEPT = 200
-"""Different events kept for a pool nobody asks about, the newest."""
+"""Different events kept for a pool that is not watched, the newest."""
 
 BURST = 50
 """Events of one class that are read between two samples."""
@@ -61,11 +62,8 @@ SEVERITIES = {
     "autoreplace": "notice",
 }
 NOISE = frozenset({"config_sync", "history_event"})
-TELLING_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
+SCAN_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
 """Internal history records that explain a scan's course (module/zfs/dsl_scan.c)."""
-
-STATES = ("UNKNOWN", "CLOSED", "OFFLINE", "REMOVED", "UNAVAIL", "FAULTED", "DEGRADED", "ONLINE")
-"""``vdev_state_t``, in zpool's words."""
 
 _PREFIX = re.compile(r"^(?:sysevent|ereport|resource)\.fs\.zfs\.")
 _PARTITION = re.compile(r"-part1$")
@@ -86,10 +84,10 @@ def describe_event(payload: Mapping[str, str]) -> dict[str, Any] | None:
         return None
     text = name.replace("_", " ").replace(".", " ")
     if name in NOISE:
-        told = payload.get("history_internal_name", "")
-        if not told.startswith(TELLING_HISTORY):
+        record = payload.get("history_internal_name", "")
+        if not record.startswith(SCAN_HISTORY):
             return None
-        text = f"{told} {payload.get('history_internal_str', '')}".strip()
+        text = f"{record} {payload.get('history_internal_str', '')}".strip()
     vdev = _device(payload.get("vdev_path", ""))
     old, new = (_state(payload.get(f"vdev_{key}", "")) for key in ("laststate", "state"))
     severity = SEVERITIES.get(name, "info")
@@ -111,7 +109,8 @@ def _details(payload: Mapping[str, str]) -> Iterator[str]:
 def _state(value: str) -> str:
     """``"ONLINE" (0x7)`` or ``0x7`` as a word."""
     number = _number(value.rpartition("(")[2].rstrip(")"))
-    return STATES[number] if number is not None and number < len(STATES) else ""
+    known = number is not None and number < len(VDEV_STATES)
+    return state_word(VDEV_STATES[number or 0]) if known else ""
 
 
 def _device(path: str) -> str | None:
@@ -137,8 +136,8 @@ def _number(word: str) -> int | None:
 class EventFollower:
     """Follows ``zpool events`` from ``since`` (epoch seconds) on.
 
-    A failing device reports hundreds of errors a second: what repeats is told once with a count,
-    and beyond BURST of a class between two calls of ``take`` it is not even read.
+    A failing device reports hundreds of errors a second: what repeats is reported once,
+    with a count, and beyond BURST of a class between two calls of ``take`` it is not even read.
     """
 
     def __init__(self, spawner: Spawner, since: float) -> None:
@@ -159,7 +158,7 @@ class EventFollower:
     def take(self, pool: str) -> list[dict[str, Any]]:
         """The pool's events since the last call, oldest first."""
         self._read.clear()
-        return [each.told() for each in self._waiting.pop(pool, {}).values()]
+        return [each.described() for each in self._waiting.pop(pool, {}).values()]
 
     def close(self) -> None:
         """Stop following without waiting."""
@@ -212,7 +211,7 @@ class _Repeated:
     event: dict[str, Any]
     count: int = 0
 
-    def told(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """The event, with its count where it came more than once."""
         if self.count == 1:
             return self.event

@@ -44,7 +44,7 @@ class FallbackReader:
         return "; ".join(self._reasons)
 
     def give_up(self, reader: PoolReader, why: str) -> None:
-        """Go on with the next way, unless somebody did already."""
+        """Go on with the next way, unless another pool's read did already."""
         if reader is self._reader:
             self._reasons.append(f"{reader.name}: {why}")
             self._abandoned.append(reader)

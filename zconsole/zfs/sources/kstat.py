@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path("/")
+"""As in system.host, which would load asyncio into jobs that only read a state word here."""
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could wait for ever."""
 

@@ -28,21 +28,21 @@ NAMES = (
 
 
 EVERY = 5.0
-"""Seconds between two looks: they change by hand only."""
+"""Seconds between two reads: parameters change by hand only."""
 
 
 class ScanParameters:
-    """Reads them again when the last look is old; ``now`` in steady seconds."""
+    """Reads them again when the last values are old; ``now`` in steady seconds."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._looked = float("-inf")
+        self._read_at = float("-inf")
         self._found: Mapping[str, int] = {}
 
     def read(self, now: float) -> Mapping[str, int]:
         """See ``scan_parameters``."""
-        if now - self._looked >= EVERY:
-            self._looked, self._found = now, scan_parameters(self._root)
+        if now - self._read_at >= EVERY:
+            self._read_at, self._found = now, scan_parameters(self._root)
         return self._found
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from zconsole.system.async_process import CommandRunner
 from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
+from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names
 from zconsole.zfs.sources.fallback import FallbackReader
+from zconsole.zfs.sources.kstat import HANGING_STATES
 from zconsole.zfs.sources.reader import (
     PoolGoneError,
     PoolReader,
@@ -32,25 +34,13 @@ GLANCE = 1.0
 GONE = "not imported any more"
 
 
-@dataclass(frozen=True, slots=True)
-class PoolReading:
-    """What one read gave: the reader's name, when it was complete, the raw keys, when it began."""
-
-    source: str
-    t: float
-    clock: float
-    form: Mapping[str, Any]
-    began: float
-    """Seconds of the steady clock."""
-
-
 class PoolPoller:
     """Reads one pool, never twice at a time."""
 
     def __init__(
         self,
         name: str,
-        chain: FallbackReader,
+        readers: FallbackReader,
         message: StatusMessageReader,
         clocks: Clocks,
         deadline: float,
@@ -61,14 +51,14 @@ class PoolPoller:
         self.devices: Mapping[str, tuple[str, ...]] = {}
         self.seen = False
         """Whether it ever gave a reading."""
-        self._chain = chain
+        self._readers = readers
         self._message = message
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
         self._known = False
         """Whether it was read, or it was tried to while it might not be."""
-        self._task: asyncio.Task[PoolReading | None] | None = None
+        self._task: asyncio.Task[Raw | None] | None = None
         self._began = 0.0
         self._hung: DeadlineError | None = None
         self._paths: tuple[str, ...] = ()
@@ -89,30 +79,44 @@ class PoolPoller:
         """Whether a call passed its deadline and the kernel still has not let it go."""
         return self._hung is not None and self._hung.alive()
 
-    def begin(self, deadline: float | None = None) -> asyncio.Task[PoolReading | None] | None:
-        """The read in flight, begun now if there was none; None while an old call hangs."""
+    def begin(self, state: str | None) -> asyncio.Task[Raw | None] | None:
+        """The read in flight, begun now if there was none; None while the pool may not be asked.
+
+        ``state``: the kernel's word for the pool, empty where it is hidden, None where there is no
+        such pool.
+        """
+        self.gate = ""
+        if state is None:
+            self.gate = GONE
+            return None
+        if state in HANGING_STATES:
+            self.gate = f"the pool is {state}: zpool would hang, so it is not asked"
+            return self._glance()
+        return self._start(self._deadline)
+
+    def _start(self, deadline: float) -> asyncio.Task[Raw | None] | None:
         if self.hanging:
             return None
         if self._task is None:
             self._hung = None
             self._known = True
             self._began = self._clocks.steady()
-            self._task = asyncio.create_task(self._read(deadline or self._deadline))
+            self._task = asyncio.create_task(self._read(deadline))
         return self._task
 
-    def glance(self) -> asyncio.Task[PoolReading | None] | None:
+    def _glance(self) -> asyncio.Task[Raw | None] | None:
         """Begin the one read of a pool that may not be asked and of which nothing is known yet.
 
         Only through a reader that can be let go of. What the kernel holds of a suspended pool is
         mostly to be had (spa_get_stats, module/zfs/spa.c, takes no lock that waits for I/O);
-        ``zpool status`` beside it would wait for the pool's error log.
+        ``zpool status`` would wait for the pool's error log.
         """
-        reader = self._chain.reader
+        reader = self._readers.reader
         if self._known or reader is None or reader.name != "libzfs":
             return None
-        return self.begin(min(GLANCE, self._deadline))
+        return self._start(min(GLANCE, self._deadline))
 
-    def take(self) -> PoolReading | None:
+    def take(self) -> Raw | None:
         """What the finished read gave; None, with ``problem`` set, when it gave nothing."""
         if self._task is None:
             return None
@@ -124,22 +128,22 @@ class PoolPoller:
         self.seen = self.seen or reading is not None
         return reading
 
-    def message(self, reading: PoolReading) -> Mapping[str, Any] | None:
+    def message(self, reading: Raw) -> Mapping[str, Any] | None:
         """What only ``zpool status`` knows, for a sample that lacks it."""
-        config = reading.form.get("libzfs")
+        config = reading.get("libzfs")
         return None if config is None or self.gate else self._message.newest(config)
 
-    def resolve(self, reading: PoolReading | None, rows: Mapping[str, str], root: Path) -> None:
+    def resolve(self, reading: Raw | None, rows: Mapping[str, str], root: Path) -> None:
         """Look up the disks under the leaves when they changed or it is time; reads files."""
         if reading is None:
             return
-        paths = tuple(leaf_paths(reading.form))
+        paths = tuple(leaf_paths(reading))
         names = {name for names in self.devices.values() for name in names}
-        stale = reading.clock - self._resolved_at >= RESOLVE_EVERY
+        stale = reading["clock"] - self._resolved_at >= RESOLVE_EVERY
         if paths != self._paths or stale or not names <= rows.keys():
             found = {path: diskstats_names(path, rows, root) for path in paths}
             self.devices = {path: each for path, each in found.items() if each}
-            self._paths, self._resolved_at = paths, reading.clock
+            self._paths, self._resolved_at = paths, reading["clock"]
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; returns the tasks that are now ending."""
@@ -148,13 +152,14 @@ class PoolPoller:
             task.cancel()
         return tasks
 
-    async def _read(self, deadline: float) -> PoolReading | None:
+    async def _read(self, deadline: float) -> Raw | None:
         self._problem = ""
-        while (reader := self._chain.reader) is not None:
+        # Anew each time: another pool's read may have given up the same reader meanwhile.
+        while (reader := self._readers.reader) is not None:
             try:
                 return await self._read_with(reader, deadline)
             except ReaderUnusableError as error:
-                self._chain.give_up(reader, str(error))
+                self._readers.give_up(reader, str(error))
             except PoolGoneError:
                 self._problem = GONE
                 return None
@@ -165,23 +170,85 @@ class PoolPoller:
                 self._hung = error
                 self._problem = str(error)
                 return None
-        self._problem = f"no way to read the pool: {self._chain.reason}"
+        self._problem = f"no way to read the pool: {self._readers.reason}"
         return None
 
-    async def _read_with(self, reader: PoolReader, deadline: float) -> PoolReading:
+    async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:
         first = None
         if reader.name == "libzfs" and not self.gate:
             first = asyncio.create_task(self._message.first(MESSAGE_PATIENCE))
         try:
             form = await reader.read(self.name, deadline)
-            wall, steady = self._clocks.wall(), self._clocks.steady()
-            reading = PoolReading(reader.name, wall, steady, form, self._began)
+            times = {"t": self._clocks.wall(), "clock": self._clocks.steady(), "began": self._began}
+            reading = {"source": reader.name, "pool": self.name, **times, **form}
             if first is not None:
                 await first
-            return reading
+            return cast("Raw", reading)
         finally:
             if first is not None:
                 first.cancel()
+
+
+class PoolPollers:
+    """The pollers of one machine's pools, each made when it is first asked for."""
+
+    def __init__(
+        self,
+        runner: CommandRunner,
+        readers: FallbackReader,
+        version: str | None,
+        clocks: Clocks,
+        deadline: float,
+    ) -> None:
+        """``version``: the running OpenZFS; ``deadline``: seconds a read may take."""
+        self.readers = readers
+        self._runner = runner
+        self._version = version
+        self._clocks = clocks
+        self._deadline = deadline
+        self._pollers: dict[str, PoolPoller] = {}
+        self._made: list[PoolPoller] = []
+
+    @property
+    def names(self) -> Collection[str]:
+        """The pools with a poller."""
+        return self._pollers.keys()
+
+    def of(self, name: str) -> PoolPoller:
+        """The poller of one pool."""
+        if name not in self._pollers:
+            self._pollers[name] = self.make(name)
+        return self._pollers[name]
+
+    def make(self, name: str) -> PoolPoller:
+        """A poller that is not kept by name, but closed with the others."""
+        message = StatusMessageReader(self._runner, name, self._version, self._deadline)
+        poller = PoolPoller(name, self.readers, message, self._clocks, self._deadline)
+        self._made.append(poller)
+        return poller
+
+    def forget(self, imported: Container[str]) -> None:
+        """Drop pools that went before anything was known, as the new one of zpool-split(8)."""
+        for name in [n for n, p in self._pollers.items() if n not in imported and p.forgettable]:
+            self._made.remove(self._pollers.pop(name))
+
+    async def read(self, states: Mapping[PoolPoller, str | None], patience: float | None) -> bool:
+        """Wait for every pool that may be asked, at most ``patience`` seconds; whether all came.
+
+        ``states``: see PoolPoller.begin.
+        """
+        tasks = [task for each, state in states.items() if (task := each.begin(state)) is not None]
+        if not tasks:
+            return True
+        _, late = await asyncio.wait(tasks, timeout=patience)
+        return not late
+
+    async def aclose(self, patience: float) -> None:
+        """Abandon whatever is in flight; wait at most ``patience`` seconds for its tasks."""
+        ending = [task for poller in self._made for task in poller.close()]
+        await self.readers.aclose()
+        if ending:
+            await asyncio.wait(ending, timeout=patience)
 
 
 def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:

@@ -11,11 +11,11 @@ class PoolGoneError(Exception):
 
 
 class ReadFailedError(Exception):
-    """This read gave nothing; the next may. The text says why."""
+    """A read that gave nothing; the next may. The text says why."""
 
 
 class ReaderUnusableError(Exception):
-    """This way of reading does not work on this machine; another must take over."""
+    """A way of reading that does not work on this machine; another must take over."""
 
 
 class PoolReader(Protocol):

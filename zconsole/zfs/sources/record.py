@@ -12,10 +12,9 @@ from types import TracebackType
 
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.system.host import is_root
-from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import FORMS, Raw, numbers
 from zconsole.zfs.sources.open_text import LONGEST_LINE
-from zconsole.zfs.sources.samples import MOST_MEMORY, memory_of
+from zconsole.zfs.sources.samples import is_sample
 
 KERNEL_LINKS = ("/dev/", "/proc/")
 """Links made by the kernel (``/dev/stdout``); root follows no others."""
@@ -102,24 +101,13 @@ class Recorder:
         if size == 0:
             return
         with os.fdopen(os.dup(file), "rb") as existing:
-            if not _is_sample(existing.readline(LONGEST_LINE + 1)):
+            first = existing.readline(LONGEST_LINE + 1).decode("utf-8-sig", "surrogateescape")
+            if not is_sample(first):
                 os.close(file)
                 raise UsageError(f"{self._path} exists and is no recording")
             end = _end_of_last_line(existing.fileno(), size)
         if end != size:
             os.ftruncate(file, end)
-
-
-def _is_sample(line: bytes) -> bool:
-    """Whether it is a whole line with a time, which is what all recorders write."""
-    text = line.decode("utf-8-sig", "surrogateescape")
-    if len(line) > LONGEST_LINE or memory_of(text) > MOST_MEMORY:
-        return False
-    try:
-        sample = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(sample, dict) and is_time(sample.get("t"))
 
 
 def _end_of_last_line(file: int, size: int) -> int:

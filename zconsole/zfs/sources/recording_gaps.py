@@ -1,4 +1,4 @@
-"""What of a recording could not be read: counted, and told once."""
+"""Counts what of a recording could not be read, and reports it once."""
 
 from __future__ import annotations
 

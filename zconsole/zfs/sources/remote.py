@@ -6,7 +6,6 @@ answer; it comes back by itself.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 import shlex
@@ -14,21 +13,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
 
 from zconsole.errors import UsageError
 from zconsole.system.async_process import CommandRunner, Process, ProcessRunner, Spawner
 from zconsole.system.host import Clocks, steady_clock
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.commands import Commands, has_json, zpool_version
-from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
-from zconsole.zfs.sources.kstat import HANGING_STATES
-from zconsole.zfs.sources.pool_poller import PoolPoller, PoolReading
+from zconsole.zfs.sources.base import NO_READER, Capabilities
+from zconsole.zfs.sources.commands import POOLS, Commands, zpool_version
+from zconsole.zfs.sources.fallback import FallbackReader
+from zconsole.zfs.sources.pool_poller import PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
-from zconsole.zfs.sources.status_message import StatusMessageReader
-from zconsole.zfs.sources.zpool import JsonReader, TextReader
+from zconsole.zfs.sources.zpool import zpool_readers
 
 DEADLINE = 10.0
 """Seconds for a call over the link, a new connection included."""
@@ -97,6 +93,7 @@ class SshRunner:
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
         """See Spawner.spawn."""
+        del cwd  # a directory of this machine, which the other one need not have
         return await self._spawner.spawn(self._ssh(argv))
 
     async def aclose(self) -> None:
@@ -125,6 +122,12 @@ class SshRunner:
         return ("ssh", "-T", *flags, "--", self._host, remote_words(argv))
 
 
+def next_patience(patience: float, in_time: bool) -> float:
+    """Seconds to wait for the next answers, after those that came in ``patience`` or did not."""
+    longer = 1 / LENIENCE if in_time else LENIENCE
+    return min(DEADLINE, max(PATIENCE, patience * longer))
+
+
 class RemoteSource:
     """Samples the pools of one host."""
 
@@ -143,11 +146,10 @@ class RemoteSource:
         self._clocks = Clocks()
         self._ssh = SshRunner(host, process, process, sockets)
         self._hung: DeadlineError | None = None
-        self._chain: FallbackReader | None = None
+        self._pollers: PoolPollers | None = None
         self._version: str | None = None
         self._offset: float | None = None
         self._names: tuple[str, ...] = ()
-        self._watches: dict[str, PoolPoller] = {}
         self._patience = PATIENCE
         self.failure = ""
         """Why the newest sample could not tell which pools there are; empty when it could."""
@@ -157,9 +159,9 @@ class RemoteSource:
     @property
     def capabilities(self) -> Capabilities:
         """See Source.capabilities; nothing can be changed over the link."""
-        reader = self._chain.reader if self._chain else None
+        reader = self._pollers.readers.reader if self._pollers else None
         return Capabilities(
-            name=reader.name if reader else "none",
+            name=reader.name if reader else NO_READER,
             reason=f"over ssh from {self.host}",
             denied="another machine's pools are only watched",
             version=self._version,
@@ -167,16 +169,16 @@ class RemoteSource:
 
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample; a host that was never reached is one problem under its own name."""
-        first = not self._watches
-        self.failure = await self._look()
-        if not self._names or self._chain is None:
-            return (self._trouble(self.host, self._nothing()),)
-        watches = [self._watch(name, self._chain) for name in self._names]
+        first = self._pollers is None
+        self.failure = await self._list()
+        if self._pollers is None:
+            return (self._failed(self.host, self._nothing()),)
         states = await self._states()
-        tasks = [task for w in watches if (task := _begin(w, states.get(w.name))) is not None]
-        if tasks:
-            await self._wait(tasks, FIRST_PATIENCE if first else self._patience)
-        return tuple(self._raw(watch) for watch in watches)
+        polled = {self._pollers.of(name): states.get(name, "") for name in self._names}
+        patience = FIRST_PATIENCE if first else self._patience
+        in_time = await self._pollers.read(polled, patience)
+        self._patience = next_patience(self._patience, in_time)
+        return tuple(self._raw(poller) for poller in polled)
 
     @property
     def seen(self) -> bool:
@@ -187,26 +189,18 @@ class RemoteSource:
         absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
         return self.failure or absent or "no pools are imported"
 
-    async def _wait(self, tasks: Sequence[asyncio.Task[Any]], patience: float) -> None:
-        _, late = await asyncio.wait(tasks, timeout=patience)
-        longer = LENIENCE if late else 1 / LENIENCE
-        self._patience = min(DEADLINE, max(PATIENCE, self._patience * longer))
-
     async def aclose(self) -> None:
         """See Source.aclose."""
-        ending = [task for watch in self._watches.values() for task in watch.close()]
-        if self._chain is not None:
-            await self._chain.aclose()
-        if ending:
-            await asyncio.wait(ending, timeout=CLOSE)
+        if self._pollers is not None:
+            await self._pollers.aclose(CLOSE)
         await self._ssh.aclose()
 
-    async def _look(self) -> str:
+    async def _list(self) -> str:
         """Find out which pools there are; returns why that failed, empty when it did not."""
         if self._hung is not None and self._hung.alive():
             return str(self._hung)
         try:
-            text = await Commands(self._ssh, DEADLINE).output("zpool", "list", "-H", "-o", "name")
+            text = await Commands(self._ssh, DEADLINE).output(*POOLS)
         except (ReadFailedError, ReaderUnusableError, PoolGoneError) as error:
             return str(error)
         except DeadlineError as error:
@@ -217,22 +211,16 @@ class RemoteSource:
         kept = (*self._names, *(name for name in wanted if name in found))
         self._names = tuple(dict.fromkeys(kept))
         self.missing = tuple(name for name in wanted if name not in self._names)
-        if self._chain is None and self._names:
-            self._chain = await self._open()
+        if self._pollers is None and self._names:
+            self._pollers = await self._open()
         return ""
 
-    async def _open(self) -> FallbackReader:
-        self._version = await zpool_version(self._ssh, DEADLINE)
+    async def _open(self) -> PoolPollers:
+        ssh, clocks = self._ssh, self._clocks
+        self._version = await zpool_version(ssh, DEADLINE)
         self._offset = await self._utc_offset()
-        ssh, interval = self._ssh, self._interval
-        no_json = "" if has_json(self._version) else f"zpool {self._version} has no JSON"
-        version = self._version
-        return FallbackReader(
-            (
-                ReaderOption("json", lambda: JsonReader(ssh, ssh, interval), no_json),
-                ReaderOption("text", lambda: TextReader(ssh, ssh, interval, version)),
-            )
-        )
+        readers = FallbackReader(zpool_readers(ssh, ssh, self._interval, self._version, clocks))
+        return PoolPollers(ssh, readers, self._version, clocks, DEADLINE)
 
     async def _utc_offset(self) -> float | None:
         """Seconds the host's zone is ahead of UTC, for the dates in text."""
@@ -257,35 +245,19 @@ class RemoteSource:
         found = {path: state.strip() for path, _, state in lines}
         return {name: found.get(path, "") for name, path in zip(self._names, paths, strict=True)}
 
-    def _watch(self, name: str, chain: FallbackReader) -> PoolPoller:
-        if name not in self._watches:
-            message = StatusMessageReader(self._ssh, name, self._version, DEADLINE)
-            self._watches[name] = PoolPoller(name, chain, message, self._clocks, DEADLINE)
-        return self._watches[name]
-
-    def _raw(self, watch: PoolPoller) -> Raw:
-        reading = watch.take()
+    def _raw(self, poller: PoolPoller) -> Raw:
+        reading = poller.take()
         if reading is None:
-            return self._trouble(watch.name, watch.problem)
-        found: dict[str, Any] = {"source": reading.source, **reading.form, "pool": watch.name}
-        found |= {"t": reading.t, "clock": reading.clock}
+            return self._failed(poller.name, poller.problem)
         if self._version:
-            found["version"] = self._version
-        if "text" in found and self._offset is not None:
-            found["utc_offset"] = self._offset
-        return cast("Raw", found)
+            reading["version"] = self._version
+        if "text" in reading and self._offset is not None:
+            reading["utc_offset"] = self._offset
+        return reading
 
-    def _trouble(self, name: str, why: str) -> Raw:
+    def _failed(self, name: str, why: str) -> Raw:
         now, steady = self._clocks.wall(), self._clocks.steady()
         return {"t": now, "clock": steady, "pool": name, "problem": why or "no answer yet"}
-
-
-def _begin(watch: PoolPoller, state: str | None) -> asyncio.Task[PoolReading | None] | None:
-    """The read in flight; none of a pool on which zpool would hang."""
-    watch.gate = ""
-    if state in HANGING_STATES:
-        watch.gate = f"the pool is {state}: zpool would hang, so it is not asked"
-    return None if watch.gate else watch.begin()
 
 
 def _last_words(text: str) -> str:

@@ -12,15 +12,13 @@ from zconsole.zfs.sources.open_text import FARTHEST, LONGEST_LINE, lines, readin
 from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
-    POOL_MEMORY,
     NoSampleError,
-    memory_of,
     pool_name,
     sample_of,
 )
 
 LINE_COST = 1000
-"""Characters that a line counts for where nothing is understood: to look at a quarter of a million
+"""Characters that a line counts for where nothing is understood: to decode a quarter of a million
 lines takes as long as to read FARTHEST characters of few."""
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""
@@ -77,8 +75,11 @@ class ReplaySource:
         self._last = t
 
     def _group(self) -> Iterator[tuple[Raw, ...]]:
-        """Rounds of one sample a pool: a pool seen again begins the next. What names no pool, as a
-        gap may, or the sample of an hour in which none was imported, is a round of its own."""
+        """Rounds of one sample a pool: a pool seen again begins the next.
+
+        What names no pool, as a gap may, or the sample of an hour in which none was imported, is a
+        round of its own.
+        """
         group: dict[str, Raw] = {}
         memory = 0
         for raw, size in self._read():
@@ -127,18 +128,19 @@ class ReplaySource:
                     yield {**raw, "source": "replay", "place": place}, size
 
     def _sample(self, line: str | None) -> tuple[Raw, int]:
-        if line is None:
-            raise NoSampleError(f"longer than {LONGEST_LINE >> 20} MiB")
-        raw, size = sample_of(line), len(line) + memory_of(line)
-        pool, kept = pool_name(raw), max(size, POOL_MEMORY)
-        if pool not in self._pools and sum(self._pools.values()) + kept > MOST_MEMORY:
+        raw, size = sample_of(line)
+        pool = pool_name(raw)
+        if pool not in self._pools and sum(self._pools.values()) + size > MOST_MEMORY:
             raise NoSampleError("too many pools", raw["t"], pool)
-        self._pools[pool] = max(kept, self._pools.get(pool, 0))
+        self._pools[pool] = max(size, self._pools.get(pool, 0))
         return raw, size
 
     def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:
-        """What a line that cannot be read leaves. Before the first sample there is nothing that
-        lacks it, and the end that a crash cut off is no moment at which anything was missing."""
+        """What a line that cannot be read leaves.
+
+        Before the first sample there is nothing that lacks it, and the end that a crash cut off is
+        no moment at which anything was missing.
+        """
         t = self._t if error.t is None else error.t
         if cut:
             self._gaps.add(f"{place}: the last line is cut short")

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from zconsole.zfs.decode.values import POOL_LINE, is_time
 from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
+from zconsole.zfs.sources.open_text import LONGEST_LINE
 
 MOST_MEMORY = 128 * 2**20
 """Bytes that the values of a JSON document may take. Three of them are in memory at a time: the
@@ -38,8 +39,13 @@ def memory_of(text: str) -> int:
     return _CONTAINER_BYTES * containers + _VALUE_BYTES * text.count(",")
 
 
-def sample_of(line: str) -> Raw:
-    """A line of a recording. Raises NoSampleError."""
+def sample_of(line: str | None) -> tuple[Raw, int]:
+    """A line of a recording, and the bytes that it takes in memory. Raises NoSampleError.
+
+    None is a line that is too long (``open_text.lines``).
+    """
+    if line is None:
+        raise NoSampleError(f"longer than {LONGEST_LINE >> 20} MiB")
     if memory_of(line) > MOST_MEMORY:
         raise NoSampleError("too many values")
     try:
@@ -55,7 +61,7 @@ def sample_of(line: str) -> Raw:
         raise NoSampleError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
     if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
         raise NoSampleError("a form of another type", found["t"], found.get("pool"))
-    return cast("Raw", found)
+    return cast("Raw", found), max(POOL_MEMORY, len(line) + memory_of(line))
 
 
 def is_sample(line: str | None) -> bool:

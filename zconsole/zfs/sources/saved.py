@@ -18,7 +18,6 @@ from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, readi
 from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
-    POOL_MEMORY,
     NoSampleError,
     is_sample,
     memory_of,
@@ -40,9 +39,9 @@ _HEADING = re.compile(
 
 
 def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
-    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped, without its mark
-    of order of bytes and what stands before each line (``strip_decorations``).
+    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped.
 
+    Without its mark of order of bytes and what stands before each line (``strip_decorations``).
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     with reading(path) as file:
@@ -58,11 +57,6 @@ def _rest(path: str, begun: str, file: TextIO) -> str:
     if has_documents(text) and memory_of(text) > MOST_MEMORY:
         raise NotUnderstoodError(f"{place_of(path)}: too many values for zpool output")
     return text
-
-
-def read_saved(path: str, zone: tzinfo = UTC) -> Raw:
-    """The newest of ``read_states``."""
-    return read_states(path, zone)[-1]
 
 
 def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tuple[Raw, ...]:
@@ -122,22 +116,16 @@ def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, .
 
 def _take(newest: dict[str, tuple[Raw, int]], place: str, line: str | None, gaps: Gaps) -> None:
     try:
-        name, raw, size = _recorded(line)
+        raw, size = sample_of(line)
     except NoSampleError as error:
         gaps.add(f"{place}: {error}")
         return
+    name = pool_name(raw)
     newest.pop(name, None)
     newest[name] = {**raw, "place": place}, size
     while sum(size for _, size in newest.values()) > MOST_MEMORY:
         del newest[next(iter(newest))]
         gaps.add(f"{place}: too many pools")
-
-
-def _recorded(line: str | None) -> tuple[str, Raw, int]:
-    if line is None:
-        raise NoSampleError("too long")
-    raw = sample_of(line)
-    return pool_name(raw), raw, max(POOL_MEMORY, len(line) + memory_of(line))
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:

@@ -1,5 +1,7 @@
-"""What zpool printed, out of what became of it on its way into a file: a terminal's log, a pager,
-a shell's tools, a mail, a forum."""
+"""Finds what zpool printed in what became of it on its way into a file.
+
+On the way may be a terminal's log, a pager, a shell's tools, a mail, a forum.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ _EDGES = "+-─━═┌┐└┘┏┓┗┛╔╗╚╝╭╮╰╯"
 
 
 def as_printed(text: str, begins: re.Pattern[str]) -> str:
-    """The text without what stands before each of its lines: numbers, names of files or machines,
-    times, the ``> `` of a mail, the frame of a box.
+    """The text without what stands before each of its lines.
 
+    That may be numbers, names of files or machines, times, the ``> `` of a mail, a box's frame.
     ``begins`` is STATUS or LIST: what stands before the first line stands before the others.
     JSON, which may have such text in it, is left as it is.
     """
@@ -43,8 +45,10 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
 
 
 def _unframed(text: str, begins: re.Pattern[str]) -> str:
-    """The text without the right side, top and bottom of a box drawn around it; its left side is a
-    margin like others."""
+    """The text without the right side, top and bottom of a box drawn around it.
+
+    Its left side is a margin like others.
+    """
     lines = (_line_at(text, match.start()) for match in begins.finditer(text))
     sides = {line[0] for line in lines if line[0] in _SIDES and line[1:].endswith(line[0])}
     if not sides:

@@ -11,7 +11,8 @@ from typing import Any
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
-from zconsole.zfs.sources.commands import Commands
+from zconsole.zfs.sources.commands import Commands, has_json
+from zconsole.zfs.sources.fallback import ReaderOption
 from zconsole.zfs.sources.output_stream import OutputStream
 from zconsole.zfs.sources.reader import ReadFailedError
 
@@ -29,11 +30,22 @@ CLOCKS = Clocks()
 _ROW = re.compile(r"\t( *)(\S.*?)(?:  +\S.*)?\s*")
 
 
+def zpool_readers(
+    runner: CommandRunner, spawner: Spawner, interval: float, version: str | None, clocks: Clocks
+) -> tuple[ReaderOption, ...]:
+    """The ways to read pools by ``zpool`` alone, JSON before text."""
+    no_json = "" if has_json(version) else f"zpool {version} has no JSON"
+    return (
+        ReaderOption("json", lambda: JsonReader(runner, spawner, interval, clocks), no_json),
+        ReaderOption("text", lambda: TextReader(runner, spawner, interval, version, clocks)),
+    )
+
+
 STATUS = ("zpool", "status", "-jP", "--json-int", "-t", "-i")
 
 
 class JsonReader:
-    """``zpool status -jP --json-int`` a sample, ``zpool iostat`` running beside it."""
+    """``zpool status -jP --json-int`` for each sample; ``zpool iostat`` runs all the time."""
 
     name = "json"
 
@@ -176,7 +188,7 @@ class TextReader:
         found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
         if state.wait is not None and "in progress since" in text:
             found["wait"] = await state.wait.newest(2 * self._interval + 1)
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in found.items() if value}
 
     async def aclose(self) -> None:
         """See PoolReader.aclose."""
@@ -226,7 +238,7 @@ class _TextPool:
         return self._listing
 
     def close(self) -> None:
-        """Stop the commands that run beside."""
+        """Stop the commands that run all the time."""
         for follower in (self.iostat, self.wait):
             if follower is not None:
                 follower.close()

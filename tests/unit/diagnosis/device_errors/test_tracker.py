@@ -13,36 +13,36 @@ def tree(state="ONLINE", **counters):
 
 
 def test_errors_from_before_the_watch_are_no_news():
-    book = DeviceErrorTracker()
-    book.push(1000.0, tree(read=40, write=0, cksum=0))
-    assert book.troubles(1000.0, tree(), ()) == ()
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, tree(read=40, write=0, cksum=0))
+    assert tracker.faults(1000.0, tree(), ()) == ()
 
 
 def test_new_errors_are_counted_for_an_hour():
-    book = DeviceErrorTracker()
-    book.push(1000.0, tree(read=40, cksum=0))
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, tree(read=40, cksum=0))
     now = tree(read=41, cksum=30)
-    book.push(1060.0, now)
-    (found,) = book.troubles(1100.0, now, ())
+    tracker.push(1060.0, now)
+    (found,) = tracker.faults(1100.0, now, ())
     assert (found.deltas.read, found.deltas.cksum, found.deltas.seconds) == (1, 30, 100.0)
     assert found.cause == "cable"
     assert "30 checksum" in found.text
-    assert book.troubles(1061.0 + HOUR, now, ()) == ()
+    assert tracker.faults(1061.0 + HOUR, now, ()) == ()
 
 
 def test_clearing_the_counters_is_no_error():
-    book = DeviceErrorTracker()
-    book.push(1000.0, tree(read=40))
-    book.push(1060.0, tree(read=0))
-    assert book.troubles(1060.0, tree(), ()) == ()
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, tree(read=40))
+    tracker.push(1060.0, tree(read=0))
+    assert tracker.faults(1060.0, tree(), ()) == ()
 
 
 def test_a_device_that_leaves_and_comes_back_flaps_and_the_restart_is_put_down_to_it():
-    book = DeviceErrorTracker()
+    tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (40.0, "ONLINE")):
-        book.push(1000.0 + t, tree(state))
+        tracker.push(1000.0 + t, tree(state))
     restart = Event(1045.0, "resilver_restart", "restarted")
-    (found,) = book.troubles(1050.0, tree(), (restart,))
+    (found,) = tracker.faults(1050.0, tree(), (restart,))
     assert (found.flaps, found.restarts, found.cause) == (1, 1, "cable")
     assert "came back" in found.text
 
@@ -53,39 +53,39 @@ def spared(state: str, *inside: Vdev):
 
 
 def test_a_spare_that_is_given_back_is_not_gone():
-    book, free = DeviceErrorTracker(), spared("AVAIL")
+    tracker, free = DeviceErrorTracker(), spared("AVAIL")
     for t, tree_then in enumerate((free, spared("INUSE", Vdev("s", "disk", guid="3")), free)):
-        book.push(1000.0 + t, tree_then)
-    assert book.troubles(1003.0, free, ()) == ()
+        tracker.push(1000.0 + t, tree_then)
+    assert tracker.faults(1003.0, free, ()) == ()
 
 
 def test_a_device_that_is_gone_is_told_so_until_it_is_back():
-    book = DeviceErrorTracker()
+    tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED")):
-        book.push(1000.0 + t, tree(state))
-    (found,) = book.troubles(1020.0, tree("REMOVED"), ())
+        tracker.push(1000.0 + t, tree(state))
+    (found,) = tracker.faults(1020.0, tree("REMOVED"), ())
     assert (found.text, found.gone) == ("sdc: gone", True)
-    book.push(1040.0, tree("ONLINE"))
-    (found,) = book.troubles(1050.0, tree(), ())
+    tracker.push(1040.0, tree("ONLINE"))
+    (found,) = tracker.faults(1050.0, tree(), ())
     assert not found.gone
 
 
 def test_taking_a_device_offline_by_hand_is_no_flap():
-    book = DeviceErrorTracker()
+    tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "OFFLINE"), (40.0, "ONLINE")):
-        book.push(1000.0 + t, tree(state))
-    assert book.troubles(1050.0, tree(), ()) == ()
+        tracker.push(1000.0 + t, tree(state))
+    assert tracker.faults(1050.0, tree(), ()) == ()
 
 
 def test_a_fault_that_was_cleared_is_no_flap():
     """zpool-clear(8) brings it back, so that it need not have been away."""
-    book = DeviceErrorTracker()
+    tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "FAULTED"), (40.0, "ONLINE")):
-        book.push(1000.0 + t, tree(state))
-    assert book.troubles(1050.0, tree(), ()) == ()
+        tracker.push(1000.0 + t, tree(state))
+    assert tracker.faults(1050.0, tree(), ()) == ()
     for t, state in ((60.0, "REMOVED"), (70.0, "FAULTED"), (80.0, "ONLINE"), (90.0, "REMOVED")):
-        book.push(1000.0 + t, tree(state))
-    (found,) = book.troubles(1100.0, tree("REMOVED"), ())
+        tracker.push(1000.0 + t, tree(state))
+    (found,) = tracker.faults(1100.0, tree("REMOVED"), ())
     assert (found.flaps, found.gone, found.cause) == (0, True, "unclear")
 
 

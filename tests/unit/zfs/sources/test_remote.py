@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shlex
 import stat
@@ -14,7 +13,14 @@ import pytest
 
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
-from zconsole.zfs.sources.remote import RemoteSource, hosts_of, remote_words
+from zconsole.zfs.sources.remote import (
+    DEADLINE,
+    PATIENCE,
+    RemoteSource,
+    hosts_of,
+    next_patience,
+    remote_words,
+)
 
 REFUSED = "ssh: connect to host b port 22: Connection refused"
 CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
@@ -213,17 +219,11 @@ async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
         await source.aclose()
 
 
-async def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not(tmp_path):
-    source = RemoteSource("root@box", (), 1.0, tmp_path)
-    usual = source._patience
-    slow = asyncio.create_task(asyncio.Event().wait())
-    await source._wait([slow], 0.01)
-    longer = source._patience
-    assert longer > usual
-    for _ in range(20):
-        await source._wait([asyncio.create_task(asyncio.sleep(0))], 60)
-    assert source._patience == usual
-    slow.cancel()
+def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():
+    longer = next_patience(PATIENCE, in_time=False)
+    assert PATIENCE < longer < DEADLINE
+    assert next_patience(DEADLINE, in_time=False) == DEADLINE
+    assert next_patience(longer, in_time=True) == PATIENCE == next_patience(PATIENCE, in_time=True)
 
 
 def test_told_to_end_it_lets_go_of_the_connection(host, tmp_path):

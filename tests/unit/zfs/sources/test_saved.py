@@ -15,31 +15,35 @@ from tests.unit.zfs.sources.source_fakes import CONFIG, STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources.saved import read_saved, read_states, read_text
+from zconsole.zfs.sources.saved import read_states, read_text
+
+
+def read_newest(*words):
+    return read_states(*words)[-1]
 
 
 class TestSaved:
     def test_text_is_text(self, tmp_path):
-        raw = read_saved(write(tmp_path / "s", TEXT))
+        raw = read_newest(write(tmp_path / "s", TEXT))
         assert (raw["source"], raw["text"]) == ("text", TEXT)
 
     def test_json_is_a_status_document(self, tmp_path):
-        raw = read_saved(write(tmp_path / "s", "\n", json.dumps(STATUS)))
+        raw = read_newest(write(tmp_path / "s", "\n", json.dumps(STATUS)))
         assert (raw["source"], raw["status"]) == ("json", STATUS)
 
     def test_a_printed_time_counts(self, tmp_path):
-        assert read_saved(write(tmp_path / "s", json.dumps({**STATUS, "time": 77})))["t"] == 77
+        assert read_newest(write(tmp_path / "s", json.dumps({**STATUS, "time": 77})))["t"] == 77
 
     @pytest.mark.parametrize("printed", [1_795_168_000, "1795168000", "Fri Nov 20 10:46:40 2026"])
     def test_in_every_way_zpool_prints_it(self, tmp_path, printed):
         path = write(tmp_path / "s", json.dumps({**STATUS, "time": printed}))
-        raw = read_saved(path, timezone(timedelta(hours=1)))
+        raw = read_newest(path, timezone(timedelta(hours=1)))
         assert (raw["t"], raw.get("undated")) == (1_795_168_000, None)
 
     def test_else_the_time_of_the_file(self, tmp_path):
         path = write(tmp_path / "s", TEXT)
         os.utime(path, (1, 55))
-        assert read_saved(path)["t"] == 55
+        assert read_newest(path)["t"] == 55
 
     @pytest.mark.parametrize(
         "heading",
@@ -54,7 +58,7 @@ class TestSaved:
     def test_the_heading_of_text_counts(self, tmp_path, heading, end):
         path = tmp_path / "s"
         path.write_bytes((heading + end + TEXT.replace("\n", end)).encode())
-        raw = read_saved(str(path), timezone(timedelta(hours=1)))
+        raw = read_newest(str(path), timezone(timedelta(hours=1)))
         assert raw["t"] == 1_795_168_000
         assert [sample.pool.name for sample in decode(raw)] == ["tank"]
 
@@ -74,64 +78,64 @@ class TestSaved:
     def test_the_last_heading_if_it_is_that_of_every_pool(self, tmp_path, parts, t):
         path = write(tmp_path / "s", *parts)
         os.utime(path, (1, 55))
-        assert read_saved(path)["t"] == t
+        assert read_newest(path)["t"] == t
 
     @pytest.mark.parametrize("document", [STATUS, CONFIG])
     def test_which_is_not_the_time_of_what_it_shows(self, tmp_path, document):
-        assert read_saved(write(tmp_path / "s", json.dumps(document)))["undated"]
+        assert read_newest(write(tmp_path / "s", json.dumps(document)))["undated"]
 
     def test_of_many_documents_the_last_counts(self, tmp_path):
         lines = [line({**STATUS, "time": time}) for time in (1, 2)]
-        assert read_saved(write(tmp_path / "s", *lines))["t"] == 2
+        assert read_newest(write(tmp_path / "s", *lines))["t"] == 2
 
     def test_pools_of_several_documents_are_put_together(self, tmp_path):
         one, other = ({**STATUS, "pools": {name: {"state": "ONLINE"}}} for name in ("a", "b"))
         for indent in (None, 2):
             lines = [json.dumps(each, indent=indent) + "\n" for each in (one, other)]
-            raw = read_saved(write(tmp_path / "s", *lines))
+            raw = read_newest(write(tmp_path / "s", *lines))
             assert list(raw["status"]["pools"]) == ["a", "b"]
 
     def test_a_pool_that_a_later_document_no_longer_has_is_gone(self, tmp_path):
         pools = {"a": {"state": "ONLINE"}, "b": {"state": "ONLINE"}}
         lines = [line({**STATUS, "pools": pools}), line({**STATUS, "pools": {"b": pools["b"]}})]
-        assert list(read_saved(write(tmp_path / "s", *lines))["status"]["pools"]) == ["b"]
+        assert list(read_newest(write(tmp_path / "s", *lines))["status"]["pools"]) == ["b"]
 
     @pytest.mark.parametrize("indent", [None, 2])
     def test_a_banner_before_and_a_prompt_after_are_no_damage(self, tmp_path, indent):
         document = json.dumps(STATUS, indent=indent)
         path = write(tmp_path / "s", "Last login: today\n$ zpool status -j\n", document, "\n$ \n")
-        assert read_saved(path)["status"] == STATUS
+        assert read_newest(path)["status"] == STATUS
 
     def test_of_a_recording_the_newest_sample_of_each_pool_counts(self, tmp_path):
         lines = [sample(t, pool) for t in (1, 2) for pool in ("a", "b")]
         path = write(tmp_path / "s", *map(line, [*lines, sample(3, "a")]))
         assert [(raw["pool"], raw["t"]) for raw in read_states(path)] == [("b", 2), ("a", 3)]
-        assert read_saved(path)["pool"] == "a"
+        assert read_newest(path)["pool"] == "a"
 
     def test_a_line_of_a_recording_and_a_config_are_read_too(self, tmp_path):
-        assert read_saved(write(tmp_path / "s", line(sample(9))))["t"] == 9
-        assert read_saved(write(tmp_path / "s", json.dumps(CONFIG)))["libzfs"] == CONFIG
+        assert read_newest(write(tmp_path / "s", line(sample(9))))["t"] == 9
+        assert read_newest(write(tmp_path / "s", json.dumps(CONFIG)))["libzfs"] == CONFIG
 
     @pytest.mark.parametrize("content", ["", " \n", '{"pools": {', "{nonsense}"])
     def test_damage_is_not_understood(self, tmp_path, content):
         with pytest.raises(NotUnderstoodError):
-            read_saved(write(tmp_path / "s", content))
+            read_newest(write(tmp_path / "s", content))
 
     @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
     @pytest.mark.parametrize("content", [TEXT, json.dumps(STATUS)], ids=["text", "json"])
     def test_a_mark_of_the_order_of_bytes_is_no_content(self, tmp_path, content, encoding):
         path = tmp_path / "s"
         path.write_bytes(content.replace("\n", "\r\n").encode(encoding))
-        assert [sample.pool.name for sample in decode(read_saved(str(path)))] == ["tank"]
+        assert [sample.pool.name for sample in decode(read_newest(str(path)))] == ["tank"]
 
     def test_the_line_of_damaged_json_is_named(self, tmp_path):
         path = write(tmp_path / "s", line(STATUS), "\n", line(STATUS), '{"pools": {')
         with pytest.raises(NotUnderstoodError, match=r"/s: line 4: damaged JSON"):
-            read_saved(path)
+            read_newest(path)
 
     def test_a_missing_file_is_not_found(self, tmp_path):
         with pytest.raises(NotFoundError):
-            read_saved(str(tmp_path / "s"))
+            read_newest(str(tmp_path / "s"))
 
     def test_a_directory_is_one_clear_line(self, tmp_path):
         with pytest.raises(ZconsoleError, match="directory"):
@@ -140,4 +144,4 @@ class TestSaved:
     def test_stdin_and_foreign_bytes(self, monkeypatch):
         stdin = types.SimpleNamespace(buffer=io.BytesIO(b"\xef\xbb\xbf pool: \xff"))
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert read_saved("-")["text"] == " pool: \udcff"
+        assert read_newest("-")["text"] == " pool: \udcff"

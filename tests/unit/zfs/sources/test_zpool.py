@@ -20,7 +20,6 @@ from zconsole.system.host import Clocks, FileThread
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources import status_message
 from zconsole.zfs.sources.commands import has_json, zpool_version
-from zconsole.zfs.sources.lzc import PoolCore
 from zconsole.zfs.sources.output_stream import OutputStream
 from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.status_message import StatusMessageReader, condition
@@ -100,7 +99,7 @@ async def test_text_pairs_paths_with_names_and_asks_again_when_rows_change():
     assert [argv[2] for argv in runner.asked].count("-P") == 1
     two = TEXT.replace("\n\nerrors", "\n\t  sdb1      ONLINE       0     0     0\n\nerrors")
     runner.answers[("zpool", "status")] = printed(two)
-    assert (await reader.read("tank", 5))["names"] == {}
+    assert "names" not in await reader.read("tank", 5)
     assert [argv[2] for argv in runner.asked].count("-P") == 2
 
 
@@ -274,38 +273,6 @@ class TestMessage:
         tree = CONFIG["vdev_tree"]
         arrays = {k: array("Q", tree[k]).tobytes() for k in ("vdev_stats", "scan_stats")}
         assert condition({**CONFIG, "vdev_tree": {**tree, **arrays}}) == condition(CONFIG)
-
-
-class TestLzc:
-    async def test_openzfs_own_module_is_used(self):
-        asked = []
-
-        class Module:
-            @staticmethod
-            def lzc_exists(name):
-                asked.append(name)
-                return True
-
-            lzc_sync = staticmethod(asked.append)
-
-        core = PoolCore(CannedRunner({}), 5, Module)
-        assert await core.pool_exists("tank")
-        assert await core.sync_pool("ta\udcff")
-        assert not await core.pool_exists("tank/data")
-        assert not await core.pool_exists("tank@snapshot")
-        assert asked == [b"tank", b"ta\xff"]
-
-    @pytest.mark.parametrize(("code", "expected"), [(0, True), (1, False)])
-    async def test_without_it_or_when_it_fails_zpool_does_it(self, code, expected):
-        class Broken:
-            @staticmethod
-            def lzc_exists(name):
-                raise OSError("no libzfs_core.so")
-
-        for module in (None, Broken):
-            core = PoolCore(CannedRunner({("zpool",): printed("", code)}), 5, module)
-            assert await core.pool_exists("tank") is expected
-            assert await core.sync_pool("tank") is expected
 
 
 class TestFileThread:

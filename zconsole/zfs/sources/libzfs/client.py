@@ -1,4 +1,4 @@
-"""The console's end of the helper process: asks, waits no longer than told, starts a new one."""
+"""The console's end of the helper process: asks, waits until a deadline, starts a new one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,6 @@ class LibzfsReader:
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
         self._crashes = 0
-
-    @property
-    def library(self) -> str | None:
-        """The soname in use, once the helper has said it."""
-        return self._helper.soname if self._helper else None
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """See PoolReader.read; ``deadline`` begins once the helper has started."""
@@ -140,7 +135,6 @@ class _Helper:
         self._forms: dict[str, Form] = {}
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self._hello: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
-        self._soname: str | None = None
         self._ended: Exception | None = None
 
     @property
@@ -151,12 +145,7 @@ class _Helper:
     @property
     def serving(self) -> bool:
         """Whether it has started and can be asked."""
-        return self.usable and self.soname is not None
-
-    @property
-    def soname(self) -> str | None:
-        """The library it loaded, once it has said so."""
-        return self._soname
+        return self.usable and self._hello.done() and "ready" in self._hello.result()
 
     def alive(self) -> bool:
         """Whether the process is still there, perhaps stuck in the kernel."""
@@ -182,7 +171,7 @@ class _Helper:
             late.cancel()
 
     def abandon(self) -> None:
-        """Kill it without waiting; whoever awaits an answer is told."""
+        """Kill it without waiting; whoever awaits an answer gets an error."""
         self.channel.abandon()
         self._end(_HelperReplacedError())
 
@@ -204,7 +193,6 @@ class _Helper:
 
     def _take(self, answer: dict[str, Any]) -> None:
         if not self._hello.done():
-            self._soname = answer.get("ready")
             self._hello.set_result(answer)
             return
         pool = str(answer.get("pool"))
@@ -225,7 +213,7 @@ class _Helper:
         for future in (self._hello, *self._waiting.values()):
             if not future.done():
                 future.set_exception(why)
-                future.exception()  # seen, even where nobody awaits it any more
+                future.exception()  # asyncio logs an exception that is never retrieved
         self._waiting.clear()
 
 

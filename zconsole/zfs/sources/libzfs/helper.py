@@ -18,29 +18,29 @@ from typing import Any
 from zconsole.zfs.sources.libzfs.library import (
     LibraryUnusableError,
     LibzfsPool,
-    PoolConfigReader,
     load_library,
 )
-from zconsole.zfs.sources.libzfs.nvlist import NvlistError
+from zconsole.zfs.sources.libzfs.nvlist import Form, NvlistError, Values
 from zconsole.zfs.sources.libzfs.stats import kernel_stats
 from zconsole.zfs.sources.libzfs.wire import RECORD, packed, requested
+
+Read = Callable[[], tuple[Form | None, list[Values]] | None]
+"""See LibzfsPool.read; called by one thread at a time."""
 
 
 class Helper:
     """Threads that wait for the next request side by side; whichever gets it answers it.
 
-    Handing requests to other threads would cost two wake-ups more. One thread is always left to
-    wait, so that neither the next request nor the end is missed while others are stuck.
+    Handing requests to other threads would cost two thread switches more. One thread is always
+    left to wait, so that neither the next request nor the end is missed while others are stuck.
     """
 
-    def __init__(
-        self, requests: int, output: int, open_pool: Callable[[str], PoolConfigReader]
-    ) -> None:
+    def __init__(self, requests: int, output: int, open_pool: Callable[[str], Read]) -> None:
         """``requests`` and ``output`` are file descriptors."""
         self._requests = requests
         self._output = output
         self._open_pool = open_pool
-        self._pools: dict[str, tuple[threading.Lock, PoolConfigReader]] = {}
+        self._pools: dict[str, tuple[threading.Lock, Read]] = {}
         self._waiting = 1
         self._counting, self._writing = threading.Lock(), threading.Lock()
 
@@ -68,14 +68,14 @@ class Helper:
         with self._counting:
             if pool not in self._pools:
                 self._pools[pool] = threading.Lock(), self._open_pool(pool)
-            turn, reader = self._pools[pool]
+            turn, read = self._pools[pool]
         with turn:  # answered in turn too, as a form holds for the answers after it
-            self.say({"pool": pool, **_answer(reader)})
+            self.say({"pool": pool, **_answer(read)})
 
 
-def _answer(reader: PoolConfigReader) -> dict[str, Any]:
+def _answer(read: Read) -> dict[str, Any]:
     try:
-        found = reader.read()
+        found = read()
     except (NvlistError, LibraryUnusableError) as error:
         return {"error": str(error)}
     if found is None:
@@ -98,16 +98,12 @@ def main() -> None:
     try:
         library = load_library()
     except LibraryUnusableError as error:
-        Helper(0, output, _no_pool).say({"unusable": str(error)})
+        os.write(output, packed({"unusable": str(error)}))
         os._exit(1)
-    helper = Helper(0, output, lambda name: LibzfsPool(library, name, kernel_stats(name)))
+    helper = Helper(0, output, lambda name: LibzfsPool(library, name, kernel_stats(name)).read)
     gc.freeze()
     helper.say({"ready": library.soname})
     helper.serve(lambda: os._exit(0))
-
-
-def _no_pool(name: str) -> PoolConfigReader:
-    raise LibraryUnusableError(name)
 
 
 if __name__ == "__main__":

@@ -9,20 +9,20 @@ import ctypes
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
 from zconsole.zfs.sources.libzfs.stats import KernelStats
 
 SONAMES = ("libzfs.so.7", "libzfs.so.6", "libzfs.so.4")
-"""OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is a library nobody tried."""
+"""OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is an untested library."""
 
 NVPAIR = "libnvpair.so.3"
 
 NATIVE = 0
 """``NV_ENCODE_NATIVE`` of include/sys/nvpair.h."""
 ROOM = 4096
-"""Bytes beyond a packed config, for what is added to it while it is looked at."""
+"""Bytes beyond a packed config, for what is added between measuring and packing it."""
 
 _POINTER, _INT, _CHARS = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _LIBZFS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
@@ -53,7 +53,7 @@ class Library:
 
 
 def load_library() -> Library:
-    """libzfs and libnvpair, with every symbol called here. Raises LibraryUnusableError."""
+    """Load libzfs and libnvpair, with every symbol called here. Raises LibraryUnusableError."""
     soname, libzfs = _open_first(SONAMES)
     _, libnvpair = _open_first((NVPAIR,))
     return Library(soname, {**_functions(libzfs, _LIBZFS), **_functions(libnvpair, _LIBNVPAIR)})
@@ -81,16 +81,6 @@ def _functions(
     return functions
 
 
-class PoolConfigReader(Protocol):
-    """Reads one pool; used by one thread at a time."""
-
-    def read(self) -> tuple[Form | None, list[Values]] | None:
-        """The pool's config now (see ConfigReader.read), None when it is not imported.
-
-        May block for as long as the kernel likes. Raises NvlistError, LibraryUnusableError.
-        """
-
-
 class LibzfsPool:
     """One pool through a libzfs handle of its own, as libzfs is not safe between threads.
 
@@ -108,7 +98,10 @@ class LibzfsPool:
         self._pool: int | None = None
 
     def read(self) -> tuple[Form | None, list[Values]] | None:
-        """See PoolConfigReader.read."""
+        """The pool's config now (see ConfigReader.read), None when it is not imported.
+
+        May block for as long as the kernel likes. Raises NvlistError, LibraryUnusableError.
+        """
         if self._pool is None and not self._open():
             return None
         return self._directly() or self._refreshed()
