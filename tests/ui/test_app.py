@@ -59,7 +59,7 @@ async def test_a_timer_may_outlive_the_screens():
 
 async def test_a_timer_may_outlive_the_main_screen():
     async with view_state(frames.healthy()) as (app, _, _):
-        await app.main_screen.remove()
+        await app.main_screen.query("*").remove()
         app._tick()
         app.paint()
 

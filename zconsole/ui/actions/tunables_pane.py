@@ -88,7 +88,7 @@ class TunablesScreen(PickScreen):
     def action_wish(self, what: str) -> None:
         """Leave with what a key asks for."""
         self.wish = what
-        self.choose()
+        self.action_open()
 
 
 def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -17,8 +14,6 @@ from zconsole.ui.widgets.lines_view import LinesView
 
 class AskScreen(Screen[str | None]):
     """Lines that say what is asked, and the line to answer in; None when left."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave_question", show=False)]
 
     def __init__(self, title: str, lines: Lines, palette: Palette, value: str = "") -> None:
         super().__init__()
@@ -47,15 +42,6 @@ class AskScreen(Screen[str | None]):
         view.styles.height = len(lines) + 1
         view.show(lines, (Span(f" {self._title_text}", "title"),))
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Keep it from the filter of the console."""
-        message.stop()
-
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """That is the answer; nothing typed is none."""
-        message.stop()
         self.dismiss(message.value.strip() or None)
-
-    def action_leave_question(self) -> None:
-        """No answer."""
-        self.dismiss(None)

@@ -51,12 +51,7 @@ class ConfirmScreen(Screen[None]):
     """Shows a deed, or one of several ways to do it, and runs it once confirmed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave_deed", show=False),
         Binding("v", "other_way", show=False),
-        Binding("up,k", "scroll_deed(-1)", show=False),
-        Binding("down,j", "scroll_deed(1)", show=False),
-        Binding("pageup", "page_deed(-1)", show=False),
-        Binding("pagedown", "page_deed(1)", show=False),
         Binding("left", "app.next_pane(-1)", show=False),
         Binding("right", "app.next_pane(1)", show=False),
     ]
@@ -107,33 +102,15 @@ class ConfirmScreen(Screen[None]):
             self.query_one("#deed", LinesView).edge(-1)
             self._fill()
 
-    def action_scroll_deed(self, lines: int) -> None:
-        """Read on while the focus stays where it is."""
-        self.query_one("#deed", LinesView).move(lines)
-
-    def action_page_deed(self, pages: int) -> None:
-        """Read on by a screen full."""
-        self.query_one("#deed", LinesView).page(pages)
-
-    def action_leave_deed(self) -> None:
-        """Back; what runs goes on running and is reported when it ends."""
-        self.dismiss()
-
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Cancel, or run if what had to be typed was."""
-        message.stop()
         if message.button.id == "cancel":
             self.dismiss()
         else:
             self._confirm()
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Keep it from the filter of the console."""
-        message.stop()
-
-    def on_input_submitted(self, message: Input.Submitted) -> None:
+    def on_input_submitted(self) -> None:
         """Enter behind the typed name runs, as it is the name that confirms."""
-        message.stop()
         self._confirm()
 
     def _confirm(self) -> None:

@@ -161,6 +161,6 @@ class PickScreen(Screen[int | None]):
         most = max(1, height // _ABOUT_SHARE)
         return at_most(most, self._about(index, width), self._ellipsis)
 
-    def choose(self) -> None:
+    def action_open(self) -> None:
         """Return what the cursor is on."""
         self.dismiss(self.view.cursor)

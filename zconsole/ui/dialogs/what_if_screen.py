@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from zconsole.monitor.frame import VdevRow
@@ -25,13 +23,6 @@ Answer = Callable[[str], Lines]
 class WhatIfScreen(TextScreen):
     """A prompt over its answer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll(-1)", show=False),
-        Binding("down", "scroll(1)", show=False),
-        Binding("pageup", "scroll(-10)", show=False),
-        Binding("pagedown", "scroll(10)", show=False),
-    ]
-
     def __init__(self, title: str, answer: Answer, palette: Palette) -> None:
         super().__init__(title, answer(""), palette)
         self._answer = answer
@@ -46,23 +37,10 @@ class WhatIfScreen(TextScreen):
         super().on_mount()
         self.query_one(Input).focus()
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Answer what is typed so far."""
-        message.stop()
-        self.renew()
-
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        """It is answered already."""
-        message.stop()
-
-    def renew(self) -> None:
+    def on_input_changed(self) -> None:
         """Answer anew: something was typed, or more is known."""
         self._make = self._answer(self.query_one(Input).value)
         self._fill()
-
-    def action_scroll(self, lines: int) -> None:
-        """Scroll the answer."""
-        self.query_one(LinesView).move(lines)
 
 
 def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
@@ -85,6 +63,6 @@ def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
         if frame.root is not None:
             known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
         if screen.is_mounted:
-            screen.renew()
+            screen.on_input_changed()
 
     begin(app, recall, group="past")

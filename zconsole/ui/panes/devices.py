@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from textual import events
 from textual.geometry import Size
@@ -12,7 +13,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Panel, common_scale, heading, row_line, sort_key
 from zconsole.ui.panes.device_columns import Column, arrange
 from zconsole.ui.panes.device_detail import Facts, detail_lines
-from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
+from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import short_names
@@ -42,8 +43,9 @@ class DeviceView(LinesView):
         self._frame, self._look, self._width = frame, look, width
         self.rearrange()
 
-    def rearrange(self) -> None:
-        """Work out the lines anew after a change of frame, arrangement, size or detail."""
+    def rearrange(self, **change: object) -> None:
+        """Work out the lines anew after this change of the arrangement, or of frame or detail."""
+        self.arrangement = replace(self.arrangement, **change)  # type: ignore[arg-type]
         if self._frame is None:
             return
         at = self.current
@@ -59,6 +61,17 @@ class DeviceView(LinesView):
         """What the cursor is on."""
         return self._items[self._cursor] if self._cursor < len(self._items) else None
 
+    def next_sort(self) -> None:
+        """Go on to the next order."""
+        orders = list(SORTS)
+        self.rearrange(sort=orders[(orders.index(self.arrangement.sort) + 1) % len(orders)])
+
+    def fold(self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> None:
+        """Have ``change`` make what is folded of what was, and of the row at the cursor."""
+        item = self.current
+        if item is not None and item.row is not None:
+            self.rearrange(folded=change(self.arrangement.folded, frozenset({item.key})))
+
     def set_facts(self, key: str, facts: Facts) -> None:
         """Show what the feed knows of a device in its detail."""
         self._facts[key] = facts
@@ -72,6 +85,11 @@ class DeviceView(LinesView):
         self.expanded ^= {item.key}
         self.rearrange()
         return item.key if item.key in self.expanded else None
+
+    def close_details(self) -> None:
+        """Close the detail of every row."""
+        self.expanded.clear()
+        self.rearrange()
 
     def line_count(self) -> int:
         """Rows, class titles and lines of detail."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
@@ -14,7 +14,7 @@ from zconsole.ui.panes.status_messages import (
     message_whole,
     words,
 )
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
 from zconsole.zfs.sources.base import Capabilities
 
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
@@ -73,12 +73,11 @@ def _cut(event: Event, now: float, look: DisplayFormat, width: int) -> tuple[Lin
     return (crop(line, width, look.glyphs.ellipsis),)
 
 
-def _whole(event: Event, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _whole(event: Event, now: float, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     text, seen, role = _said(event, look)
-    first, *more = broken(text[2:] + seen, max(10, width - _TIME - 4))
-    yield (_when(event, now, look), Span(text[:2] + first, role))
-    for line in more:
-        yield (Span(" " * (_TIME + 3)), Span(line, role))
+    mark, text = text[:2], text[2:]
+    lines = beside(Span(mark, role), text + seen, max(12, width - _TIME - 2), role)
+    return hung(_when(event, now, look), lines)
 
 
 def _when(event: Event, now: float, look: DisplayFormat) -> Span:

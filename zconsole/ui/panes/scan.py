@@ -18,7 +18,6 @@ from zconsole.ui.panes.scan_parts import (
     barred,
     eta_line,
     packed,
-    paragraph,
     subject,
     zpool_says,
 )
@@ -89,7 +88,7 @@ def _running(view: ScanView, ink: Ink) -> list[Line]:
     else:
         lines.extend(packed(_estimate(view, ink), ink))
         if ink.roomy and ink.width < _TREND_FROM:
-            lines.extend(line for why in _basis(view) for line in paragraph("rests on", why, ink))
+            lines.extend(line for why in _basis(view) for line in ink.paragraph("rests on", why))
         lines.extend(packed(_facts(view, ink), ink))
     if (ink.roomy or ink.width >= _TREND_FROM) and not ink.compact:
         lines.extend(_trend(view, ink))
@@ -223,8 +222,8 @@ def _limit(ink: Ink) -> list[Line]:
     if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
         return []
     doubt = "perhaps " if limit.sure < _SURE else ""
-    lines = paragraph("limit", f"{doubt}{limit.text}", ink)
-    advice = paragraph("could try", limit.advice, ink)
+    lines = ink.paragraph("limit", f"{doubt}{limit.text}")
+    advice = ink.paragraph("could try", limit.advice)
     if ceiling is not None:
         share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
         said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
@@ -251,14 +250,14 @@ def _tunables(ink: Ink) -> list[Line]:
         usual = BY_NAME[name].default(running) if name in BY_NAME else None
         if usual is not None and value != usual:
             found.append(f"{name}={value} (default {usual})")
-    return paragraph("tunables", ", ".join(found), ink)
+    return ink.paragraph("tunables", ", ".join(found))
 
 
 def _machine(ink: Ink) -> list[Line]:
     """How busy the processor and how full the memory is, where there is room."""
     if not ink.roomy or ink.frame.problem:
         return []
-    return paragraph("machine", machine(ink.frame.host, ink.look), ink)
+    return ink.paragraph("machine", machine(ink.frame.host, ink.look))
 
 
 def _troubles(ink: Ink) -> list[Line]:
@@ -272,15 +271,15 @@ def _troubles(ink: Ink) -> list[Line]:
 
 def _trouble(trouble: DeviceFault, ink: Ink) -> list[Line]:
     """In full where there is room, else in two lines: the detail of its row has the rest."""
-    whole = paragraph("trouble", trouble.text, ink)
+    whole = ink.paragraph("trouble", trouble.text)
     most = _TROUBLE_LINES
     if ink.roomy or len(whole) <= most:
         return whole
     name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
     told = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
-    while len(told) > 1 and len(paragraph("trouble", f"{name}: {'; '.join(told)}", ink)) > most:
+    while len(told) > 1 and len(ink.paragraph("trouble", f"{name}: {'; '.join(told)}")) > most:
         told.pop()
-    return paragraph("trouble", f"{name}: {'; '.join(told)}", ink)[:most]
+    return ink.paragraph("trouble", f"{name}: {'; '.join(told)}")[:most]
 
 
 def _notes(view: ScanView, ink: Ink) -> list[Line]:

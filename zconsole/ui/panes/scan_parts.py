@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 from typing import NamedTuple
 
 from zconsole import units
@@ -11,7 +10,7 @@ from zconsole.eta import Estimate
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.bars import bar, thin_bar
-from zconsole.ui.widgets.draw import Line, Span, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
 LABEL = 10
@@ -32,6 +31,10 @@ class Ink(NamedTuple):
     frame: Frame
     compact: bool
     roomy: bool
+
+    def paragraph(self, label: str, text: str) -> list[Line]:
+        """Outside text wrapped beside its label; no lines for no text."""
+        return paragraph(label, text, self.look, self.width)
 
 
 def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
@@ -57,7 +60,7 @@ def barred(
     *,
     thin: bool = False,
 ) -> Line:
-    """``head``, a percentage, a bar, and the amounts at the right edge.
+    """Put after ``head`` a percentage, a bar, and the amounts at the right edge.
 
     Where it is narrow the bar gives way first, then the middle of the name in the head
     (``subject``), then the total, then what is done: half a number is none.
@@ -102,15 +105,13 @@ def zpool_says(eta: float | None) -> Iterator[Line]:
 
 
 def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
-    """Parts side by side on as few lines as hold them."""
+    """Set parts side by side on as few lines as hold them."""
     return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]
 
 
-def paragraph(label: str, text: str, ink: Ink) -> list[Line]:
+def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:
     """Outside text wrapped beside its label; no lines for no text."""
-    broken = wrap(ink.look.text(text), max(10, ink.width - LABEL - 2))
-    labels = (label, *[""] * (len(broken) - 1))
-    return [
-        (Span(f" {name:<{LABEL}}", "dim"), Span(line))
-        for name, line in zip(labels, broken, strict=False)
-    ]
+    if not text:
+        return []
+    head = Span(f" {label:<{LABEL}}", "dim")
+    return [*beside(head, look.text(text), max(LABEL + 11, width - 1))]

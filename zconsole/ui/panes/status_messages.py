@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import HostLoad
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
@@ -72,12 +72,11 @@ def message_line(message: StatusMessage, look: DisplayFormat, width: int) -> Lin
     return crop((_head(message), Span(f" {message.mark} {text}", message.role)), width, ellipsis)
 
 
-def message_whole(message: StatusMessage, look: DisplayFormat, width: int) -> Iterator[Line]:
+def message_whole(message: StatusMessage, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """A message on as many lines as it takes."""
-    first, *more = broken(look.text(message.text), max(10, width - _LABEL - 4))
-    yield (_head(message), Span(f" {message.mark} {first}", message.role))
-    for line in more:
-        yield (Span(" " * (_LABEL + 4)), Span(line, message.role))
+    mark, text = Span(f" {message.mark} ", message.role), look.text(message.text)
+    room = max(13, width - _LABEL - 1)
+    return hung(_head(message), beside(mark, text, room, message.role))
 
 
 def _head(message: StatusMessage) -> Span:
