@@ -238,7 +238,7 @@ def _off(promise: Promise) -> str:
 
 
 def _set(report: ScanReport) -> Iterator[str]:
-    found = unusual(report)
+    found = unusual(report.tunables, report.version)
     if found:
         yield from ("", "## Tunables set", "")
         rows = [(name, str(value), str(usual)) for name, (value, usual) in found.items()]

@@ -115,11 +115,11 @@ def reached(report: ScanReport) -> float | None:
     return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
 
 
-def unusual(report: ScanReport) -> Mapping[str, tuple[int, int]]:
-    """Module parameters that were not as its OpenZFS sets them: the value and that default."""
-    running = parse_version(report.version)
+def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tuple[int, int]]:
+    """Module parameters that are not as this OpenZFS sets them: the value and that default."""
+    running = parse_version(version)
     found = {}
-    for name, value in sorted(report.tunables.items()):
+    for name, value in sorted(tunables.items()):
         usual = BY_NAME[name].default(running) if name in BY_NAME else None
         if usual is not None and value != usual:
             found[name] = (value, usual)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zconsole import units
 from zconsole.history.views import ScanView
+from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
@@ -153,24 +154,14 @@ def _facts(view: ScanView, ink: Ink) -> list[Line]:
     """Rates, repaired bytes, errors, restarts, how long it has run."""
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
-    if scan.processed_bytes is not None and not ink.compact:
-        said = _repaired_word(scan)
-        parts.append((Span(f"{said} ", "dim"), Span(look.size(scan.processed_bytes))))
-    if scan.skipped_bytes:
-        parts.append((Span("skipped ", "dim"), Span(look.size(scan.skipped_bytes))))
-    if scan.errors or (scan.errors is not None and not ink.compact):
-        parts.append(
-            (Span("errors ", "dim"), Span(str(scan.errors), "error" if scan.errors else ""))
-        )
+    for label, value, severity in result_facts(scan, look):
+        if not ink.compact or label == "skipped" or severity:
+            parts.append((Span(f"{label} ", "dim"), Span(value, severity)))
     if view.restarts:
         parts.append((Span(f"restarts {view.restarts}", "warning"),))
     if scan.start is not None and not ink.compact:
         parts.append((Span("since ", "dim"), Span(look.when(scan.start, ink.now))))
     return parts
-
-
-def _repaired_word(scan: Scan) -> str:
-    return {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
 
 
 def _rates(view: ScanView, look: DisplayFormat) -> list[Line]:
@@ -241,16 +232,11 @@ def _tunables(ink: Ink) -> list[Line]:
     """
     if not ink.roomy or ink.frame.problem:
         return []
-    from zconsole.pool.version import parse_version
-    from zconsole.tunables.catalog import BY_NAME
+    from zconsole.scan_report.statistics import unusual
 
-    running = parse_version(ink.frame.version)
-    found = []
-    for name, value in sorted(ink.frame.tunables.items()):
-        usual = BY_NAME[name].default(running) if name in BY_NAME else None
-        if usual is not None and value != usual:
-            found.append(f"{name}={value} (default {usual})")
-    return ink.paragraph("tunables", ", ".join(found))
+    found = unusual(ink.frame.tunables, ink.frame.version)
+    said = ", ".join(f"{name}={value} (default {usual})" for name, (value, usual) in found.items())
+    return ink.paragraph("tunables", said)
 
 
 def _machine(ink: Ink) -> list[Line]:
@@ -297,27 +283,19 @@ def _notes(view: ScanView, ink: Ink) -> list[Line]:
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:
-    """``scrub finished Sun 03:12 after 4h12m, repaired 0, errors 0``."""
+    """``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
-    name = f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function
-    facts, repaired = [look.text(scan.state)], ""
-    if scan.end is not None:
-        facts[0] += f" {look.when(scan.end, ink.now)}"
-    if (took := _took(scan)) is not None:
-        facts.append(f"after {units.duration(took)}")
-    if scan.processed_bytes is not None:
-        repaired = f", {_repaired_word(scan)} {look.size(scan.processed_bytes)}"
-    head = (Span(f" {look.text(name)} ", "bold"), Span(", ".join(facts)))
-    tail: Line = ()
-    if scan.errors is not None:
-        tail = (Span(", "), Span(f"errors {scan.errors}", "error" if scan.errors else ""))
-    whole: Line = (*head, Span(repaired), *tail)
-    return [whole if width_of(whole) <= ink.width else (*head, *tail), *_notes(view, ink)]
+    when = "" if scan.end is None else f" {look.when(scan.end, ink.now)}"
+    name = look.text(work_name(scan.function, scan.vdev))
+    took = seconds_taken(scan)
+    after = "" if took is None else f", after {units.duration(took)}"
+    head = (Span(f" {name} ", "bold"), Span(f"{look.text(scan.state)}{when}{after}"))
+    facts = [fact for fact in result_facts(scan, look) if fact.label != "skipped"]
+    if width_of(_listed(head, facts)) > ink.width:
+        facts = [fact for fact in facts if fact.label == "errors"]
+    return [_listed(head, facts), *_notes(view, ink)]
 
 
-def _took(scan: Scan) -> float | None:
-    if scan.duration is not None:
-        return scan.duration
-    if scan.start is None or scan.end is None:
-        return None
-    return scan.end - scan.start
+def _listed(head: Line, facts: Iterable[Fact]) -> Line:
+    said = ((Span(", "), Span(f"{fact.label} {fact.value}", fact.severity)) for fact in facts)
+    return (*head, *(span for spans in said for span in spans))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import Estimate
+from zconsole.monitor.facts import range_words, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.bars import bar, thin_bar
@@ -48,7 +49,7 @@ def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: In
     amount = len(_amount("", "")) + 2 * widest
     room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
     name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
-    return f"{ink.look.text(work)} of {name}"
+    return work_name(ink.look.text(work), name)
 
 
 def barred(
@@ -92,9 +93,8 @@ def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
         Span(units.duration(estimate.eta), "bold"),
         Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
     ]
-    if estimate.low is not None and estimate.high is not None:
-        low, high = units.duration(estimate.low), units.duration(estimate.high)
-        spans.append(Span(f"  ({low} to {high})", "dim"))
+    if span := range_words(estimate):
+        spans.append(Span(f"  {span}", "dim"))
     return tuple(spans)
 
 
