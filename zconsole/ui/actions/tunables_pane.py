@@ -28,15 +28,6 @@ _MEANING_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
-class TunableRequest:
-    """What was asked for in the pane."""
-
-    what: str
-    """set, faster-resilver, gentle, default, restore or until."""
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
 class Shown:
     """A tunable with what is known of it from here."""
 

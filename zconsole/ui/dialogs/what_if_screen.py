@@ -23,6 +23,8 @@ Answer = Callable[[str], Lines]
 class WhatIfScreen(TextScreen):
     """A prompt over its answer."""
 
+    AUTO_FOCUS = "#prompt"
+
     def __init__(self, title: str, answer: Answer, palette: Palette) -> None:
         super().__init__(title, answer(""), palette)
         self._answer = answer
@@ -32,15 +34,10 @@ class WhatIfScreen(TextScreen):
         yield Input(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T", compact=True)
         yield LinesView(id="text")
 
-    def on_mount(self) -> None:
-        """Draw, ready to type."""
-        super().on_mount()
-        self.query_one(Input).focus()
-
     def on_input_changed(self) -> None:
         """Answer anew: something was typed, or more is known."""
         self._make = self._answer(self.query_one(Input).value)
-        self._fill()
+        self.update()
 
 
 def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:

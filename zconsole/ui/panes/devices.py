@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from textual import events
-from textual.geometry import Size
 
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
@@ -15,13 +14,13 @@ from zconsole.ui.panes.device_columns import Column, arrange
 from zconsole.ui.panes.device_detail import Facts, detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
 
 _NOTHING = TreeLine("", 0, title="nothing matches")
 
 
-class DeviceView(LinesView):
+class DeviceView(CursorView):
     """Rows of one frame, arranged as the operator wants, some expanded to their detail."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
@@ -35,7 +34,6 @@ class DeviceView(LinesView):
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
         self._facts: dict[str, Facts] = {}
-        self._cursor = 0
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
@@ -59,7 +57,7 @@ class DeviceView(LinesView):
     @property
     def current(self) -> TreeLine | None:
         """What the cursor is on."""
-        return self._items[self._cursor] if self._cursor < len(self._items) else None
+        return self._items[self.cursor] if self.cursor < len(self._items) else None
 
     def next_sort(self) -> None:
         """Go on to the next order."""
@@ -120,37 +118,24 @@ class DeviceView(LinesView):
 
     def selected(self, index: int) -> bool:
         """Whether the cursor is on that line."""
-        return self.has_focus and index == self._cursor
-
-    def move(self, lines: int) -> None:
-        """Move the cursor, and scroll as little as shows it."""
-        if not self._items:
-            return
-        self._cursor = max(0, min(len(self._items) - 1, self._cursor + lines))
-        self._reveal()
-        self.update_lines()
+        return self.has_focus and super().selected(index)
 
     def to_parent(self) -> None:
         """Put the cursor on the row that the present one hangs from."""
         item = self.current
         if item is None:
             return
-        for index in range(self._cursor - 1, -1, -1):
+        for index in range(self.cursor - 1, -1, -1):
             above = self._items[index]
             if above.detail is None and above.depth < item.depth and above.row is not None:
-                self.move(index - self._cursor)
+                self.move(index - self.cursor)
                 return
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the line clicked."""
         self.focus()
         if event.y:
-            self.move(event.y - 1 + self.scroll_offset.y - self._cursor)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Keep the cursor in sight."""
-        self._reveal()
-        self.update_lines()
+            self.move(event.y - 1 + self.scroll_offset.y - self.cursor)
 
     def _make_panel(self, frame: Frame) -> Panel:
         columns = self._columns(frame)
@@ -207,19 +192,8 @@ class DeviceView(LinesView):
                 if item.key == at.key and item.detail == at.detail
             )
             own = (i for i, item in enumerate(self._items) if item.key == at.key)
-            self._cursor = next(same, next(own, self._cursor))
-        self._cursor = max(0, min(self._cursor, len(self._items) - 1))
-
-    def _reveal(self) -> None:
-        """Scroll so that the cursor is in sight."""
-        room = max(1, self.size.height - 1)
-        head = Size(self.size.width, len(self._items) + 1)
-        if head != self.virtual_size:
-            self.virtual_size = head
-        top = self.scroll_offset.y
-        wanted = min(max(top, self._cursor - room + 1), self._cursor)
-        if wanted != top:
-            self.scroll_to(y=wanted, animate=False, immediate=True)
+            self.cursor = next(same, next(own, self.cursor))
+        self.cursor = max(0, min(self.cursor, len(self._items) - 1))
 
     def _position(self, *, told: bool) -> str:
         """``told``: whether a title has the mark of the order, as its column is shown."""
@@ -229,7 +203,7 @@ class DeviceView(LinesView):
         if self.arrangement.filter:
             parts.append(f"/{self._look.text(self.arrangement.filter)}")
         if len(self._items) > self.size.height - 1:
-            parts.append(f"{self._cursor + 1}/{len(self._items)}")
+            parts.append(f"{self.cursor + 1}/{len(self._items)}")
         return " ".join(parts)
 
 
