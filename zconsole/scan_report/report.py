@@ -154,8 +154,10 @@ def loaded(text: str, name: str) -> ScanReport:
 
 
 def _checked(report: ScanReport) -> ScanReport:
-    """Raises ValueError where a value is of another type or a time is none, so that no view meets
-    one."""
+    """A report that no view can stumble over.
+
+    Raises ValueError where a value is of another type or a time is none.
+    """
     records: tuple[Any, ...] = (report, *report.moments, *report.devices, *report.changes)
     for record in records:
         if not all(_fits(getattr(record, each.name), str(each.type)) for each in fields(record)):
@@ -168,8 +170,10 @@ def _checked(report: ScanReport) -> ScanReport:
 
 
 def _fits(value: object, annotation: str) -> bool:
-    """Whether a value is of the type that its field names; numbers are finite, and no more than
-    twice what 64 bits hold."""
+    """Whether a value is of the type that its field names.
+
+    Numbers are finite, and no more than twice what 64 bits hold.
+    """
     kind, _, optional = annotation.partition(" | ")
     if value is None:
         return optional == "None"

@@ -284,7 +284,7 @@ class Console(ThemedApp):
         """Leave at once, whatever is on top."""
         self.exit(return_code=ExitCode.INTERRUPTED)
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+    def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""
         for title, about, action in choices(self.view_state.offers):
             run = partial(self.call_later, self.run_action, action)

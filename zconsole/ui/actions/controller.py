@@ -28,7 +28,7 @@ from zconsole.ui.actions.menu import (
     row_entries,
     scan_entries,
 )
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.quit_warnings import left_behind
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
@@ -36,7 +36,6 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.widgets.draw import Line
 
 if TYPE_CHECKING:
     from zconsole.ui.rebalance.flow import RebalanceFlow
@@ -112,14 +111,12 @@ class ActionController:
         """Say what quitting leaves behind, and quit if that is all right."""
         behind, look = self.left_behind(), self.context.look
 
-        def body(width: int) -> tuple[Line, ...]:
-            return tuple(line for s in behind for line in wrapped(s.text, s.role, look, width))
-
-        async def quit_console(typed: str | None) -> AsyncIterator[OutputLine]:
+        async def _quit(_: str | None) -> AsyncIterator[OutputLine]:
             self.context.app.exit(return_code=ExitCode.OK)
             yield OutputLine("")
 
-        confirmation = Confirmation("Quit all the same?", body, quit_console, verb="Quit")
+        body = partial(said_lines, behind, look)
+        confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
         await self.context.app.push_screen_wait(
             ConfirmScreen([confirmation], look, self.context.palette)
         )

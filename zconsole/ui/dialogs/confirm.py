@@ -13,7 +13,7 @@ from textual.containers import Horizontal
 from textual.widgets import Button, Input
 
 from zconsole.errors import ZconsoleError
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
@@ -161,7 +161,7 @@ class ConfirmScreen(Dialog[None]):
         if self._state == "asking":
             return self.confirmation.body(width)
         said = self._output or [OutputLine("…", "dim")]
-        return [line for s in said for line in wrapped(s.text, s.role, self._look, width)]
+        return said_lines(said, self._look, width)
 
     def _words(self) -> tuple[str, str]:
         if self._state == "running":

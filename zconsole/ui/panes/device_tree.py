@@ -18,7 +18,7 @@ CLASS_TITLES = {
 """The lines ``zpool status`` prints above vdevs of these classes (print_class_vdevs)."""
 
 SORTS: dict[str, Callable[[VdevRow], float]] = {
-    "tree": lambda row: 0.0,
+    "tree": lambda _: 0.0,
     "latency": lambda row: -(row.rates.latency or 0.0),
     "busy": lambda row: -(row.rates.busy or 0.0),
     "read": lambda row: -(row.rates.read or 0.0),

@@ -99,7 +99,7 @@ def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
 
 
 def zpool_says(eta: float | None) -> Iterator[Line]:
-    """zpool's own estimate; nothing where it prints none."""
+    """Say what zpool itself estimates; nothing where it prints none."""
     if eta is not None:
         yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
 
