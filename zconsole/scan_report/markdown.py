@@ -26,7 +26,7 @@ LATE = 60.0
 MOST = 0.9
 """Share of its length from which a scan counts as watched."""
 FAR = 5.0
-"""From here on an error is told as a multiple: nobody reads +1700 %."""
+"""From here on an error is a multiple: 17 times is easier to read than +1600 %."""
 WORDS = {
     "new-disk": "the new disk's writes",
     "slow-disk": "a slow source disk",
@@ -194,10 +194,10 @@ def _limits(report: ScanReport) -> Iterator[str]:
     ranked = sorted(report.limits.items(), key=lambda item: -item[1])
     rows = [(WORDS.get(c, c), duration(s), f"{s / total:.0%}") for c, s in ranked]
     yield from _table(("limit", "time", "share"), rows)
-    told = [report.evidence[cause] for cause, _ in ranked if cause in report.evidence]
-    if told:
+    evidence = [report.evidence[cause] for cause, _ in ranked if cause in report.evidence]
+    if evidence:
         yield ""
-        yield from (f"- {text}" for text in told)
+        yield from (f"- {text}" for text in evidence)
 
 
 def _devices(devices: Sequence[DeviceReport]) -> Iterator[str]:
@@ -227,7 +227,7 @@ def _promised(report: ScanReport) -> Iterator[str]:
     if not found:
         return
     yield from ("", "## ETA as told, and what came true", "")
-    rows = [(f"{p.share:.0%}", duration(p.told), duration(p.came), _off(p)) for p in found]
+    rows = [(f"{p.share:.0%}", duration(p.promised), duration(p.taken), _off(p)) for p in found]
     yield from _table(("at", "told to go", "it took", "off by"), rows)
 
 

@@ -92,14 +92,14 @@ class ScanReport:
     limits: Mapping[str, float] = field(default_factory=dict)
     """Cause to the seconds it was the limit."""
     evidence: Mapping[str, str] = field(default_factory=dict)
-    """Cause to what it was told from, in words, when it was seen last."""
+    """Cause to what showed it, in words, when it was seen last."""
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Device to its new errors with their cause, in words."""
     changes: tuple[TunableChange, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans as they were when it was first seen, where known."""
     ceiling: float | None = None
-    """The fastest it could have gone on these disks, in issued bytes/s, as told last."""
+    """The fastest it could have gone on these disks, in issued bytes/s, by the last estimate."""
     ceiling_text: str = ""
     notes: tuple[str, ...] = ()
 

@@ -15,22 +15,22 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What was said at some share of a scan's length, and how it came."""
+    """What was said at some share of a scan's length, and what came of it."""
 
     share: float
-    told: float
-    """Seconds to go, as told then."""
-    came: float
+    promised: float
+    """Seconds to go, as promised then."""
+    taken: float
     """Seconds it then took."""
 
     @property
     def error(self) -> float:
-        """By how much it was off, as a share of what came; positive when it took less."""
-        return self.told / self.came - 1 if self.came > 0 else 0.0
+        """By how much it was off, as a share of what it took; positive when it took less."""
+        return self.promised / self.taken - 1 if self.taken > 0 else 0.0
 
 
 def promises(report: ScanReport) -> tuple[Promise, ...]:
-    """What was told at a tenth, a quarter, … of a finished scan's length, where it was watched."""
+    """What was promised at each of SHARES of a finished scan's length, where it was watched."""
     if report.state != "finished" or report.end is None:
         return ()
     found = []

@@ -30,7 +30,7 @@ COLOURS = {
 def svg(report: ScanReport, zone: tzinfo | None = None) -> str:
     """The chart: issued bytes/s over the scan's hours, coloured below by what it waited for.
 
-    Its start is told in ``zone``, None for the machine's own.
+    Its start is given in ``zone``, None for the machine's own.
     """
     parts = (
         *_frame(report, zone),

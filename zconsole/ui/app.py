@@ -1,4 +1,4 @@
-"""The console: keys to actions, frames to the board. Sampling and painting are two clocks."""
+"""The console: keys to actions, frames to the main screen. Sampling and painting are two clocks."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class ActionController:
         self.context = context
         self.jobs = JobWatch(context.backend.rebalance_backend)
 
-    def look(self, update: Update) -> Update:
-        """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
+    def take(self, update: Update) -> Update:
+        """A round before it is shown, with what was done from here; reports what ended."""
         app, watch, tuned = self.context.app, self.context.watch, self.context.tuned
         watch.take(update)
         for plan, outcome in watch.ended():
@@ -122,7 +122,7 @@ class ActionController:
         )
 
     def left_behind(self) -> tuple[OutputLine, ...]:
-        """What quitting now would leave undone or untold; empty when nothing is."""
+        """What quitting now would leave undone or unreported; empty when nothing is."""
         frames = self.context.app.view_state.frames
         waiting = [name for frame in frames for name in self.context.tuned.past.due(frame.guid)]
         return left_behind(self.context.under_way, waiting)
@@ -148,8 +148,8 @@ class ActionController:
             return
         entry = found[chosen]
         flows = {"batch": batch_flow, "attach": attach_flow}
-        if entry.ways:
-            await confirm(self.context, entry.ways)
+        if entry.planners:
+            await confirm(self.context, entry.planners)
         elif entry.flow in flows:
             await flows[entry.flow](self.context, key)
         else:
@@ -184,7 +184,7 @@ class ActionController:
 
     async def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        await self.context.tuned.look()
+        await self.context.tuned.refresh()
         names = () if self.context.denied else self.context.tuned.past.due(guid)
         if not names:
             return

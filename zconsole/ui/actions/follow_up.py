@@ -66,7 +66,7 @@ class FollowUp:
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
 
     def take(self, update: Update) -> None:
-        """A round has come: wake whoever waits for a fresh frame, keep its rates."""
+        """Take in a round: whoever waits for a fresh frame goes on, and its rates are kept."""
         self._rounds += 1
         self._frames = {frame.pool: frame for frame in update.frames}
         for frame in update.frames:
@@ -122,7 +122,7 @@ class FollowUp:
             self._following.append(Followed(plan, facts, t))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
-        """The followed plans whose end the newest frames show; each is told once."""
+        """The followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
             frame = self._frames.get(followed.plan.pool)
             if frame is None or followed.plan.follow is None or frame.root is None:

@@ -24,7 +24,7 @@ async def tunables_flow(context: FlowContext) -> None:
     row = 0
     while True:
         found = await in_daemon_thread(context.backend.control.list)
-        await context.tuned.look()
+        await context.tuned.refresh()
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
@@ -34,7 +34,7 @@ async def tunables_flow(context: FlowContext) -> None:
             return
         row = picked
         try:
-            await _fulfil(context, screen.wish, settings[picked])
+            await _fulfil(context, screen.request, settings[picked])
         except ZconsoleError as error:
             context.complain(error)
 
@@ -60,15 +60,15 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
     return tuple(map(_shown_one, settings))
 
 
-async def _fulfil(context: FlowContext, wish: str, setting: Setting) -> None:
-    if wish == "set":
+async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
+    if request == "set":
         await _ask_value(context, setting)
-    elif wish == "restore":
+    elif request == "restore":
         await _restore(context)
-    elif wish == "until":
+    elif request == "until":
         await _until_the_end(context)
     else:
-        await _preset(context, wish)
+        await _preset(context, request)
 
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:

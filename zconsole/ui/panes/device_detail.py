@@ -28,7 +28,7 @@ def detail_lines(
     pairs += _troubles(row, frame, look)
     pairs += _pool(frame, look) if row.vdev.kind == "root" else []
     pairs += [(look.text(label), look.text(value)) for label, value in facts]
-    # Each whole, on as many lines as it takes: nothing else on the screen has the rest.
+    # Each whole, on as many lines as it takes: nothing else on the screen shows the rest.
     lines = [line for label, value in pairs for line in beside(_label(label), value, room)]
     if row.vdev.queues:
         lines.extend(_queues(row.vdev.queues, room))
@@ -58,8 +58,8 @@ def _sizes(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
     if vdev.ashift is not None:
         physical = vdev.physical_ashift
         worse = physical is not None and physical > vdev.ashift
-        wish = f", the device prefers {2**physical}" if physical and worse else ""
-        pairs.append(("sectors", f"{2**vdev.ashift} bytes (ashift {vdev.ashift}){wish}"))
+        preference = f", the device prefers {2**physical}" if physical and worse else ""
+        pairs.append(("sectors", f"{2**vdev.ashift} bytes (ashift {vdev.ashift}){preference}"))
     if vdev.scan_processed:
         pairs.append(("repaired", look.size(vdev.scan_processed)))
     return pairs
@@ -105,12 +105,12 @@ def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str
 def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     """What is known of the pool as a whole and of its machine."""
     version = f", OpenZFS {frame.version}" if frame.version else ""
-    told = (
+    facts = (
         ("comment", frame.comment),
         ("read as", f"{frame.source}{version}"),
         ("machine", machine(frame.host, look)),
     )
-    return [(label, look.text(text)) for label, text in told if text]
+    return [(label, look.text(text)) for label, text in facts if text]
 
 
 def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> tuple[Line, ...]:

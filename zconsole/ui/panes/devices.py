@@ -110,8 +110,8 @@ class DeviceView(CursorView):
         if self._panel is None:
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
-        told = sort_key(self._panel.columns, self.arrangement.sort) is not None
-        mark = self._position(told=told)
+        marked = sort_key(self._panel.columns, self.arrangement.sort) is not None
+        mark = self._position(marked=marked)
         if not mark:
             return line
         return _over(merged(line), mark)
@@ -148,7 +148,7 @@ class DeviceView(CursorView):
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
-        longest = max(longest, len("NAME  ") + len(self._position(told=True)))
+        longest = max(longest, len("NAME  ") + len(self._position(marked=True)))
         return arrange(max(1, self._width - 2), longest, self._look.number)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
@@ -195,10 +195,10 @@ class DeviceView(CursorView):
             self.cursor = next(same, next(own, self.cursor))
         self.cursor = max(0, min(self.cursor, len(self._items) - 1))
 
-    def _position(self, *, told: bool) -> str:
-        """``told``: whether a title has the mark of the order, as its column is shown."""
+    def _position(self, *, marked: bool) -> str:
+        """``marked``: whether a title has the mark of the order, as its column is shown."""
         parts = []
-        if self.arrangement.sort != "tree" and not told:
+        if self.arrangement.sort != "tree" and not marked:
             parts.append(f"by {self.arrangement.sort}")
         if self.arrangement.filter:
             parts.append(f"/{self._look.text(self.arrangement.filter)}")

@@ -146,8 +146,8 @@ def _estimate(view: ScanView, ink: Ink) -> list[Line]:
 
 def _basis(view: ScanView) -> list[str]:
     """What the estimates rest on."""
-    told = [each for each in (view.estimate, view.full) if each and each.eta is not None]
-    return [each.reason for each in told if each.reason]
+    said = [each for each in (view.estimate, view.full) if each and each.eta is not None]
+    return [each.reason for each in said if each.reason]
 
 
 def _facts(view: ScanView, ink: Ink) -> list[Line]:
@@ -262,10 +262,10 @@ def _trouble(trouble: DeviceFault, ink: Ink) -> list[Line]:
     if ink.roomy or len(whole) <= most:
         return whole
     name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
-    told = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
-    while len(told) > 1 and len(ink.paragraph("trouble", f"{name}: {'; '.join(told)}")) > most:
-        told.pop()
-    return ink.paragraph("trouble", f"{name}: {'; '.join(told)}")[:most]
+    said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
+    while len(said) > 1 and len(ink.paragraph("trouble", f"{name}: {'; '.join(said)}")) > most:
+        said.pop()
+    return ink.paragraph("trouble", f"{name}: {'; '.join(said)}")[:most]
 
 
 def _notes(view: ScanView, ink: Ink) -> list[Line]:

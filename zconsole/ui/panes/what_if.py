@@ -35,7 +35,7 @@ _BAR_MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was typed, about which pool, and what its past tells."""
+    """What was typed, about which pool, and what is known of its past."""
 
     text: str
     frame: Frame
@@ -45,21 +45,21 @@ class Question:
 
 
 def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The answer, every line within ``width`` cells; what cannot be read is told in its place."""
+    """The answer, every line within ``width`` cells; what is wrong with it in its place."""
     root = question.frame.root
     if root is None:
         return ((Span(" nothing is known of this pool's vdevs yet", "dim"),),)
     try:
-        wish = asked(question.text)
-        after = grown(root, wish.adds, wish.resizes)
+        wanted = asked(question.text)
+        after = grown(root, wanted.adds, wanted.resizes)
     except UsageError as error:
         problem = beside(Span(" "), look.text(str(error)), width - 1, "error")
         return (*problem, (), *_hints(look, width))
     view = outlook(root, after, question.frame.version)
-    lines = [*_table(view, bool(wish), look, width)]
-    if wish:
+    lines = [*_table(view, bool(wanted), look, width)]
+    if wanted:
         lines += [(), *_cost(view, look, width), *_command(question, look, width)]
-    lines += [*_resilver(wish, question, look, width), (), *_hints(look, width)]
+    lines += [*_resilver(wanted, question, look, width), (), *_hints(look, width)]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -121,14 +121,14 @@ def _free(balance: Balance) -> int:
     return sum(vdev.free_bytes or 0 for vdev in balance.vdevs)
 
 
-def _resilver(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
     """How long a disk of the size typed takes, or the one at the cursor."""
     root, row = question.frame.root, question.row
-    if root is None or (wish.disk is None and row is None):
+    if root is None or (wanted.disk is None and row is None):
         return
-    if wish.disk is not None:
-        what = f"a disk of {units.size(wish.disk)}"
-        found = resilver_duration(root, wish.disk, question.paces)
+    if wanted.disk is not None:
+        what = f"a disk of {units.size(wanted.disk)}"
+        found = resilver_duration(root, wanted.disk, question.paces)
     else:
         what, found = _of_row(question)
     yield from paragraph("resilver", f"{what}: {_took(found)}" if what else "", look, width)

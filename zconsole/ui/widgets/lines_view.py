@@ -54,7 +54,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.update_lines()
 
     def show_whole(self, lines: Sequence[Line]) -> None:
-        """Show ``lines`` in as much height as they take: what is told here is told whole."""
+        """Show ``lines`` in as much height as they take: nothing of them is left out."""
         self.styles.height = max(1, len(lines))
         self.show(lines)
 
