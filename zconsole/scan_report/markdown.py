@@ -15,6 +15,7 @@ from zconsole.scan_report.statistics import (
     reached,
     set_apart,
     unusual,
+    waits,
 )
 from zconsole.units import clean, duration, latency, rate, size
 
@@ -82,10 +83,8 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
 
 
 def _limited(which: str, report: ScanReport) -> Iterator[str]:
-    total = sum(report.limits.values())
-    if total > 0:
-        ranked = sorted(report.limits.items(), key=lambda item: -item[1])
-        words = ", ".join(f"{WORDS.get(c, c)} {s / total:.0%}" for c, s in ranked[:3])
+    words = ", ".join(f"{WORDS.get(c, c)} {share:.0%}" for c, _, share in waits(report)[:3])
+    if words:
         yield f"- {which}: limited by {words}"
 
 
@@ -154,11 +153,10 @@ def _short(report: ScanReport) -> Iterator[str]:
         safe = report.health == "OK" and not report.errors
         said += "; the pool is safe" if safe else f"; the pool is NOT safe: {_unsafe(report)}"
     yield from ("", f"{said}.")
-    total = sum(report.limits.values())
-    cause = max(report.limits, key=lambda name: report.limits[name], default="unclear")
-    if cause == "unclear" or total <= 0:
+    cause, _, share = next(iter(waits(report)), ("unclear", 0.0, 0.0))
+    if cause == "unclear":
         return
-    share = report.limits[cause] / total
+    total = sum(report.limits.values())
     part = f" it was watched ({duration(total)})" if total < MOST * report.duration else ""
     yield f"For {share:.0%} of the time{part} its limit was {WORDS.get(cause, cause)}."
 
@@ -187,14 +185,13 @@ def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
 
 
 def _limits(report: ScanReport) -> Iterator[str]:
-    total = sum(report.limits.values())
-    if total <= 0:
+    found = waits(report)
+    if not found:
         return
     yield from ("", "## What it waited for", "")
-    ranked = sorted(report.limits.items(), key=lambda item: -item[1])
-    rows = [(WORDS.get(c, c), duration(s), f"{s / total:.0%}") for c, s in ranked]
+    rows = [(WORDS.get(c, c), duration(seconds), f"{share:.0%}") for c, seconds, share in found]
     yield from _table(("limit", "time", "share"), rows)
-    evidence = [report.evidence[cause] for cause, _ in ranked if cause in report.evidence]
+    evidence = [report.evidence[cause] for cause, *_ in found if cause in report.evidence]
     if evidence:
         yield ""
         yield from (f"- {text}" for text in evidence)

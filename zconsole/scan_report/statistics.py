@@ -109,6 +109,13 @@ def _disk(report: ScanReport, filled: bool) -> float | None:
     return fmean(moved) if moved else None
 
 
+def waits(report: ScanReport) -> list[tuple[str, float, float]]:
+    """Each cause it waited for, the longest first, with its seconds and their share."""
+    total = sum(report.limits.values())
+    ranked = sorted(report.limits.items(), key=lambda item: -item[1])
+    return [(cause, seconds, seconds / total) for cause, seconds in ranked] if total > 0 else []
+
+
 def reached(report: ScanReport) -> float | None:
     """Share of its ceiling that a scan went at, on average while it issued; None when unknown."""
     rate = mean(m.issue_rate for m in report.moments if m.issue_rate)

@@ -117,6 +117,7 @@ class Console(ThemedApp):
         shown = update if self.actions is None else self.actions.take(self, update)
         self.view_state.take(shown, self._clock())
         gap = min(_PAINT_GAP, self.feed.interval)
+        # A round that comes a little early must not wait for the next one to be painted.
         wait = self._painted + gap * 0.9 - self._clock()
         if wait <= 0:
             self.paint()

@@ -37,6 +37,7 @@ Details = Callable[[str, str], Awaitable[Facts]]
 class MainScreen(Screen[None]):
     """Header, tabs, scan, devices, balance, events and footer; the keys that arrange them."""
 
+    # The first pane that takes the focus would be the scan, where no key does anything.
     AUTO_FOCUS = "#devices"
 
     def __init__(self, state: ViewState, details: Details, ready: Callable[[], None]) -> None:
@@ -148,7 +149,7 @@ class MainScreen(Screen[None]):
             return
         focused = self._focused_pane()
         now = shown.index(focused) if focused in shown else -direction
-        self.set_focus(self._view(shown[(now + direction) % len(shown)]))  # at once, see below
+        self.set_focus(self._view(shown[(now + direction) % len(shown)]))  # at once: see below
 
     def _focused_pane(self) -> str | None:
         """The pane in focus; what it says itself comes later than the next key."""

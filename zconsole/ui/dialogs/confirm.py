@@ -45,6 +45,7 @@ class Confirmation:
 class ConfirmScreen(Dialog[None]):
     """Shows a plan, or one of several alternatives, and runs it once confirmed."""
 
+    # Whoever goes on typing, or presses Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
     BINDINGS: ClassVar[list[BindingType]] = [
