@@ -24,9 +24,14 @@ _NO_SCAN = ScanView(
 _BALANCE = "name kind size_bytes alloc_bytes free_bytes fill frag surplus_bytes new_write_share"
 
 
-def line(data: Mapping[str, Any]) -> str:
-    """One line of ASCII JSON; what is not UTF-8 stays surrogate-escaped, nan and inf are null."""
-    return json.dumps(_finite(data), ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+def line(data: Mapping[str, Any], digits: int | None = None) -> str:
+    """One line of ASCII JSON; what is not UTF-8 stays surrogate-escaped, nan and inf are null.
+
+    A float has at most ``digits`` significant ones, or all it has.
+    """
+    return json.dumps(
+        _finite(data, digits), ensure_ascii=True, allow_nan=False, separators=(", ", ": ")
+    )
 
 
 def sample_object(frame: Frame) -> dict[str, Any]:
@@ -171,11 +176,12 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Any, digits: int | None) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        shorter = float(f"{value:.{digits}g}") if digits else value
+        return shorter if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _finite(item, digits) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_finite(item, digits) for item in value]
     return value

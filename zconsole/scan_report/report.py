@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.output.json import line
 
 FORMAT = 1
 MOST_POINTS = 600
 _LARGEST_NUMBER = 2.0**65
+_DIGITS = 12
+"""Of a float, where more would only fill the file."""
 _PLAIN = {"str": str, "bool": bool}
 """Types of fields that are neither numbers nor put together of others."""
 
@@ -124,7 +126,7 @@ class ScanReport:
 
 def dumped(report: ScanReport) -> str:
     """The report as one JSON document; what is no number is null."""
-    return json.dumps({"format": FORMAT, **_finite(asdict(report))}, allow_nan=False)
+    return line({"format": FORMAT, **asdict(report)}, digits=_DIGITS)
 
 
 def loaded(text: str, name: str) -> ScanReport:
@@ -181,13 +183,3 @@ def _fits(value: object, annotation: str) -> bool:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return number and abs(value) < _LARGEST_NUMBER  # type: ignore[arg-type]
     return kind not in _PLAIN or isinstance(value, _PLAIN[kind])
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.12g}") if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -15,6 +15,7 @@ from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import Frame, Mark
 from zconsole.monitor.join import NO_EXTRAS, Extras
 from zconsole.pool.model import Event
+from zconsole.scan_report.statistics import mean
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.tunables_pane import changes_text
@@ -193,9 +194,4 @@ def _issue_rate(frame: Frame) -> float | None:
 
 def _latency(frame: Frame) -> float | None:
     """Mean wait of the pool's devices: what other I/O feels beside the scan."""
-    known = [
-        row.rates.latency
-        for row in frame.rows
-        if not row.vdev.children and row.rates.latency is not None
-    ]
-    return sum(known) / len(known) if known else None
+    return mean(row.rates.latency for row in frame.rows if not row.vdev.children)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from zconsole import units
 from zconsole.monitor.frame import Frame, VdevRow
@@ -163,9 +164,5 @@ def _columns(buckets: Sequence[int], low: int, high: int, look: DisplayFormat) -
 
 
 def _median(buckets: Sequence[int]) -> float:
-    half, seen = sum(buckets) / 2, 0
-    for index, number in enumerate(buckets):
-        seen += number
-        if seen >= half:
-            return _upper(index)
-    return _upper(len(buckets) - 1)
+    half = sum(buckets) / 2
+    return _upper(next(i for i, seen in enumerate(accumulate(buckets)) if seen >= half))
