@@ -10,7 +10,7 @@ from zconsole.eta import Estimate
 from zconsole.monitor.facts import range_words, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.bars import bar, thin_bar
+from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
@@ -74,7 +74,7 @@ def barred(
         whole = ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
-    drawn = (thin_bar if thin else bar)(share, cells, look.glyphs)
+    drawn = bar(share, cells, look.glyphs, thin=thin)
     if cells < _LEAST_BAR:
         drawn = (Span(" " * cells),)
     return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))

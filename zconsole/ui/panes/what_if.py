@@ -19,7 +19,7 @@ from zconsole.scan_report.resilver_time import PastRate, member_duration, resilv
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
-from zconsole.ui.widgets.bars import bar, thin_bar
+from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
 from zconsole.ui.widgets.short_names import middle
 
@@ -85,9 +85,7 @@ def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: i
     share = percent(vdev.new_write_share, 0)
     tail = _numbers(percent(vdev.fill), look.size(vdev.free_bytes), share)
     room = max(0, _wide(width) - _NAME - _WHEN - 4 - len(tail))
-    drawn = thin_bar(vdev.fill, room, look.glyphs)
-    if later:
-        drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill))
+    drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"
     return (
         Span(f" {fit(name, _NAME)} "),
