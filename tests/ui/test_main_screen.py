@@ -44,7 +44,7 @@ async def test_nothing_is_marked_dirty_when_nothing_changed():
         await pilot.pause()
         marked = []
         for view in app.query("LinesView"):
-            view.refresh = lambda *_regions, view=view, **_: marked.append(view.id)
+            view.refresh = lambda *regions, view=view, **_: marked.append(view.id)
         feed.put(frames.resilver())
         await pilot.pause()
         assert marked == []

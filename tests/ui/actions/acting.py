@@ -55,7 +55,7 @@ class SteppedFeed:
     async def next(self) -> Update | None:
         return await self.queue.get()
 
-    async def details(self, _pool: str, _key: str) -> tuple[tuple[str, str], ...]:
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
         return ()
 
     async def aclose(self) -> None:

@@ -249,7 +249,7 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
     async with acting("mirror-scrub") as a:
         a.backend.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
         monkeypatch.setattr(
-            type(a.backend.control), "orphans", lambda _: {"zfs_resilver_min_time_ms": None}
+            type(a.backend.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
         )
         await a.controller.offer_to_put_back()
         await a.settle()
@@ -317,7 +317,7 @@ class Stuck:
         self.go = asyncio.Event()
         self.ran: list[tuple[str, ...]] = []
 
-    async def run(self, argv, _deadline):
+    async def run(self, argv, deadline):
         self.ran.append(tuple(argv))
         await self.go.wait()
         return Completed(tuple(argv), 0, "", "")
@@ -358,7 +358,7 @@ async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
 
 
 async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeypatch):
-    def full(*_):
+    def full(*args):
         raise StateError("tunables.json: No space left on device")
 
     async with acting("resilver", notifications=True) as a:

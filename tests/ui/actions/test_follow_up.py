@@ -101,7 +101,7 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     before = await feed.next()
     watch.take(before)
     plan = ActionPlan(
-        "replace", "", before.frames[0].pool, (), follow=lambda _: ActionOutcome(False, "out")
+        "replace", "", before.frames[0].pool, (), follow=lambda s: ActionOutcome(False, "out")
     )
     watch.follow(plan, Facts(), before.frames[0].t)
     assert list(watch.ended()) == []

@@ -41,10 +41,10 @@ class Asked:
     def __init__(self, guid: str) -> None:
         self.answer = guid
 
-    async def __call__(self, *_):
+    async def __call__(self, pool, suspended, paths=()):
         return Facts()
 
-    async def guid(self, _):
+    async def guid(self, pool):
         return self.answer
 
 
@@ -54,7 +54,7 @@ def round_of(*frames) -> Update:
 
 async def delivered(frame, *rounds, make=plan_scrub):
     """The events of an action whose console is given these rounds after the question."""
-    watch = FollowUp(SimpleNamespace(interval=1.0, set_interval=lambda _: None))
+    watch = FollowUp(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
     watch.take(round_of(frame))
     plan, runner = make(situation_of(frame, Facts())), Canned()
     assert plan.refused is None
@@ -120,12 +120,12 @@ async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
 
 async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
     monkeypatch.setattr(watching, "PATIENCE", 0.05)
-    watch = FollowUp(SimpleNamespace(interval=0.1, set_interval=lambda _: None))
+    watch = FollowUp(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
     with pytest.raises(UnavailableError):
         await watch.fresh("tank", QUESTION)
 
 
-async def test_the_simulated_twin_checks_the_same():
+async def test_the_simulated_twin_checks_the_same(monkeypatch):
     async with acting("mirror-scrub", size=(100, 60)) as a:
         said = await a.press("S", "enter")
         guid = a.app.view_state.frame.guid

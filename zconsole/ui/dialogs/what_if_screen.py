@@ -47,19 +47,19 @@ def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
         return
     known: list[PastRate] = []
 
-    def answer(text: str) -> Lines:
+    def _answer(text: str) -> Lines:
         question = Question(text, frame, known, row)
         return lambda width: whatif_lines(question, app.view_state.look, width)
 
     title = f"WHAT IF  {app.view_state.look.text(frame.pool)}"
-    screen = WhatIfScreen(title, answer, app.palette)
+    screen = WhatIfScreen(title, _answer, app.palette)
     app.push_screen(screen)
 
-    async def recall() -> None:
+    async def _recall() -> None:
         reports = await app.view_state.options.past(frame.guid) if frame.guid else ()
         if frame.root is not None:
             known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
         if screen.is_mounted:
             screen.on_input_changed()
 
-    begin(app, recall, group="past")
+    begin(app, _recall, group="past")

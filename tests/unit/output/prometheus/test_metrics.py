@@ -111,7 +111,7 @@ def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
 
 
 def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monkeypatch):
-    def refuse(path, _):
+    def refuse(path, registry):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(Path, "open", refuse)
@@ -145,7 +145,7 @@ def test_the_page_is_served_on_loopback_and_stops(resilver):
 
 def test_loopback_unless_told_otherwise():
     assert address_of("9617") == ("127.0.0.1", 9617)
-    assert address_of("192.0.2.1:9617") == ("192.0.2.1", 9617)
+    assert address_of("0.0.0.0:9617") == ("0.0.0.0", 9617)
     assert address_of("[::1]:80") == ("::1", 80)
     for bad in ("", "x", "0", "70000", ":9617", "a:b"):
         with pytest.raises(UsageError):
