@@ -77,8 +77,6 @@ class Meter:
 
 async def ticks() -> None:
     """The steps of a tick, painted in a console without a terminal."""
-    from zconsole.ui.messages import FramesReady
-
     world, monitor, meter = World("thousand", 1), PoolMonitor(), Meter()
     console = make_console(OneFeed(), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
@@ -89,7 +87,7 @@ async def ticks() -> None:
             frame = meter.measure("frame", lambda sample=sample: monitor.push(sample))
             update = Update((frame,), Capabilities("demo"))
             began = time.process_time()
-            console.post_message(FramesReady(update, time.monotonic()))
+            console.take(update)
             await pilot.pause()
             meter.taken.setdefault("paint", []).append(time.process_time() - began)
     meter.report()

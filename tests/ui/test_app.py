@@ -13,6 +13,7 @@ from zconsole.history.series import RateSeries
 from zconsole.pool.model import IoRates
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import TABLE
+from zconsole.ui.panes.device_tree import Arrangement
 
 
 def cursor_name(app):
@@ -59,7 +60,7 @@ async def test_a_timer_may_outlive_the_screens():
 
 async def test_a_timer_may_outlive_the_main_screen():
     async with view_state(frames.healthy()) as (app, _, _):
-        await app.main_screen.remove()
+        await app.main_screen.query("*").remove()
         app._tick()
         app.paint()
 
@@ -350,3 +351,14 @@ async def test_a_click_puts_the_cursor_there():
     async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.click("#devices", offset=(5, 3))
         assert cursor_name(app) == "sda"
+
+
+async def test_keys_of_the_list_do_nothing_behind_another_screen():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        await pilot.press("question_mark", "s", "space", "z")
+        await pilot.press("escape")
+        assert app.main_on_top
+        assert app.devices.arrangement == Arrangement()
+        assert app.main_screen.zoomed is None
+        await pilot.press("s")
+        assert app.devices.arrangement.sort != "tree"

@@ -216,7 +216,7 @@ def everything(frame, look, width, height):
     lines += pane_lines(frame, None, look, width)
     lines += [tab_line([frame, frame], 1, look, width), notice_line(frame, look, width)]
     lines += overview_lines([frame], look, width)
-    lines += [*help_lines(look, width), footer_line(look, width)]
+    lines += [*help_lines(look, width), footer_line(width)]
     columns = arrange(width - 2, 30, look.number)
     names = short_names([look.text(row.vdev.name) for row in frame.rows], 12, look.glyphs.ellipsis)
     panel = Panel(frame, look, columns, names, common_scale(frame, 12))

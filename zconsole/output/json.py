@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zconsole.history.views import ScanView
+from zconsole.eta import Estimate
+from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.model import Scan
@@ -17,11 +18,20 @@ if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 
 VERSION = 1
+_NO_SCAN = ScanView(
+    Scan(), "", None, None, None, None, None, Estimate(None, None, None, "nothing runs"), None
+)
+_BALANCE = "name kind size_bytes alloc_bytes free_bytes fill frag surplus_bytes new_write_share"
 
 
-def line(data: Mapping[str, Any]) -> str:
-    """One line of ASCII JSON; what is not UTF-8 stays surrogate-escaped, nan and inf are null."""
-    return json.dumps(_finite(data), ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+def line(data: Mapping[str, Any], digits: int | None = None) -> str:
+    """One line of ASCII JSON; what is not UTF-8 stays surrogate-escaped, nan and inf are null.
+
+    A float has at most ``digits`` significant ones, or all it has.
+    """
+    return json.dumps(
+        _finite(data, digits), ensure_ascii=True, allow_nan=False, separators=(", ", ": ")
+    )
 
 
 def sample_object(frame: Frame) -> dict[str, Any]:
@@ -30,8 +40,8 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     Bytes, seconds and epoch seconds as numbers, shares 0…1, unknown as None.
     """
     scans = [scan_object(view) for view in frame.scans]
-    if scans:
-        scans[0] |= {"limit": _limit(frame.limit), "ceiling": _ceiling(frame.ceiling)}
+    first = scans[0] if scans else scan_object(_NO_SCAN)
+    first |= {"limit": _limit(frame.limit), "ceiling": _ceiling(frame.ceiling)}
     return {
         "version": VERSION,
         "t": frame.t,
@@ -47,9 +57,9 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "health": {"word": frame.health.word, "reasons": list(frame.health.reasons)},
         "stale_seconds": frame.stale_seconds,
         "problem": frame.problem,
-        "scan": scans[0] if scans else _no_scan(),
+        "scan": first,
         "scans": scans,
-        "activities": [_activity_object(frame, i) for i in range(len(frame.activities))],
+        "activities": [_activity_object(view) for view in frame.activities],
         "troubles": [_trouble(trouble) for trouble in frame.troubles],
         "redundancy": {entry.vdev: entry.left for entry in frame.redundancy},
         "topology": _tree(frame.rows),
@@ -57,34 +67,28 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     }
 
 
+def _picked(source: object, names: str) -> dict[str, Any]:
+    """The attributes of these names, which are the contract's, in this order."""
+    return {name: getattr(source, name) for name in names.split()}
+
+
 def _limit(found: Verdict | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {
-        "cause": found.cause,
-        "text": found.text,
-        "sure": found.sure,
-        "figures": dict(found.figures),
-        "advice": found.advice,
-    }
+    return _picked(found, "cause text sure figures advice") | {"figures": dict(found.figures)}
+
+
+def _ceiling(found: Ceiling | None) -> dict[str, Any] | None:
+    return None if found is None else _picked(found, "rate share text")
 
 
 def _trouble(found: DeviceFault) -> dict[str, Any]:
-    deltas = found.deltas
+    smart = found.signs.smart if found.signs else None
     return {
         "device": found.name,
-        "read": deltas.read,
-        "write": deltas.write,
-        "cksum": deltas.cksum,
-        "slow": deltas.slow,
-        "seconds": deltas.seconds,
-        "last": found.last,
-        "flaps": found.flaps,
-        "gone": found.gone,
-        "restarts": found.restarts,
-        "cause": found.cause,
-        "text": found.text,
-        "smart": _smart(found.signs.smart) if found.signs and found.signs.smart else None,
+        **_picked(found.deltas, "read write cksum slow seconds"),
+        **_picked(found, "last flaps gone restarts cause text"),
+        "smart": _smart(smart) if smart else None,
         "kernel": list(found.signs.kernel) if found.signs else None,
     }
 
@@ -95,25 +99,21 @@ def _smart(found: SmartCounts) -> dict[str, Any]:
     return asdict(found)
 
 
-def _ceiling(found: Ceiling | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {"rate": found.rate, "share": found.share, "text": found.text}
-
-
 def scan_object(view: ScanView) -> dict[str, Any]:
     """A scan with its windowed rates and estimate; ``percent`` is what this ZFS version prints."""
-    estimate = view.estimate
-    return _scan_counters(view.scan) | {
+    scan, estimate = view.scan, view.estimate
+    return {
+        **_picked(scan, "function state"),
         "stage": view.stage,
-        "percent": view.percent,
-        "scan_rate": view.scan_rate,
-        "issue_rate": view.issue_rate if view.scan.two_stage else None,
+        **_picked(scan, "vdev start end total_bytes scanned_bytes issued_bytes skipped_bytes"),
+        **_picked(scan, "processed_bytes errors"),
+        **_picked(view, "percent scan_rate"),
+        "issue_rate": view.issue_rate if scan.two_stage else None,
         "eta_seconds": estimate.eta,
         "eta_low_seconds": estimate.low,
         "eta_high_seconds": estimate.high,
         "eta_reason": estimate.reason,
-        "zpool_eta_seconds": view.scan.zpool_eta,
+        "zpool_eta_seconds": scan.zpool_eta,
         "restarts": view.restarts,
         "stalled_seconds": view.stalled,
         "full_eta_seconds": view.full.eta if view.full else None,
@@ -121,57 +121,10 @@ def scan_object(view: ScanView) -> dict[str, Any]:
     }
 
 
-def _scan_counters(scan: Scan) -> dict[str, Any]:
-    return {
-        "function": scan.function,
-        "state": scan.state,
-        "stage": None,
-        "vdev": scan.vdev,
-        "start": scan.start,
-        "end": scan.end,
-        "total_bytes": scan.total_bytes,
-        "scanned_bytes": scan.scanned_bytes,
-        "issued_bytes": scan.issued_bytes,
-        "skipped_bytes": scan.skipped_bytes,
-        "processed_bytes": scan.processed_bytes,
-        "errors": scan.errors,
-    }
-
-
-def _no_scan() -> dict[str, Any]:
-    nothing = (
-        "percent",
-        "scan_rate",
-        "issue_rate",
-        "eta_seconds",
-        "eta_low_seconds",
-        "eta_high_seconds",
-        "zpool_eta_seconds",
-        "restarts",
-        "stalled_seconds",
-        "full_eta_seconds",
-        "limit",
-        "ceiling",
-    )
-    return (
-        _scan_counters(Scan())
-        | dict.fromkeys(nothing)
-        | {"notes": [], "eta_reason": "nothing runs"}
-    )
-
-
-def _activity_object(frame: Frame, index: int) -> dict[str, Any]:
-    view = frame.activities[index]
+def _activity_object(view: ActivityView) -> dict[str, Any]:
     activity = view.activity
     return {
-        "kind": activity.kind,
-        "state": activity.state,
-        "vdev": activity.vdev,
-        "start": activity.start,
-        "end": activity.end,
-        "done_bytes": activity.done_bytes,
-        "total_bytes": activity.total_bytes,
-        "percent": activity.percent,
+        **_picked(activity, "kind state vdev start end done_bytes total_bytes percent"),
         "rate": view.rate,
         "eta_seconds": view.estimate.eta,
         "zpool_eta_seconds": activity.zpool_eta,
@@ -185,17 +138,7 @@ def balance_object(found: Balance) -> dict[str, Any]:
         "spread": found.spread,
         "imbalance_bytes": _whole(found.imbalance_bytes),
         "vdevs": [
-            {
-                "name": vdev.name,
-                "kind": vdev.kind,
-                "size_bytes": vdev.size_bytes,
-                "alloc_bytes": vdev.alloc_bytes,
-                "free_bytes": vdev.free_bytes,
-                "fill": vdev.fill,
-                "frag": vdev.frag,
-                "surplus_bytes": _whole(vdev.surplus_bytes),
-                "new_write_share": vdev.new_write_share,
-            }
+            _picked(vdev, _BALANCE) | {"surplus_bytes": _whole(vdev.surplus_bytes)}
             for vdev in found.vdevs
         ],
     }
@@ -216,21 +159,11 @@ def _tree(rows: tuple[VdevRow, ...]) -> dict[str, Any] | None:
 def _node(row: VdevRow) -> dict[str, Any]:
     vdev, rates = row.vdev, row.rates
     return {
-        "name": vdev.name,
-        "guid": vdev.guid,
-        "kind": vdev.kind,
+        **_picked(vdev, "name guid kind"),
         "class": vdev.vclass,
         "state": vdev.state,
-        "read": vdev.errors.read,
-        "write": vdev.errors.write,
-        "cksum": vdev.errors.cksum,
-        "slow": vdev.errors.slow,
-        "note": vdev.note,
-        "path": vdev.path,
-        "resilvering": vdev.resilvering,
-        "awaiting_resilver": vdev.awaiting_resilver,
-        "alloc_bytes": vdev.alloc_bytes,
-        "size_bytes": vdev.size_bytes,
+        **_picked(vdev.errors, "read write cksum slow"),
+        **_picked(vdev, "note path resilvering awaiting_resilver alloc_bytes size_bytes"),
         "read_rate": rates.read,
         "write_rate": rates.write,
         "latency_seconds": rates.latency,
@@ -243,11 +176,12 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Any, digits: int | None) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        shorter = float(f"{value:.{digits}g}") if digits else value
+        return shorter if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _finite(item, digits) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_finite(item, digits) for item in value]
     return value

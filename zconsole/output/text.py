@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
+from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView, ScanView
+from zconsole.monitor.facts import (
+    range_words,
+    repaired_fact,
+    result_facts,
+    seconds_taken,
+    work_name,
+)
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Activity
@@ -119,7 +127,7 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
         return
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {scan.errors} errors" if scan.errors else ""
-    yield f"{_scan_name(view)}: {scan.state}{stage}, {_percent(view)}{errors}"
+    yield f"{work_name(scan.function, scan.vdev)}: {scan.state}{stage}, {_percent(view)}{errors}"
     if amounts := _amounts(view):
         yield f"  {amounts}"
     yield f"  {_eta(view, now, zone)}"
@@ -128,21 +136,18 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
     yield from (f"  {note}" for note in view.notes)
 
 
-def _scan_name(view: ScanView) -> str:
-    return f"{view.scan.function} of {view.scan.vdev}" if view.scan.vdev else view.scan.function
-
-
 def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
-    scan = view.scan
+    scan, name = view.scan, work_name(view.scan.function, view.scan.vdev)
     on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
     if scan.state != "finished":
-        return f"{_scan_name(view)}: {scan.state}{on}"
-    verb = "repaired" if scan.function == "scrub" else "resilvered"
-    known = scan.processed_bytes is not None  # neither Solaris 10 nor an error scrub tells
-    amount = f", {verb} {size(scan.processed_bytes)}" if known else ""
-    took = f" in {duration(scan.duration)}" if scan.duration is not None else ""
-    errors = f", {scan.errors} errors" if scan.errors is not None else ""
-    return f"{_scan_name(view)}: finished{amount}{took}{errors}{on}"
+        return f"{name}: {scan.state}{on}"
+    found = {fact.label: fact for fact in result_facts(scan, units)}
+    errors = found.pop("errors", None)
+    found.pop("skipped", None)
+    said = "".join(f", {fact.label} {fact.value}" for fact in found.values())
+    said += f" in {duration(taken)}" if (taken := seconds_taken(scan)) is not None else ""
+    said += f", {errors.value} errors" if errors else ""
+    return f"{name}: finished{said}{on}"
 
 
 def _percent(view: ScanView) -> str:
@@ -160,7 +165,8 @@ def _amounts(view: ScanView) -> str:
         words.append(f"issued {size(scan.issued_bytes)}{at}")
     elif view.scan_rate is not None:
         words[0] += f" at {rate(view.scan_rate)}"
-    words.append(f"repaired {size(scan.processed_bytes)}")
+    repaired = repaired_fact(scan, units)
+    words.append(f"{repaired.label} {repaired.value}")
     return ", ".join(words)
 
 
@@ -176,15 +182,13 @@ def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
 
 def _span(found: Estimate, now: float, zone: tzinfo | None) -> str:
     """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``."""
-    span = ""
-    if found.low is not None and found.high is not None:
-        span = f" ({duration(found.low)} to {duration(found.high)})"
-    return f"{duration(found.eta)}{span}, {_day_clock(now + (found.eta or 0.0), now, zone)}"
+    span = " ".join(filter(None, (duration(found.eta), range_words(found))))
+    return f"{span}, {_day_clock(now + (found.eta or 0.0), now, zone)}"
 
 
 def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
     activity = view.activity
-    where = f" of {activity.vdev}" if activity.vdev else ""
+    name = work_name(activity.kind, activity.vdev)
     done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
     at = f" at {rate(view.rate)}" if view.rate is not None else ""
     eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
@@ -192,9 +196,9 @@ def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
     state = "discarding" if activity.discarding else activity.state
     if activity.state == "finished":
         on = f" on {_day_clock(activity.end, now, zone)}" if activity.end else ""
-        return f"{activity.kind}{where}: finished{_moved(activity)}{on}"
+        return f"{name}: finished{_moved(activity)}{on}"
     why = f", {activity.note}" if activity.note and activity.state == "paused" else ""
-    return f"{activity.kind}{where}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}"
+    return f"{name}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}"
 
 
 def _moved(activity: Activity) -> str:

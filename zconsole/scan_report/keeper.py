@@ -11,11 +11,11 @@ SAVE_SECONDS = 60.0
 
 
 class ReportKeeper:
-    """One book a pool; with a store, unfinished reports go on where an earlier run left off."""
+    """Records each pool; with a store, unfinished reports go on where an earlier run left off."""
 
     def __init__(self, store: ReportStore | None = None) -> None:
         self._store = store
-        self._books: dict[str, ReportRecorder] = {}
+        self._recorders: dict[str, ReportRecorder] = {}
         self._saved: dict[str, float] = {}
 
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
@@ -23,39 +23,41 @@ class ReportKeeper:
 
         Raises StateError when one cannot be written.
         """
-        book = self._books.get(frame.pool)
-        if book is None:
-            book = self._books[frame.pool] = self._opened(frame)
-        done = book.push(frame)
+        recorder = self._recorders.get(frame.pool)
+        if recorder is None:
+            recorder = self._recorders[frame.pool] = self._opened(frame)
+        done = recorder.push(frame)
         for report in done:
             self._write(report)
         if frame.t - self._saved.setdefault(frame.pool, frame.t) >= SAVE_SECONDS:
             self._saved[frame.pool] = frame.t
-            self._write_all(book)
+            self._write_all(recorder)
         return done
 
     def current(self) -> tuple[ScanReport, ...]:
         """Reports of the scans that still run."""
-        return tuple(report for book in self._books.values() for report in book.current())
+        return tuple(
+            report for recorder in self._recorders.values() for report in recorder.current()
+        )
 
     def close(self) -> None:
         """Write what runs once more. Raises StateError when that fails."""
         try:
-            for book in self._books.values():
-                self._write_all(book)
+            for recorder in self._recorders.values():
+                self._write_all(recorder)
         finally:
             if self._store is not None:
                 self._store.close()
 
     def _opened(self, frame: Frame) -> ReportRecorder:
-        book = ReportRecorder()
+        recorder = ReportRecorder()
         if self._store is not None and frame.guid is not None:
             for report in self._store.unfinished(frame.guid):
-                book.resume(report)
-        return book
+                recorder.resume(report)
+        return recorder
 
-    def _write_all(self, book: ReportRecorder) -> None:
-        for report in book.current():
+    def _write_all(self, recorder: ReportRecorder) -> None:
+        for report in recorder.current():
             self._write(report)
 
     def _write(self, report: ScanReport) -> None:

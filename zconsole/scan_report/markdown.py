@@ -15,6 +15,7 @@ from zconsole.scan_report.statistics import (
     reached,
     set_apart,
     unusual,
+    waits,
 )
 from zconsole.units import clean, duration, latency, rate, size
 
@@ -26,7 +27,7 @@ LATE = 60.0
 MOST = 0.9
 """Share of its length from which a scan counts as watched."""
 FAR = 5.0
-"""From here on an error is told as a multiple: nobody reads +1700 %."""
+"""From here on an error is a multiple: 17 times is easier to read than +1600 %."""
 WORDS = {
     "new-disk": "the new disk's writes",
     "slow-disk": "a slow source disk",
@@ -82,10 +83,8 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
 
 
 def _limited(which: str, report: ScanReport) -> Iterator[str]:
-    total = sum(report.limits.values())
-    if total > 0:
-        ranked = sorted(report.limits.items(), key=lambda item: -item[1])
-        words = ", ".join(f"{WORDS.get(c, c)} {s / total:.0%}" for c, s in ranked[:3])
+    words = ", ".join(f"{WORDS.get(c, c)} {share:.0%}" for c, _, share in waits(report)[:3])
+    if words:
         yield f"- {which}: limited by {words}"
 
 
@@ -154,11 +153,10 @@ def _short(report: ScanReport) -> Iterator[str]:
         safe = report.health == "OK" and not report.errors
         said += "; the pool is safe" if safe else f"; the pool is NOT safe: {_unsafe(report)}"
     yield from ("", f"{said}.")
-    total = sum(report.limits.values())
-    cause = max(report.limits, key=lambda name: report.limits[name], default="unclear")
-    if cause == "unclear" or total <= 0:
+    cause, _, share = next(iter(waits(report)), ("unclear", 0.0, 0.0))
+    if cause == "unclear":
         return
-    share = report.limits[cause] / total
+    total = sum(report.limits.values())
     part = f" it was watched ({duration(total)})" if total < MOST * report.duration else ""
     yield f"For {share:.0%} of the time{part} its limit was {WORDS.get(cause, cause)}."
 
@@ -187,17 +185,16 @@ def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
 
 
 def _limits(report: ScanReport) -> Iterator[str]:
-    total = sum(report.limits.values())
-    if total <= 0:
+    found = waits(report)
+    if not found:
         return
     yield from ("", "## What it waited for", "")
-    ranked = sorted(report.limits.items(), key=lambda item: -item[1])
-    rows = [(WORDS.get(c, c), duration(s), f"{s / total:.0%}") for c, s in ranked]
+    rows = [(WORDS.get(c, c), duration(seconds), f"{share:.0%}") for c, seconds, share in found]
     yield from _table(("limit", "time", "share"), rows)
-    told = [report.evidence[cause] for cause, _ in ranked if cause in report.evidence]
-    if told:
+    evidence = [report.evidence[cause] for cause, *_ in found if cause in report.evidence]
+    if evidence:
         yield ""
-        yield from (f"- {text}" for text in told)
+        yield from (f"- {text}" for text in evidence)
 
 
 def _devices(devices: Sequence[DeviceReport]) -> Iterator[str]:
@@ -227,7 +224,7 @@ def _promised(report: ScanReport) -> Iterator[str]:
     if not found:
         return
     yield from ("", "## ETA as told, and what came true", "")
-    rows = [(f"{p.share:.0%}", duration(p.told), duration(p.came), _off(p)) for p in found]
+    rows = [(f"{p.share:.0%}", duration(p.promised), duration(p.taken), _off(p)) for p in found]
     yield from _table(("at", "told to go", "it took", "off by"), rows)
 
 
@@ -238,7 +235,7 @@ def _off(promise: Promise) -> str:
 
 
 def _set(report: ScanReport) -> Iterator[str]:
-    found = unusual(report)
+    found = unusual(report.tunables, report.version)
     if found:
         yield from ("", "## Tunables set", "")
         rows = [(name, str(value), str(usual)) for name, (value, usual) in found.items()]

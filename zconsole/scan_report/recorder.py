@@ -19,7 +19,7 @@ GAP = 60.0
 
 
 @dataclass(slots=True)
-class _Open:
+class _Ongoing:
     """The report of a running scan."""
 
     report: ScanReport
@@ -37,12 +37,12 @@ class ReportRecorder:
     """Fed with every frame of one pool; hands over a report when its scan is over."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._ongoing: dict[str, _Ongoing] = {}
 
     def resume(self, report: ScanReport) -> None:
         """Go on with a report that an earlier run left unfinished."""
         key = f"{report.function}:{report.vdev or ''}:{report.start:.0f}"
-        self._open.setdefault(key, _resumed(report))
+        self._ongoing.setdefault(key, _resumed(report))
 
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
         """Take in a frame; returns the reports of the scans that are over with it."""
@@ -51,21 +51,21 @@ class ReportRecorder:
         views = {_key(view): view for view in frame.scans if view.scan.start is not None}
         for key, view in views.items():
             if view.scan.active:
-                entry = self._open.get(key) or self._open.setdefault(key, _begun(frame, view))
+                entry = self._ongoing.get(key) or self._ongoing.setdefault(key, _begun(frame, view))
                 _add(entry, frame, view)
-        over = [key for key in self._open if key not in views or not views[key].scan.active]
+        over = [key for key in self._ongoing if key not in views or not views[key].scan.active]
         return tuple(
             self._close(key, views.get(key), frame)
             for key in over
-            if not _settling(self._open[key], views.get(key), frame)
+            if not _settling(self._ongoing[key], views.get(key), frame)
         )
 
     def current(self) -> tuple[ScanReport, ...]:
         """The reports of the scans that still run, as far as they have come."""
-        return tuple(_report(entry) for entry in self._open.values())
+        return tuple(_report(entry) for entry in self._ongoing.values())
 
     def _close(self, key: str, view: ScanView | None, frame: Frame) -> ScanReport:
-        entry = self._open.pop(key)
+        entry = self._ongoing.pop(key)
         report = _report(entry)
         view = view or _end_of(report, frame)
         if view is None:
@@ -73,7 +73,7 @@ class ReportRecorder:
         return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
 
 
-def _settling(entry: _Open, view: ScanView | None, frame: Frame) -> bool:
+def _settling(entry: _Ongoing, view: ScanView | None, frame: Frame) -> bool:
     """Whether a scan has just ended and what it ought to take away is still there.
 
     Nothing follows it, and only what stays tells that nothing was restored.
@@ -101,7 +101,7 @@ def _key(view: ScanView) -> str:
     return f"{view.scan.function}:{view.scan.vdev or ''}:{view.scan.start or 0:.0f}"
 
 
-def _begun(frame: Frame, view: ScanView) -> _Open:
+def _begun(frame: Frame, view: ScanView) -> _Ongoing:
     scan = view.scan
     report = ScanReport(
         frame.pool, frame.guid, scan.function, scan.vdev, scan.start or 0.0, scan.state, frame.t
@@ -109,15 +109,15 @@ def _begun(frame: Frame, view: ScanView) -> _Open:
     return _resumed(report)
 
 
-def _resumed(report: ScanReport) -> _Open:
+def _resumed(report: ScanReport) -> _Ongoing:
     gaps = [b.t - a.t for a, b in zip(report.moments, report.moments[1:], strict=False)]
     step = max(FINEST, min(gaps, default=FINEST))
     kept, limits, changes = list(report.moments), dict(report.limits), list(report.changes)
     log = DeviceLog(report.devices)
-    return _Open(report, log, kept, limits, changes, deque(maxlen=1000), step)
+    return _Ongoing(report, log, kept, limits, changes, deque(maxlen=1000), step)
 
 
-def _add(entry: _Open, frame: Frame, view: ScanView) -> None:
+def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     seconds = 0.0 if entry.last is None else frame.t - entry.last
     entry.last = frame.t
     if 0 < seconds <= GAP and view.scan.state == "running":
@@ -156,7 +156,7 @@ def _moment(frame: Frame, view: ScanView) -> Moment:
     )
 
 
-def _note_changes(entry: _Open, frame: Frame) -> None:
+def _note_changes(entry: _Ongoing, frame: Frame) -> None:
     """Keep what changed among the module parameters, and measure it while it is fresh."""
     before, entry.tunables = entry.tunables, frame.tunables or entry.tunables
     if before is not None and frame.tunables:
@@ -203,7 +203,7 @@ def _evidence(frame: Frame) -> Mapping[str, str]:
     return {limit.cause: limit.text} if limit is not None and limit.sure > 0 else {}
 
 
-def _report(entry: _Open) -> ScanReport:
+def _report(entry: _Ongoing) -> ScanReport:
     return replace(
         entry.report,
         moments=tuple(entry.moments),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.output.json import line
 
 FORMAT = 1
 MOST_POINTS = 600
 _LARGEST_NUMBER = 2.0**65
+_DIGITS = 12
+"""Of a float, where more would only fill the file."""
 _PLAIN = {"str": str, "bool": bool}
 """Types of fields that are neither numbers nor put together of others."""
 
@@ -92,14 +94,14 @@ class ScanReport:
     limits: Mapping[str, float] = field(default_factory=dict)
     """Cause to the seconds it was the limit."""
     evidence: Mapping[str, str] = field(default_factory=dict)
-    """Cause to what it was told from, in words, when it was seen last."""
+    """Cause to what showed it, in words, when it was seen last."""
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Device to its new errors with their cause, in words."""
     changes: tuple[TunableChange, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans as they were when it was first seen, where known."""
     ceiling: float | None = None
-    """The fastest it could have gone on these disks, in issued bytes/s, as told last."""
+    """The fastest it could have gone on these disks, in issued bytes/s, by the last estimate."""
     ceiling_text: str = ""
     notes: tuple[str, ...] = ()
 
@@ -124,7 +126,7 @@ class ScanReport:
 
 def dumped(report: ScanReport) -> str:
     """The report as one JSON document; what is no number is null."""
-    return json.dumps({"format": FORMAT, **_finite(asdict(report))}, allow_nan=False)
+    return line({"format": FORMAT, **asdict(report)}, digits=_DIGITS)
 
 
 def loaded(text: str, name: str) -> ScanReport:
@@ -154,8 +156,10 @@ def loaded(text: str, name: str) -> ScanReport:
 
 
 def _checked(report: ScanReport) -> ScanReport:
-    """Raises ValueError where a value is of another type or a time is none, so that no view meets
-    one."""
+    """A report that no view can stumble over.
+
+    Raises ValueError where a value is of another type or a time is none.
+    """
     records: tuple[Any, ...] = (report, *report.moments, *report.devices, *report.changes)
     for record in records:
         if not all(_fits(getattr(record, each.name), str(each.type)) for each in fields(record)):
@@ -168,8 +172,10 @@ def _checked(report: ScanReport) -> ScanReport:
 
 
 def _fits(value: object, annotation: str) -> bool:
-    """Whether a value is of the type that its field names; numbers are finite, and no more than
-    twice what 64 bits hold."""
+    """Whether a value is of the type that its field names.
+
+    Numbers are finite, and no more than twice what 64 bits hold.
+    """
     kind, _, optional = annotation.partition(" | ")
     if value is None:
         return optional == "None"
@@ -177,13 +183,3 @@ def _fits(value: object, annotation: str) -> bool:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return number and abs(value) < _LARGEST_NUMBER  # type: ignore[arg-type]
     return kind not in _PLAIN or isinstance(value, _PLAIN[kind])
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.12g}") if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zconsole.eta.duration import Duration
+from zconsole.monitor.facts import seconds_taken
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
@@ -98,20 +99,15 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
 
 
 def _of_scan(scan: Scan, disks: int) -> PastRate:
-    each = (scan.to_issue_bytes or 0) / _seconds(scan) / disks
+    each = (scan.to_issue_bytes or 0) / (seconds_taken(scan) or 1.0) / disks
     closeness = 1 if scan.function in REPAIRS else 0
     return PastRate(each, f"the last {scan.function}", scan.start or 0.0, closeness)
 
 
 def _telling(scan: Scan) -> bool:
     work = scan.function in (*REPAIRS, "scrub")
-    return work and scan.state == "finished" and _seconds(scan) >= 1 and bool(scan.to_issue_bytes)
-
-
-def _seconds(scan: Scan) -> float:
-    if scan.duration is not None:
-        return scan.duration
-    return scan.end - scan.start if scan.end is not None and scan.start is not None else 0.0
+    long = (seconds_taken(scan) or 0.0) >= 1
+    return work and scan.state == "finished" and long and bool(scan.to_issue_bytes)
 
 
 def _tops(root: Vdev) -> list[Vdev]:

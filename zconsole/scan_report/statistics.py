@@ -15,22 +15,22 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What was said at some share of a scan's length, and how it came."""
+    """What was said at some share of a scan's length, and what came of it."""
 
     share: float
-    told: float
-    """Seconds to go, as told then."""
-    came: float
+    promised: float
+    """Seconds to go, as promised then."""
+    taken: float
     """Seconds it then took."""
 
     @property
     def error(self) -> float:
-        """By how much it was off, as a share of what came; positive when it took less."""
-        return self.told / self.came - 1 if self.came > 0 else 0.0
+        """By how much it was off, as a share of what it took; positive when it took less."""
+        return self.promised / self.taken - 1 if self.taken > 0 else 0.0
 
 
 def promises(report: ScanReport) -> tuple[Promise, ...]:
-    """What was told at a tenth, a quarter, … of a finished scan's length, where it was watched."""
+    """What was promised at each of SHARES of a finished scan's length, where it was watched."""
     if report.state != "finished" or report.end is None:
         return ()
     found = []
@@ -109,17 +109,24 @@ def _disk(report: ScanReport, filled: bool) -> float | None:
     return fmean(moved) if moved else None
 
 
+def waits(report: ScanReport) -> list[tuple[str, float, float]]:
+    """Each cause it waited for, the longest first, with its seconds and their share."""
+    total = sum(report.limits.values())
+    ranked = sorted(report.limits.items(), key=lambda item: -item[1])
+    return [(cause, seconds, seconds / total) for cause, seconds in ranked] if total > 0 else []
+
+
 def reached(report: ScanReport) -> float | None:
     """Share of its ceiling that a scan went at, on average while it issued; None when unknown."""
     rate = mean(m.issue_rate for m in report.moments if m.issue_rate)
     return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
 
 
-def unusual(report: ScanReport) -> Mapping[str, tuple[int, int]]:
-    """Module parameters that were not as its OpenZFS sets them: the value and that default."""
-    running = parse_version(report.version)
+def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tuple[int, int]]:
+    """Module parameters that are not as this OpenZFS sets them: the value and that default."""
+    running = parse_version(version)
     found = {}
-    for name, value in sorted(report.tunables.items()):
+    for name, value in sorted(tunables.items()):
         usual = BY_NAME[name].default(running) if name in BY_NAME else None
         if usual is not None and value != usual:
             found[name] = (value, usual)

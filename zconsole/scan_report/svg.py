@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape
 
 from zconsole.scan_report.markdown import WORDS
 from zconsole.scan_report.report import Moment, ScanReport
+from zconsole.scan_report.statistics import waits
 from zconsole.units import clean, duration, rate
 
 WIDTH, HEIGHT = 860, 320
@@ -30,7 +31,7 @@ COLOURS = {
 def svg(report: ScanReport, zone: tzinfo | None = None) -> str:
     """The chart: issued bytes/s over the scan's hours, coloured below by what it waited for.
 
-    Its start is told in ``zone``, None for the machine's own.
+    Its start is given in ``zone``, None for the machine's own.
     """
     parts = (
         *_frame(report, zone),
@@ -97,9 +98,9 @@ def _causes(report: ScanReport) -> Iterator[str]:
         colour = COLOURS.get(cause or "", "#bbbbbb")
         width = max(0.5, end - x)
         yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
-    x, total = float(LEFT), sum(report.limits.values())
-    for cause in sorted(report.limits, key=lambda c: -report.limits[c])[:5]:
-        words = f"{WORDS.get(cause, cause)} {report.limits[cause] / total:.0%}" if total else cause
+    x = float(LEFT)
+    for cause, _, share in waits(report)[:5]:
+        words = f"{WORDS.get(cause, cause)} {share:.0%}"
         colour = COLOURS.get(cause, "#bbbbbb")
         yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
         yield _text(x + 13, y + 23, words, "start")

@@ -21,7 +21,7 @@ Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
 """A pool's GUID to the reports kept of its scans, newest first."""
 
 
-async def no_past(guid: str) -> Sequence[ScanReport]:
+async def no_past(_: str) -> Sequence[ScanReport]:
     """For what is kept nowhere: recordings, demos, tests."""
     return ()
 

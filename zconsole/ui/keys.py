@@ -12,6 +12,7 @@ class Key(NamedTuple):
     keys: tuple[str, ...]
     """As textual names them, the one shown first."""
     action: str
+    """Of the console, or ``screen.`` where screens differ; one that has none of it ignores it."""
     text: str
     """What it does, for the help screen."""
     group: str
@@ -34,13 +35,19 @@ class Offer(NamedTuple):
 
 TABLE = (
     Key(("question_mark", "f1"), "help", "this help", "Console", "help"),
-    Key(("slash",), "filter", "show only what matches: name, state, path, note", "List", "filter"),
-    Key(("enter",), "detail", "open or close the detail of a row", "List", "detail"),
-    Key(("s",), "sort", "sort: tree, latency, busy, read, write, errors", "List", "sort"),
+    Key(
+        ("slash",),
+        "screen.filter",
+        "show only what matches: name, state, path, note",
+        "List",
+        "filter",
+    ),
+    Key(("enter",), "screen.open", "open or close the detail of a row", "List", "detail"),
+    Key(("s",), "screen.sort", "sort: tree, latency, busy, read, write, errors", "List", "sort"),
     Key(("p",), "pause", "pause or resume the display; sampling goes on", "Console", "pause"),
-    Key(("space",), "fold", "fold or unfold a row", "List"),
-    Key(("left", "h"), "fold_in", "fold a row, or go to the one above it", "List"),
-    Key(("right", "l"), "fold_out", "unfold a row", "List"),
+    Key(("space",), "screen.fold", "fold or unfold a row", "List"),
+    Key(("left", "h"), "screen.fold_in", "fold a row, or go to the one above it", "List"),
+    Key(("right", "l"), "screen.fold_out", "unfold a row", "List"),
     Key(("up", "k"), "move(-1)", "up", "Move"),
     Key(("down", "j"), "move(1)", "down", "Move"),
     Key(("pageup", "ctrl+b"), "page(-1)", "a page up", "Move"),
@@ -49,11 +56,11 @@ TABLE = (
     Key(("G", "end"), "edge(1)", "to the end", "Move"),
     Key(("tab",), "next_pane(1)", "next pane", "Move"),
     Key(("shift+tab",), "next_pane(-1)", "pane before", "Move"),
-    Key(("1",), "pane('scan')", "show or hide the scan", "Panes"),
-    Key(("2",), "pane('devices')", "show or hide the devices", "Panes"),
-    Key(("3",), "pane('balance')", "show or hide the balance", "Panes"),
-    Key(("4",), "pane('events')", "show or hide the events and messages", "Panes"),
-    Key(("z",), "zoom", "give the pane in focus the whole screen", "Panes", "zoom"),
+    Key(("1",), "screen.pane('scan')", "show or hide the scan", "Panes"),
+    Key(("2",), "screen.pane('devices')", "show or hide the devices", "Panes"),
+    Key(("3",), "screen.pane('balance')", "show or hide the balance", "Panes"),
+    Key(("4",), "screen.pane('events')", "show or hide the events and messages", "Panes"),
+    Key(("z",), "screen.zoom", "give the pane in focus the whole screen", "Panes", "zoom"),
     Key(("right_square_bracket",), "pool(1)", "next pool", "Pools"),
     Key(("left_square_bracket",), "pool(-1)", "pool before", "Pools"),
     Key(("o",), "overview", "list of all pools; Enter opens one", "Pools"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from textual.app import ComposeResult
-from textual.containers import Container, Vertical
-from textual.widget import Widget
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Input
 
 from zconsole import units
 from zconsole.monitor.frame import Frame
+from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.keys import Offer
 from zconsole.ui.pane_layout import COMPACT, PANES, ROOMY, SMALLEST, Heights, WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
+from zconsole.ui.panes.device_detail import Facts
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import pane_count, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
@@ -21,36 +24,32 @@ from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.theme.styles import Palette
+from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.zfs.sources.base import Capabilities
+
+_FILTER = "show only: name, state, path, note"
+
+Details = Callable[[str, str], Awaitable[Facts]]
+"""Pool and key of a device to what its feed knows of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewModel:
-    """Everything one painting of the board depends on."""
+class MainScreen(Screen[None]):
+    """Header, tabs, scan, devices, balance, events and footer; the keys that arrange them."""
 
-    frames: tuple[Frame, ...]
-    index: int
-    """Which of the frames is shown."""
-    body: Frame
-    """The frame below the header; an older one while the display is paused."""
-    status: HeaderStatus
-    look: DisplayFormat = field(default_factory=DisplayFormat)
-    offers: tuple[Offer, ...] = ()
-    source: Capabilities | None = None
-    """What the pools are read with."""
+    # The first pane that takes the focus would be the scan, where no key does anything.
+    AUTO_FOCUS = "#devices"
 
-
-class MainScreen(Vertical):
-    """Header, tabs, scan, devices, balance, events and footer."""
-
-    def __init__(self) -> None:
+    def __init__(self, state: ViewState, details: Details, ready: Callable[[], None]) -> None:
+        """``ready`` is called once every part is there."""
         super().__init__()
         self.chosen: dict[str, bool] = {}
         """Panes shown or hidden by the operator; the others come and go with the room."""
         self.zoomed: str | None = None
-        self._view_model: ViewModel | None = None
+        self._state = state
+        self._details = details
+        self._ready = ready
+        self._status: HeaderStatus | None = None
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
@@ -68,10 +67,9 @@ class MainScreen(Vertical):
         """The device list."""
         return self.query_one("#devices", DeviceView)
 
-    @property
-    def _alive(self) -> bool:
-        """Whether every part is there; on the way out a last frame may come to a bare board."""
-        return {view.id for view in self.query(LinesView)} >= {"header", "tabs", "footer", *PANES}
+    def on_mount(self) -> None:
+        """Say that frames can come."""
+        self._ready()
 
     def dress(self, palette: Palette) -> None:
         """Paint with these styles from now on."""
@@ -83,110 +81,169 @@ class MainScreen(Vertical):
         self._view("header").show(((Span(f" {text}", "dim"),),))
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
 
-    def paint(self, view_model: ViewModel) -> None:
-        """Show a scene; only what differs from the last one reaches the terminal."""
-        if not self._alive:
+    def paint(self, status: HeaderStatus) -> None:
+        """Show the newest frames; only what differs from the last ones reaches the terminal."""
+        state, frame, body = self._state, self._state.frame, self._state.body
+        if not self._is_whole or frame is None or body is None:
             return
-        self._view_model = view_model
+        self._status = status
         width, height = self.app.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
-            self._paint_notice(view_model, width)
+            self._paint_notice(frame, width)
             return
-        header = self._header(view_model)
-        tabs = 1 if len(view_model.frames) > 1 else 0
-        scan = self._scan(view_model)
-        heights = self._heights(view_model, len(header) + tabs, len(scan))
+        header = self._header(frame, status)
+        tabs = 1 if len(state.frames) > 1 else 0
+        scan = self._scan(body)
+        heights = self._heights(body, len(header) + tabs, len(scan))
         if 0 < heights.scan < len(scan) and self.zoomed is None:
-            scan = self._scan(view_model, heights.scan)
-            heights = self._heights(view_model, len(header) + tabs, len(scan))
+            scan = self._scan(body, heights.scan)
+            heights = self._heights(body, len(header) + tabs, len(scan))
         self._resize(heights, header=len(header), tabs=tabs)
         self._view("header").show(header)
-        self._paint_tabs(view_model, width)
+        if tabs:
+            self._view("tabs").show((tab_line(state.frames, state.index, state.look, width),))
         self._view("scan").show(scan)
-        self.devices.show_frame(view_model.body, view_model.look, width)
-        self._paint_bottom(view_model, width // 2 if heights.side else width)
-        self._view("footer").show(
-            (footer_line(view_model.look, width, several_pools=tabs > 0, offers=view_model.offers),)
-        )
+        self.devices.show_frame(body, state.look, width)
+        self._paint_bottom(body, width // 2 if heights.side else width)
+        footer = footer_line(width, several_pools=tabs > 0, offers=state.offers)
+        self._view("footer").show((footer,))
 
-    def paint_header(self, view_model: ViewModel) -> None:
-        """Show only the header of a scene: its age and flags move while the rest stands."""
+    def paint_header(self, status: HeaderStatus) -> None:
+        """Show only the header: its age and flags move while the rest stands."""
         width, height = self.app.size
-        if not self._alive or width < SMALLEST[0] or height < SMALLEST[1]:
+        frame = self._state.frame
+        if not self._is_whole or frame is None or width < SMALLEST[0] or height < SMALLEST[1]:
             return
-        header = self._header(view_model)
-        view = self._view("header")
-        if len(header) != view.size.height:
-            self.paint(view_model)
-            return
-        view.show(header)
+        header, view = self._header(frame, status), self._view("header")
+        if len(header) == view.size.height:
+            view.show(header)
+        else:
+            self.paint(status)
 
     def repaint(self) -> None:
-        """Show the last scene again, after a change of size or arrangement."""
-        if self._view_model is not None:
-            self.paint(self._view_model)
+        """Show it again, after a change of size or arrangement."""
+        if self._status is not None:
+            self.paint(self._status)
 
     def on_resize(self) -> None:
         """Lay out for the new size."""
         self.repaint()
 
-    def show_prompt(self, prompt: Widget) -> None:
-        """Put a prompt in the footer's place, and the focus in it."""
-        self._view("footer").display = False
-        self.mount(prompt)
-        self.screen.set_focus(prompt)  # at once: the next key may be here already
+    # Panes
 
-    def close_prompt(self) -> None:
-        """The footer comes back."""
-        self.query("#prompt").remove()
-        self._view("footer").display = True
-
-    def toggle(self, pane: str) -> None:
+    def action_pane(self, pane: str) -> None:
         """Show a hidden pane, hide a shown one."""
         self.chosen[pane] = not self._view(pane).display
         self.zoomed = None
         self.repaint()
 
-    def focus_next(self, direction: int) -> None:
+    def action_zoom(self) -> None:
+        """Give the focused pane everything, or take it back."""
+        self.zoomed = None if self.zoomed else self._focused_pane()
+        self.repaint()
+
+    def next_pane(self, direction: int) -> None:
         """Move the focus to the next pane shown."""
         shown = [pane for pane in PANES if self._view(pane).display]
         if not shown:
             return
-        focused = self.focused_pane()
+        focused = self._focused_pane()
         now = shown.index(focused) if focused in shown else -direction
-        self.screen.set_focus(self._view(shown[(now + direction) % len(shown)]))  # at once, too
+        self.set_focus(self._view(shown[(now + direction) % len(shown)]))  # at once: see below
 
-    def focused_pane(self) -> str | None:
+    def _focused_pane(self) -> str | None:
         """The pane in focus; what it says itself comes later than the next key."""
-        return next((pane for pane in PANES if self._view(pane) is self.screen.focused), None)
+        return next((pane for pane in PANES if self._view(pane) is self.focused), None)
 
-    def _header(self, view_model: ViewModel) -> tuple[Line, ...]:
+    def back(self) -> None:
+        """Undo the newest of what was arranged: filter, zoom, details."""
+        if self.query(Input):
+            self.devices.rearrange(filter="")
+            self.on_input_submitted()
+        elif self.zoomed:
+            self.action_zoom()
+        elif self.devices.arrangement.filter:
+            self.devices.rearrange(filter="")
+        else:
+            self.devices.close_details()
+
+    # The list
+
+    def action_open(self) -> None:
+        """Open or close the detail of a row, and ask the feed for more about it."""
+        key, frame = self.devices.toggle_detail(), self._state.frame
+        if key is not None and frame is not None:
+            begin(self, partial(self._look_up, frame.pool, key), group="facts")
+
+    async def _look_up(self, pool: str, key: str) -> None:
+        self.devices.set_facts(key, await self._details(pool, key))
+
+    def action_sort(self) -> None:
+        """Go on to the next order."""
+        self.devices.next_sort()
+
+    def action_fold(self) -> None:
+        """Fold or unfold the row at the cursor."""
+        self.devices.fold(lambda folded, row: folded ^ row)
+
+    def action_fold_in(self) -> None:
+        """Fold the row at the cursor; from one without rows below it, go to the one above."""
+        item = self.devices.current
+        if item is None or item.row is None or not item.row.vdev.children or item.folded:
+            self.devices.to_parent()
+        else:
+            self.devices.fold(lambda folded, row: folded | row)
+
+    def action_fold_out(self) -> None:
+        """Unfold the row at the cursor."""
+        self.devices.fold(lambda folded, row: folded - row)
+
+    def action_filter(self) -> None:
+        """Ask, in the footer's place, for the text to show only rows with."""
+        if not self.query(Input):
+            self._view("footer").display = False
+            shown = self.devices.arrangement.filter
+            prompt = Input(shown, id="prompt", placeholder=_FILTER, compact=True)
+            self.mount(prompt)
+            self.set_focus(prompt)  # at once: the next key may be here already
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Filter as it is typed."""
+        self.devices.rearrange(filter=message.value.strip())
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter, close the prompt."""
+        self.query(Input).remove()
+        self._view("footer").display = True
+        self.devices.focus()
+
+    # Drawing
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether every part is there; on the way out a last frame may come to a bare screen."""
+        return {view.id for view in self.query(LinesView)} >= {"header", "tabs", "footer", *PANES}
+
+    def _header(self, frame: Frame, status: HeaderStatus) -> tuple[Line, ...]:
         width, height = self.app.size
-        frame = view_model.frames[view_model.index]
         most = 1 if height < COMPACT else 2
-        return header_lines(frame, view_model.status, view_model.look, width, most)
+        return header_lines(frame, status, self._state.look, width, most)
 
-    def _scan(self, view_model: ViewModel, room: int | None = None) -> tuple[Line, ...]:
+    def _scan(self, body: Frame, room: int | None = None) -> tuple[Line, ...]:
         width, height = self.app.size
         roomy = height >= ROOMY or self.zoomed == "scan"
         compact = height < COMPACT and self.zoomed != "scan"
-        return scan_lines(
-            view_model.body, view_model.look, width, compact=compact, roomy=roomy, room=room
-        )
+        return scan_lines(body, self._state.look, width, compact=compact, roomy=roomy, room=room)
 
-    def _heights(self, view_model: ViewModel, header: int, scan: int) -> Heights:
-        wanted = self._wanted(view_model, header, scan)
+    def _heights(self, body: Frame, header: int, scan: int) -> Heights:
+        balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
+        messages = pane_count(body, self._state.source)
+        events = messages + 1 if messages else 0
+        wanted = WantedHeights(header, scan, len(body.rows) + 1, balance, events)
         return allot(*self.app.size, wanted, self.chosen, self.zoomed)
 
     def _view(self, name: str) -> LinesView:
         return self.query_one(f"#{name}", LinesView)
-
-    def _wanted(self, view_model: ViewModel, header: int, scan: int) -> WantedHeights:
-        frame = view_model.body
-        balance = len(frame.balance.vdevs) + 1 if frame.balance.vdevs else 0
-        told = pane_count(frame, view_model.source)
-        events = told + 1 if told else 0
-        return WantedHeights(header, scan, len(frame.rows) + 1, balance, events)
 
     def _resize(self, heights: Heights, *, header: int, tabs: int) -> None:
         sizes = {
@@ -206,25 +263,20 @@ class MainScreen(Vertical):
         bottom.display = heights.balance + heights.events > 0
         bottom.set_class(heights.side, "side")
 
-    def _paint_tabs(self, view_model: ViewModel, width: int) -> None:
-        if len(view_model.frames) > 1:
-            line = tab_line(view_model.frames, view_model.index, view_model.look, width)
-            self._view("tabs").show((line,))
-
-    def _paint_bottom(self, view_model: ViewModel, width: int) -> None:
-        frame, look = view_model.body, view_model.look
+    def _paint_bottom(self, body: Frame, width: int) -> None:
+        look = self._state.look
         self._view("balance").show(
-            balance_lines(frame.balance, look, width), balance_title(frame.balance, look, width)
+            balance_lines(body.balance, look, width), balance_title(body.balance, look, width)
         )
         title: Line = (Span(" EVENTS AND MESSAGES", "title"),)
         whole = self.zoomed == "events"
-        events = pane_lines(frame, view_model.source, look, width, whole=whole)
-        self._view("events").show(events, title)
+        self._view("events").show(
+            pane_lines(body, self._state.source, look, width, whole=whole), title
+        )
 
-    def _paint_notice(self, view_model: ViewModel, width: int) -> None:
+    def _paint_notice(self, frame: Frame, width: int) -> None:
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
-        frame = view_model.frames[view_model.index]
-        self._view("header").show((notice_line(frame, view_model.look, width),))
+        self._view("header").show((notice_line(frame, self._state.look, width),))
         self._view("footer").show(((Span(" too small; q quits", "dim"),),))
 
 

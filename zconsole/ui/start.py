@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _GRACE = 2
 _CLOSING = 0.5
 """Seconds for the feed to close, once the terminal is the shell's again."""
-_TOLD = 2
-"""Broken themes told each with its fault; more would fill a small screen."""
+_NAMED = 2
+"""Broken themes named each with its fault; more would fill a small screen."""
 
 
 def run_console(
@@ -81,14 +81,14 @@ def make_console(
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)
-    theme, trouble = pick_theme(options.theme, themes)
+    theme, problems = pick_theme(options.theme, themes)
     console = Console(
         feed,
         options,
         DisplayFormat(ASCII if plain else UNICODE, zone=options.zone),
         (*themes.found.values(), *([theme] if theme else [])),
         ActionLoader(feed, make_backend, read_only=options.read_only),
-        notices=trouble,
+        notices=problems,
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
     )
     console.theme = theme.name if theme else _usual(console, options.choice, themes)
@@ -102,16 +102,16 @@ def _usual(console: Console, choice: SavedTheme | None, themes: Themes) -> str:
 
 
 def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
-    """The theme asked for, if it can be had, and what to tell the operator."""
-    trouble = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
-    if len(trouble) > _TOLD:
-        trouble = [f"{len(trouble)} theme files not used; zconsole themes says why"]
+    """The theme asked for, if it can be had, and what the operator should know."""
+    problems = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
+    if len(problems) > _NAMED:
+        problems = [f"{len(problems)} theme files not used; zconsole themes says why"]
     if wanted is None:
-        return None, trouble
+        return None, problems
     try:
-        return choose(wanted, themes), trouble
+        return choose(wanted, themes), problems
     except ThemeError as error:
-        return None, [*trouble, str(error)]
+        return None, [*problems, str(error)]
 
 
 def _catch_signals(console: Console) -> None:

@@ -1,16 +1,25 @@
-"""What dialogs and flows know of the console: its view state, its theme and what is on top."""
+"""What dialogs and flows know of the console: its view state, its theme, what is on top.
+
+Nothing it shows by itself, messages and inputs, holds what a terminal would act on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import monotonic
 
-from zconsole.ui.safe_app import SafeApp
+from textual import events
+from textual.app import App
+from textual.command import CommandPalette
+from textual.notifications import SeverityLevel
+
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
+from zconsole.units import clean
 
 
-class ThemedApp(SafeApp):
+class ThemedApp(App[None]):
     """An app drawn in theme files, with screens over its main one."""
 
     def __init__(
@@ -21,6 +30,8 @@ class ThemedApp(SafeApp):
         self.theme_files = {theme.name: theme for theme in themes}
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
+        self._notified: dict[str, float] = {}
+        """The messages on the screen, and until when."""
 
     @property
     def sixteen(self) -> bool:
@@ -37,3 +48,35 @@ class ThemedApp(SafeApp):
     def main_on_top(self) -> bool:
         """Whether no other screen is over the main one."""
         return len(self.screen_stack) == 1
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message for a while, and the same one only once.
+
+        Textual would send escape sequences as they are.
+        """
+        safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
+        now, lasts = monotonic(), self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        if self._notified.get(safe, now) <= now:
+            self._notified = {text: end for text, end in self._notified.items() if end > now}
+            self._notified[safe] = now + lasts
+            super().notify(safe, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def action_command_palette(self) -> None:
+        """Open the palette; textual's own has a prompt that is not ASCII."""
+        if not isinstance(self.screen, CommandPalette):
+            placeholder = "search for what to do"
+            self.push_screen(CommandPalette(id="--command-palette", placeholder=placeholder))
+
+    async def on_event(self, event: events.Event) -> None:
+        """Take out of a paste what cannot be shown: inputs draw all they hold."""
+        if isinstance(event, events.Paste):
+            event.text = "".join(c for c in event.text if c == "\n" or clean(c) == c)
+        await super().on_event(event)

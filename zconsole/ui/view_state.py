@@ -10,8 +10,8 @@ from zconsole.monitor.frame import Frame
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import Offer
-from zconsole.ui.main_screen import ViewModel
 from zconsole.ui.panes.header import HeaderStatus
+from zconsole.zfs.sources.base import Capabilities
 
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
@@ -85,26 +85,30 @@ class ViewState:
         frames = tuple(f._replace(series=deepcopy(f.series)) for f in self.latest.frames)
         return replace(self.latest, frames=frames)
 
-    def view_model(self, now: float, interval: float) -> ViewModel | None:
-        """What to paint at ``now`` on the console's clock; None before the first frame."""
+    @property
+    def body(self) -> Frame | None:
+        """The frame to show below the header: while paused, the one of then."""
+        frozen = self.frozen.frames if self.frozen is not None else ()
+        return next((f for f in frozen if self.frame and f.pool == self.frame.pool), self.frame)
+
+    @property
+    def source(self) -> Capabilities | None:
+        """What the pools are read with."""
+        return self.latest.capabilities if self.latest else None
+
+    def status(self, now: float, interval: float) -> HeaderStatus | None:
+        """What the header says at ``now`` on the console's clock; None before the first frame."""
         frame = self.frame
         if frame is None or self.latest is None:
             return None
         passed = max(0.0, now - self.arrived) if self.latest.capabilities.live else 0.0
-        status = HeaderStatus(
+        return HeaderStatus(
             host=self.options.host,
             flags=self._flags(self.latest),
             interval=interval,
             age=None if frame.stale_seconds is None else frame.stale_seconds + passed,
             now=frame.t + passed,
         )
-        body, source = self._body(frame), self.latest.capabilities
-        return ViewModel(self.frames, self.index, body, status, self.look, self.offers, source)
-
-    def _body(self, newest: Frame) -> Frame:
-        if self.frozen is None:
-            return newest
-        return next((f for f in self.frozen.frames if f.pool == newest.pool), newest)
 
     def _flags(self, update: Update) -> tuple[str, ...]:
         return (

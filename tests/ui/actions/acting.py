@@ -75,10 +75,10 @@ class Acting:
         return self.screen
 
     async def settle(self) -> str:
-        """Let deeds, flows and paints come to rest; the screen's text."""
+        """Let plans, flows and paints come to rest; the screen's text."""
         for _ in range(3):
             await self.pilot.pause()
-        while any(w.group == "deeds" and not w.is_finished for w in self.app.workers):
+        while any(w.group == "plans" and not w.is_finished for w in self.app.workers):
             self.feed.step()  # of two rounds at once the console may have seen one
             await self.pilot.pause()
         while any(thread.name == "beside" for thread in threading.enumerate()):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.ui.panes.device_columns import ORDER, arrange
+from zconsole.ui.panes.device_columns import COLUMNS, arrange
 
 
 def keys(width, longest=20, number=5):
@@ -26,7 +26,7 @@ def test_a_wider_screen_never_has_fewer_facts():
 def test_the_order_never_changes():
     for width in range(20, 260, 7):
         shown = keys(width)
-        assert shown == [k for k in ORDER if k in shown]
+        assert shown == [c.key for c in COLUMNS if c.key in shown]
 
 
 def test_sixty_columns_keep_rates_latency_and_errors():

@@ -11,7 +11,7 @@ from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Event, Scan
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.events import event_lines
+from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
@@ -379,10 +379,17 @@ class TestBalance:
         assert {s.role for s in lines[1]} <= {"", "bar", "track"}
 
 
+def event_lines(events, width, *, whole=False):
+    """The events pane with nothing else in it."""
+    return pane_lines(
+        replace(frames.resilver(), events=tuple(events)), None, LOOK, width, whole=whole
+    )
+
+
 class TestEvents:
     def test_newest_first_with_who_saw_it(self):
         frame = frames.resilver()
-        lines = [plain(line) for line in event_lines(frame.events, frame.t, LOOK, 90)]
+        lines = [plain(line) for line in event_lines(frame.events, 90)]
         assert "ONLINE again" in lines[0]
         assert lines[1].endswith("seen by the console")
         assert "x WCC7K0F34DA went REMOVED" in lines[1]
@@ -391,16 +398,13 @@ class TestEvents:
         frame = frames.resilver()
         text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"
         made = [Event(frame.t, "x", text, "notice", origin="console"), *frame.events]
-        (line, *_), lines = (
-            event_lines(made[:1], frame.t, LOOK, 60),
-            event_lines(made[:1], frame.t, LOOK, 60, whole=True),
-        )
+        (line, *_), lines = event_lines(made[:1], 60), event_lines(made[:1], 60, whole=True)
         assert plain(line).endswith("…")
         said = "".join(plain(line)[19:] for line in lines)
         assert said.replace(" ", "") == f"{text}seen by the console".replace(" ", "")
         assert max(map(width_of, lines)) <= 60
-        whole = event_lines(frame.events, frame.t, LOOK, 200, whole=True)
-        assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, frame.t, LOOK, 200))]
+        whole = event_lines(frame.events, 200, whole=True)
+        assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, 200))]
 
 
 class TestSeveralPools:

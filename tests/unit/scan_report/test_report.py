@@ -53,7 +53,7 @@ async def test_promises_are_held_against_what_came(nvme):
     found = promises(report)
     assert found
     assert all(abs(promise.error) < 0.5 for promise in found)
-    assert all(promise.came < report.duration for promise in found)
+    assert all(promise.taken < report.duration for promise in found)
 
 
 async def test_a_tunable_that_was_changed_is_there_with_its_effect(held):

@@ -10,8 +10,6 @@ from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.units import clean
 
-Labels = Mapping[str, str]
-
 
 @dataclass(slots=True)
 class Family:

@@ -51,7 +51,7 @@ def registry_of(page: Page) -> CollectorRegistry:
 
 
 def address_of(word: str) -> tuple[str, int]:
-    """``9617``, ``0.0.0.0:9617`` or ``[::1]:9617``; loopback unless told otherwise.
+    """``9617``, ``0.0.0.0:9617`` or ``[::1]:9617``; loopback where no address is given.
 
     Raises UsageError for anything else.
     """

@@ -94,9 +94,9 @@ def start(
     thread = threading.Thread(target=server.serve_forever, args=(every,), daemon=True)
     thread.start()
 
-    def stop() -> None:
+    def _stop() -> None:
         server.shutdown()
         server.server_close()
         thread.join(5.0)
 
-    return stop
+    return _stop

@@ -28,7 +28,7 @@ from zconsole.ui.actions.menu import (
     row_entries,
     scan_entries,
 )
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.quit_warnings import left_behind
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
@@ -36,7 +36,6 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.widgets.draw import Line
 
 if TYPE_CHECKING:
     from zconsole.ui.rebalance.flow import RebalanceFlow
@@ -49,8 +48,8 @@ class ActionController:
         self.context = context
         self.jobs = JobWatch(context.backend.rebalance_backend)
 
-    def look(self, update: Update) -> Update:
-        """A round before it is shown, changes marked; wakes who waits for it, reports ends."""
+    def take(self, update: Update) -> Update:
+        """A round before it is shown, with what was done from here; reports what ended."""
         app, watch, tuned = self.context.app, self.context.watch, self.context.tuned
         watch.take(update)
         for plan, outcome in watch.ended():
@@ -112,20 +111,18 @@ class ActionController:
         """Say what quitting leaves behind, and quit if that is all right."""
         behind, look = self.left_behind(), self.context.look
 
-        def body(width: int) -> tuple[Line, ...]:
-            return tuple(line for s in behind for line in wrapped(s.text, s.role, look, width))
-
-        async def quit_console(typed: str | None) -> AsyncIterator[OutputLine]:
+        async def _quit(_: str | None) -> AsyncIterator[OutputLine]:
             self.context.app.exit(return_code=ExitCode.OK)
             yield OutputLine("")
 
-        confirmation = Confirmation("Quit all the same?", body, quit_console, verb="Quit")
+        body = partial(said_lines, behind, look)
+        confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
         await self.context.app.push_screen_wait(
             ConfirmScreen([confirmation], look, self.context.palette)
         )
 
     def left_behind(self) -> tuple[OutputLine, ...]:
-        """What quitting now would leave undone or untold; empty when nothing is."""
+        """What quitting now would leave undone or unreported; empty when nothing is."""
         frames = self.context.app.view_state.frames
         waiting = [name for frame in frames for name in self.context.tuned.past.due(frame.guid)]
         return left_behind(self.context.under_way, waiting)
@@ -151,8 +148,8 @@ class ActionController:
             return
         entry = found[chosen]
         flows = {"batch": batch_flow, "attach": attach_flow}
-        if entry.ways:
-            await confirm(self.context, entry.ways)
+        if entry.planners:
+            await confirm(self.context, entry.planners)
         elif entry.flow in flows:
             await flows[entry.flow](self.context, key)
         else:
@@ -187,7 +184,7 @@ class ActionController:
 
     async def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        await self.context.tuned.look()
+        await self.context.tuned.refresh()
         names = () if self.context.denied else self.context.tuned.past.due(guid)
         if not names:
             return

@@ -15,6 +15,7 @@ from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import Frame, Mark
 from zconsole.monitor.join import NO_EXTRAS, Extras
 from zconsole.pool.model import Event
+from zconsole.scan_report.statistics import mean
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.tunables_pane import changes_text
@@ -66,7 +67,7 @@ class FollowUp:
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
 
     def take(self, update: Update) -> None:
-        """A round has come: wake whoever waits for a fresh frame, keep its rates."""
+        """Take in a round: whoever waits for a fresh frame goes on, and its rates are kept."""
         self._rounds += 1
         self._frames = {frame.pool: frame for frame in update.frames}
         for frame in update.frames:
@@ -122,7 +123,7 @@ class FollowUp:
             self._following.append(Followed(plan, facts, t))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
-        """The followed plans whose end the newest frames show; each is told once."""
+        """The followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
             frame = self._frames.get(followed.plan.pool)
             if frame is None or followed.plan.follow is None or frame.root is None:
@@ -193,9 +194,4 @@ def _issue_rate(frame: Frame) -> float | None:
 
 def _latency(frame: Frame) -> float | None:
     """Mean wait of the pool's devices: what other I/O feels beside the scan."""
-    known = [
-        row.rates.latency
-        for row in frame.rows
-        if not row.vdev.children and row.rates.latency is not None
-    ]
-    return sum(known) / len(known) if known else None
+    return mean(row.rates.latency for row in frame.rows if not row.vdev.children)

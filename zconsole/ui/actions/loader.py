@@ -58,10 +58,10 @@ class ActionLoader:
             app.call_after_refresh(self._prepare, app, self._make_backend)
         self._source = update.capabilities
         app.view_state.offers = offers(self.denied)
-        return update if self.controller is None else self.controller.look(update)
+        return update if self.controller is None else self.controller.take(update)
 
     def left_behind(self) -> bool:
-        """Whether quitting now would leave something undone or untold."""
+        """Whether quitting now would leave something undone or unreported."""
         return self.controller is not None and bool(self.controller.left_behind())
 
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rich.cells import cell_len
@@ -32,21 +32,21 @@ Planner = Callable[[Situation], ActionPlan]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the menu: ``ways`` to plan it, or the name of a flow that asks more first."""
+    """One line of the menu: ``planners`` to plan it, or the name of a flow that asks more first."""
 
     text: str
-    ways: tuple[Planner, ...] = ()
+    planners: tuple[Planner, ...] = ()
     flow: str = ""
     """replace, batch, attach or give_back: what the console asks before there is a plan."""
     refused: str | None = None
 
     def judged(self, s: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
-        if not self.ways:
+        if not self.planners:
             return self
-        reasons = [plan.refused for plan in (way(s) for way in self.ways)]
+        reasons = [plan.refused for plan in (planner(s) for planner in self.planners)]
         refused = None if None in reasons else reasons[0]
-        return Entry(self.text, self.ways, self.flow, refused)
+        return replace(self, refused=refused)
 
 
 def scan_entries(s: Situation) -> tuple[Entry, ...]:

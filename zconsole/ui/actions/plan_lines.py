@@ -42,6 +42,11 @@ def wrapped(
         yield (Span(indent + line, role),)
 
 
+def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """Outside lines, each in its role, safe and wrapped to the width."""
+    return tuple(line for text, role in said for line in wrapped(text, role, look, width))
+
+
 def wrapped_lines(text: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """What is asked, above the line to answer in."""
     return tuple(wrapped(text, "dim", look, width))

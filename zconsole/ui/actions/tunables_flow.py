@@ -11,11 +11,10 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
 from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
-from zconsole.ui.widgets.draw import Line
 
 Run = Callable[[str | None], AsyncIterator[OutputLine]]
 
@@ -25,7 +24,7 @@ async def tunables_flow(context: FlowContext) -> None:
     row = 0
     while True:
         found = await in_daemon_thread(context.backend.control.list)
-        await context.tuned.look()
+        await context.tuned.refresh()
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
@@ -35,7 +34,7 @@ async def tunables_flow(context: FlowContext) -> None:
             return
         row = picked
         try:
-            await _fulfil(context, screen.wish, settings[picked])
+            await _fulfil(context, screen.request, settings[picked])
         except ZconsoleError as error:
             context.complain(error)
 
@@ -52,24 +51,24 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
     changes = context.tuned.past.changes
     newest = {change.name: change for change in changes}
 
-    def shown(setting: Setting) -> Shown:
+    def _shown_one(setting: Setting) -> Shown:
         name = setting.tunable.name
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
         return Shown(setting, name in until, change, effect)
 
-    return tuple(map(shown, settings))
+    return tuple(map(_shown_one, settings))
 
 
-async def _fulfil(context: FlowContext, wish: str, setting: Setting) -> None:
-    if wish == "set":
+async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
+    if request == "set":
         await _ask_value(context, setting)
-    elif wish == "restore":
+    elif request == "restore":
         await _restore(context)
-    elif wish == "until":
+    elif request == "until":
         await _until_the_end(context)
     else:
-        await _preset(context, wish)
+        await _preset(context, request)
 
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
@@ -118,7 +117,7 @@ async def _confirm_values(
     )
     said += [OutputLine(text, "warning") for text in remarks if text]
 
-    async def run(typed: str | None) -> AsyncIterator[OutputLine]:
+    async def _run(_: str | None) -> AsyncIterator[OutputLine]:
         held = {n: v for n, v in values.items() if known(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
@@ -132,7 +131,7 @@ async def _confirm_values(
         for name in values:
             yield OutputLine(f"{name} is {live(name)}", "notice")
 
-    await _show(context, title, said, run)
+    await _show(context, title, said, _run)
 
 
 async def _restore(context: FlowContext) -> None:
@@ -147,11 +146,11 @@ async def _restore(context: FlowContext) -> None:
         for s in ours
     ]
 
-    async def run(typed: str | None) -> AsyncIterator[OutputLine]:
+    async def _run(_: str | None) -> AsyncIterator[OutputLine]:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield OutputLine(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(context, "Put back what was set", said, run)
+    await _show(context, "Put back what was set", said, _run)
 
 
 async def _until_the_end(context: FlowContext) -> None:
@@ -169,14 +168,10 @@ async def _until_the_end(context: FlowContext) -> None:
 
 
 async def _show(context: FlowContext, title: str, said: Sequence[OutputLine], run: Run) -> None:
+    if context.denied:
+        said = [*said, OutputLine(context.denied, "error")]
     look = context.look
-    told = [
-        *said,
-        *([OutputLine(context.denied, "error")] if context.denied else []),
-    ]
-
-    def body(width: int) -> tuple[Line, ...]:
-        return tuple(line for s in told for line in wrapped(s.text, s.role, look, width))
-
-    confirmation = Confirmation(title, body, run, barred=bool(context.denied))
+    confirmation = Confirmation(
+        title, lambda width: said_lines(said, look, width), run, barred=bool(context.denied)
+    )
     await context.app.push_screen_wait(ConfirmScreen([confirmation], look, context.palette))

@@ -28,15 +28,6 @@ _MEANING_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
-class TunableRequest:
-    """What was asked for in the pane."""
-
-    what: str
-    """set, faster-resilver, gentle, default, restore or until."""
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
 class Shown:
     """A tunable with what is known of it from here."""
 
@@ -50,14 +41,14 @@ class Shown:
 
 
 class TunablesScreen(PickScreen):
-    """The list, what is known of the one at the cursor, keys for presets; asks by ``wish``."""
+    """The list, what is known of the one at the cursor, keys for presets; leaves a ``request``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "wish('faster-resilver')", show=False),
-        Binding("g", "wish('gentle')", show=False),
-        Binding("d", "wish('default')", show=False),
-        Binding("u", "wish('restore')", show=False),
-        Binding("e", "wish('until')", show=False),
+        Binding("f", "request('faster-resilver')", show=False),
+        Binding("g", "request('gentle')", show=False),
+        Binding("d", "request('default')", show=False),
+        Binding("u", "request('restore')", show=False),
+        Binding("e", "request('until')", show=False),
     ]
 
     def __init__(
@@ -67,28 +58,28 @@ class TunablesScreen(PickScreen):
         palette: Palette,
         start: int,
     ) -> None:
-        def lines(width: int) -> tuple[Line, ...]:
+        def _lines(width: int) -> tuple[Line, ...]:
             self._now = shown()
             return tunable_lines(self._now, look, width)
 
-        def about(index: int, width: int) -> tuple[Line, ...]:
+        def _about(index: int, width: int) -> tuple[Line, ...]:
             return about_lines(self._now[index], look, width)
 
         ellipsis = look.glyphs.ellipsis
         super().__init__(
-            HEAD, lines, palette, start=start, wide=True, about=about, ellipsis=ellipsis
+            HEAD, _lines, palette, start=start, wide=True, about=_about, ellipsis=ellipsis
         )
-        self.wish = "set"
+        self.request = "set"
 
     def update(self) -> None:
         """Draw the lines anew."""
         self._title_text = HEAD if len(HEAD) < self.app.size.width else SHORT_HEAD
         super().update()
 
-    def action_wish(self, what: str) -> None:
+    def action_request(self, what: str) -> None:
         """Leave with what a key asks for."""
-        self.wish = what
-        self.choose()
+        self.request = what
+        self.action_open()
 
 
 def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:

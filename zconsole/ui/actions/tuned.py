@@ -1,4 +1,4 @@
-"""What consoles have set, looked at beside the painting: the disk that knows may hang."""
+"""What consoles have set, read beside the painting: the disk that has it may hang."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class TunedWatch:
 
     control: Control
     past: Past = field(default_factory=Past)
-    """As of the newest look."""
+    """As of the newest reading."""
     _busy: bool = False
 
     async def round(self) -> None:
-        """Look again; nothing while an earlier round is still under way."""
+        """Read again; nothing while an earlier round is still under way."""
         if self._busy:
             return
         self._busy = True
         try:
-            await self.look()
+            await self.refresh()
         finally:
             self._busy = False
 
-    async def look(self) -> None:
-        """Look again, after something was changed from here."""
+    async def refresh(self) -> None:
+        """Read again, after something was changed from here."""
         self.past = await in_daemon_thread(self.control.past)

@@ -93,8 +93,29 @@ async def _pick_device(
     taken: frozenset[str] = frozenset(),
 ) -> str | None:
     """The path of the device chosen from the machine's, the pool's spares, or typed."""
-    facts = s.facts
-    warm = await with_temperatures(context.backend.runner, facts.devices)
+    listed, look = await _candidates(context, s, target, taken), context.look
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
+
+    def _about(index: int, width: int) -> tuple[Line, ...]:
+        return candidate_about(listed, index, look, width) if index < len(listed) else ()
+
+    ellipsis = look.glyphs.ellipsis
+    screen = PickScreen(
+        look.text(title), _lines, context.palette, wide=True, about=_about, ellipsis=ellipsis
+    )
+    chosen = await context.app.push_screen_wait(screen)
+    if chosen is None:
+        return None
+    return listed[chosen].device.path if chosen < len(listed) else await _ask_path(context)
+
+
+async def _candidates(
+    context: FlowContext, s: Situation, target: Target, taken: frozenset[str]
+) -> list[Candidate]:
+    """The pool's spares, then the machine's devices; what cannot be used comes last."""
+    warm = await with_temperatures(context.backend.runner, s.facts.devices)
     free = spares(s.pool)
     listed = [
         Candidate(
@@ -105,28 +126,10 @@ async def _pick_device(
     ]
     listed += [
         candidate
-        for candidate in ranked(s.pool, target, replace(facts, devices=warm))
+        for candidate in ranked(s.pool, target, replace(s.facts, devices=warm))
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
-    listed.sort(key=lambda candidate: not candidate.usable)
-    look = context.look
-
-    def lines(width: int) -> tuple[Line, ...]:
-        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
-
-    def about(index: int, width: int) -> tuple[Line, ...]:
-        return candidate_about(listed, index, look, width) if index < len(listed) else ()
-
-    ellipsis = look.glyphs.ellipsis
-    screen = PickScreen(
-        look.text(title), lines, context.palette, wide=True, about=about, ellipsis=ellipsis
-    )
-    chosen = await context.app.push_screen_wait(screen)
-    if chosen is None:
-        return None
-    if chosen < len(listed):
-        return listed[chosen].device.path
-    return await _ask_path(context)
+    return sorted(listed, key=lambda candidate: not candidate.usable)
 
 
 async def _ask_path(context: FlowContext) -> str | None:
@@ -147,12 +150,12 @@ def _batch_screen(
 ) -> PickScreen:
     look = context.look
 
-    def lines(width: int) -> tuple[Line, ...]:
+    def _lines(width: int) -> tuple[Line, ...]:
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
-    return PickScreen(title, lines, context.palette, start=row, wide=True)
+    return PickScreen(title, _lines, context.palette, start=row, wide=True)
 
 
 def _device(s: Situation, key: str) -> Target:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 
-from zconsole.ui.dialogs.screens import Lines
+from zconsole.ui.dialogs.screens import Dialog, Lines
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
 
 
-class AskScreen(Screen[str | None]):
+class AskScreen(Dialog[str | None]):
     """Lines that say what is asked, and the line to answer in; None when left."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave_question", show=False)]
+    AUTO_FOCUS = "#answer"
 
     def __init__(self, title: str, lines: Lines, palette: Palette, value: str = "") -> None:
-        super().__init__()
+        super().__init__(palette)
         self._title_text = title
         self._make = lines
-        self._palette = palette
         self._value = value
 
     def compose(self) -> ComposeResult:
@@ -32,30 +27,12 @@ class AskScreen(Screen[str | None]):
         yield LinesView(id="question")
         yield Input(self._value, id="answer", compact=True)
 
-    def on_mount(self) -> None:
-        """Ready to type."""
-        self.query_one("#question", LinesView).dress(self._palette)
-        self._fill()
-        self.query_one("#answer", Input).focus()
-
-    def on_resize(self) -> None:
-        """Wrap to the new width."""
-        self._fill()
-
-    def _fill(self) -> None:
+    def update(self) -> None:
+        """Draw the question anew."""
         view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
         view.styles.height = len(lines) + 1
         view.show(lines, (Span(f" {self._title_text}", "title"),))
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Keep it from the filter of the console."""
-        message.stop()
-
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """That is the answer; nothing typed is none."""
-        message.stop()
         self.dismiss(message.value.strip() or None)
-
-    def action_leave_question(self) -> None:
-        """No answer."""
-        self.dismiss(None)

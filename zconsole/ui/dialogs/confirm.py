@@ -10,24 +10,19 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Button, Input
 
 from zconsole.errors import ZconsoleError
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.styles import Palette
-from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
-
-@dataclass(frozen=True, slots=True)
-class OutputLine:
-    """A line of output: what, and how it is meant."""
-
-    text: str
-    role: str = ""
+OutputLine = Span
+"""A line of output: its text, not yet safe or broken, and its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +42,14 @@ class Confirmation:
     """What the button that does it says."""
 
 
-class ConfirmScreen(Screen[None]):
-    """Shows a deed, or one of several ways to do it, and runs it once confirmed."""
+class ConfirmScreen(Dialog[None]):
+    """Shows a plan, or one of several alternatives, and runs it once confirmed."""
+
+    # Whoever goes on typing, or presses Enter twice, must not run anything.
+    AUTO_FOCUS = "#cancel"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave_deed", show=False),
         Binding("v", "other_way", show=False),
-        Binding("up,k", "scroll_deed(-1)", show=False),
-        Binding("down,j", "scroll_deed(1)", show=False),
-        Binding("pageup", "page_deed(-1)", show=False),
-        Binding("pagedown", "page_deed(1)", show=False),
         Binding("left", "app.next_pane(-1)", show=False),
         Binding("right", "app.next_pane(1)", show=False),
     ]
@@ -64,18 +57,17 @@ class ConfirmScreen(Screen[None]):
     def __init__(
         self, confirmations: Sequence[Confirmation], look: DisplayFormat, palette: Palette
     ) -> None:
-        super().__init__()
+        super().__init__(palette)
         self._confirmations = tuple(confirmations)
         self._index = 0
         self._look = look
-        self._palette = palette
         self._output: list[OutputLine] = []
         self._state = "asking"
         """asking, running or over."""
 
     def compose(self) -> ComposeResult:
         """The description; Cancel, the place to type in, and Run, in the order of Tab."""
-        yield LinesView(id="deed", focusable=True)
+        yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
             yield Button("Cancel", id="cancel", compact=True)
             yield Input(id="typed", compact=True)
@@ -88,52 +80,31 @@ class ConfirmScreen(Screen[None]):
         return self._confirmations[self._index]
 
     def on_mount(self) -> None:
-        """Draw, with the focus on Cancel."""
-        for view in self.query(LinesView):
-            view.dress(self._palette)
-        self._fill()
-        self.call_after_refresh(self._tell)
-        self.query_one("#cancel", Button).focus()
+        """Draw, and say whether all of it can be seen once that is known."""
+        super().on_mount()
+        self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
-        """Wrap to the new width, and tell whether all of it can be seen once that is known."""
-        self._fill()
-        self.call_after_refresh(self._tell)
+        """Draw for the new size, and say whether all of it can be seen once that is known."""
+        super().on_resize()
+        self.call_after_refresh(self._show_hint)
 
     def action_other_way(self) -> None:
         """Go on to the next way of doing it."""
         if self._state == "asking":
             self._index = (self._index + 1) % len(self._confirmations)
-            self.query_one("#deed", LinesView).edge(-1)
-            self._fill()
-
-    def action_scroll_deed(self, lines: int) -> None:
-        """Read on while the focus stays where it is."""
-        self.query_one("#deed", LinesView).move(lines)
-
-    def action_page_deed(self, pages: int) -> None:
-        """Read on by a screen full."""
-        self.query_one("#deed", LinesView).page(pages)
-
-    def action_leave_deed(self) -> None:
-        """Back; what runs goes on running and is reported when it ends."""
-        self.dismiss()
+            self.query_one("#plan-text", LinesView).edge(-1)
+            self.update()
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Cancel, or run if what had to be typed was."""
-        message.stop()
         if message.button.id == "cancel":
             self.dismiss()
         else:
             self._confirm()
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Keep it from the filter of the console."""
-        message.stop()
-
-    def on_input_submitted(self, message: Input.Submitted) -> None:
+    def on_input_submitted(self) -> None:
         """Enter behind the typed name runs, as it is the name that confirms."""
-        message.stop()
         self._confirm()
 
     def _confirm(self) -> None:
@@ -144,29 +115,30 @@ class ConfirmScreen(Screen[None]):
             self._hint(f"to confirm, type {self.confirmation.typed}", "warning")
             return
         self._state = "running"
-        self._fill()
-        begin(self.app, partial(self._run, typed), group="deeds", exit_on_error=False)
+        self.update()
+        begin(self.app, partial(self._run, typed), group="plans", exit_on_error=False)
 
     async def _run(self, typed: str | None) -> None:
         try:
             async for said in self.confirmation.run(typed):
-                self._tell_of(said)
+                self._append(said)
         except (OSError, ZconsoleError) as error:
-            self._tell_of(OutputLine(str(error), "error"))
+            self._append(OutputLine(str(error), "error"))
         self._state = "over"
         if self.is_attached:
-            self._fill()
+            self.update()
 
-    def _tell_of(self, said: OutputLine) -> None:
+    def _append(self, said: OutputLine) -> None:
         self._output.append(said)
         if self.is_attached:
-            self._fill()
+            self.update()
 
-    def _fill(self) -> None:
+    def update(self) -> None:
+        """Draw what there is to read and to press now."""
         width = self.app.size.width
         confirmation = self.confirmation
         asking = self._state == "asking"
-        view = self.query_one("#deed", LinesView)
+        view = self.query_one("#plan-text", LinesView)
         title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
         view.show((*more, *self._lines(width)), title)
         self.query_one("#typed", Input).display = (
@@ -181,16 +153,16 @@ class ConfirmScreen(Screen[None]):
         if not asking:
             view.focus()
             view.edge(1)
-        self._tell()
+        self._show_hint()
 
-    def _tell(self) -> None:
+    def _show_hint(self) -> None:
         self._hint(*self._words())
 
     def _lines(self, width: int) -> Sequence[Line]:
         if self._state == "asking":
             return self.confirmation.body(width)
         said = self._output or [OutputLine("…", "dim")]
-        return [line for s in said for line in wrapped(s.text, s.role, self._look, width)]
+        return said_lines(said, self._look, width)
 
     def _words(self) -> tuple[str, str]:
         if self._state == "running":
@@ -203,7 +175,7 @@ class ConfirmScreen(Screen[None]):
         asks = self.confirmation.typed is not None and not self.confirmation.barred
         moves = f"Tab, then type {self.confirmation.typed} and Enter" if asks else "Tab moves"
         ends = f"{moves}, Esc cancels"
-        view = self.query_one("#deed", LinesView)
+        view = self.query_one("#plan-text", LinesView)
         more = "Up and Down read on  " if view.line_count() >= view.size.height else ""
         if more and len(more + ways + ends) >= self.app.size.width:
             ends = moves if asks else "Esc cancels"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from textual import events
 from textual.app import ComposeResult
-from textual.screen import Screen
+from textual.screen import Screen, ScreenResultType
 
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, at_most
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import CursorView, LinesView
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
@@ -20,78 +19,76 @@ _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
 
-class TextScreen(Screen[None]):
+class Dialog(Screen[ScreenResultType]):
+    """A screen of lines, which are made for its width and drawn in the theme's styles."""
+
+    def __init__(self, palette: Palette, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self._palette = palette
+
+    def on_mount(self) -> None:
+        """Draw."""
+        self.dress(self._palette)
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self.update()
+
+    def dress(self, palette: Palette) -> None:
+        """Paint with these styles from now on."""
+        for view in self.query(LinesView):
+            view.dress(palette)
+        self.update()
+
+    def update(self) -> None:
+        """Draw the lines anew."""
+        raise NotImplementedError
+
+
+class TextScreen(Dialog[None]):
     """Lines to scroll through."""
 
     def __init__(self, title: str, lines: Lines, palette: Palette) -> None:
-        super().__init__()
+        super().__init__(palette)
         self._title_text = title
         self._make = lines
-        self._palette = palette
 
     def compose(self) -> ComposeResult:
         """The one view."""
         yield LinesView(id="text", focusable=True)
 
-    def on_mount(self) -> None:
-        """Draw, ready to scroll."""
-        view = self.query_one("#text", LinesView)
-        view.dress(self._palette)
-        view.focus()
-        self._fill()
-
-    def on_resize(self) -> None:
-        """Wrap to the new width."""
-        self._fill()
-
-    def _fill(self) -> None:
+    def update(self) -> None:
+        """Draw the lines anew."""
         title = (Span(f" {self._title_text}", "title"),)
         self.query_one("#text", LinesView).show(self._make(self.app.size.width), title)
 
 
-class PickView(LinesView):
-    """Lines with a cursor."""
+class PickView(CursorView):
+    """Lines with a cursor, which tells where it goes."""
 
     def __init__(self, start: int, moved: Callable[[int], None]) -> None:
         super().__init__(id="pick", focusable=True)
         self.cursor = start
         self._moved = moved
 
-    def selected(self, index: int) -> bool:
-        """Whether the cursor is on that line."""
-        return index == self.cursor
-
     def move(self, lines: int) -> None:
         """Move the cursor and tell who wants a preview."""
-        last = self.line_count() - 1
-        wanted = max(0, min(last, self.cursor + lines))
-        if wanted == self.cursor:
-            return
-        self.cursor = wanted
-        self._reveal()
-        self._moved(wanted)
-        self.update_lines()
-
-    def on_resize(self) -> None:
-        """Keep the cursor in sight: where a list opens far down, and in a smaller window."""
-        self._reveal()
-
-    def _reveal(self) -> None:
-        room = max(1, self.size.height - int(self.has_title))
-        top = min(max(self.scroll_offset.y, self.cursor - room + 1), self.cursor)
-        self.scroll_to(y=top, animate=False, immediate=True)
+        before = self.cursor
+        super().move(lines)
+        if self.cursor != before:
+            self._moved(self.cursor)
 
 
-def no_preview(index: int) -> None:
+def no_preview(_: int) -> None:
     """For lists where moving the cursor changes nothing."""
 
 
-def nothing_about(index: int, width: int) -> Sequence[Line]:
+def nothing_about(*_: int) -> Sequence[Line]:
     """For lists whose lines say all there is."""
     return ()
 
 
-class PickScreen(Screen[int | None]):
+class PickScreen(Dialog[int | None]):
     """A list over the main screen; returns the index picked, None when left with Esc."""
 
     def __init__(
@@ -106,10 +103,9 @@ class PickScreen(Screen[int | None]):
         about: About = nothing_about,
         ellipsis: str = "…",
     ) -> None:
-        super().__init__(classes="wide" if wide else "side")
+        super().__init__(palette, "wide" if wide else "side")
         self._title_text = title
         self._make = lines
-        self._palette = palette
         self._start = start
         self._preview = moved
         self._about = about
@@ -125,35 +121,24 @@ class PickScreen(Screen[int | None]):
         """The list."""
         return self.query_one(PickView)
 
-    def on_mount(self) -> None:
-        """Draw, with the cursor on the present choice."""
-        self.dress(self._palette)
-        self.view.focus()
-
-    def dress(self, palette: Palette) -> None:
-        """Paint with these styles from now on."""
-        for view in self.query(LinesView):
-            view.dress(palette)
-        self.update()
-
     def update(self) -> None:
         """Draw the lines anew."""
         title = (Span(f" {self._title_text}", "title"),)
         self.view.show(self._make(self.view.size.width or self.app.size.width), title)
-        told = [len(self._said(index)) for index in range(self.view.line_count())]
+        heights = [len(self._said(index)) for index in range(self.view.line_count())]
         # As high as the longest, so that nothing jumps while the cursor moves.
-        self.query_one("#about").styles.height = max(told, default=0)
-        self._tell()
+        self.query_one("#about").styles.height = max(heights, default=0)
+        self._show_about()
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Draw for the new width, once the list has it."""
         self.call_after_refresh(self.update)
 
     def _moved(self, index: int) -> None:
-        self._tell()
+        self._show_about()
         self._preview(index)
 
-    def _tell(self) -> None:
+    def _show_about(self) -> None:
         self.query_one("#about", LinesView).show(self._said(self.view.cursor))
 
     def _said(self, index: int) -> Sequence[Line]:
@@ -161,6 +146,6 @@ class PickScreen(Screen[int | None]):
         most = max(1, height // _ABOUT_SHARE)
         return at_most(most, self._about(index, width), self._ellipsis)
 
-    def choose(self) -> None:
+    def action_open(self) -> None:
         """Return what the cursor is on."""
         self.dismiss(self.view.cursor)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Span
 
 
 def open_theme_list(app: ThemedApp) -> None:
@@ -20,23 +17,23 @@ def open_theme_list(app: ThemedApp) -> None:
     themes, before = app.theme_files, app.theme
     names = sorted(themes)
 
-    def done(index: int | None) -> None:
+    def _done(index: int | None) -> None:
         app.theme = before if index is None else names[index]
         if index is not None:
             begin(app, partial(_keep, app, names[index]), group="theme", exclusive=True)
 
-    def preview(index: int) -> None:
+    def _preview(index: int) -> None:
         app.theme = names[index]
 
-    lines = theme_lines([themes[name] for name in names], app.view_state.look)
+    lines = [(Span(f" {app.view_state.look.text(name)}"),) for name in names]
     screen = PickScreen(
         "THEMES  Enter keep, Esc undo",
-        lambda width: lines,
+        lambda _: lines,
         app.palette,
         start=names.index(before) if before in names else 0,
-        moved=preview,
+        moved=_preview,
     )
-    app.push_screen(screen, done)
+    app.push_screen(screen, _done)
 
 
 async def _keep(app: ThemedApp, name: str) -> None:
@@ -47,8 +44,3 @@ async def _keep(app: ThemedApp, name: str) -> None:
         await in_daemon_thread(partial(choice.keep, name, sixteen=app.sixteen))
     except StateError as error:
         app.notify(f"theme not remembered: {error}", timeout=4, markup=False)
-
-
-def theme_lines(themes: Sequence[ThemeFile], look: DisplayFormat) -> tuple[Line, ...]:
-    """The name of each theme, a line each."""
-    return tuple((Span(f" {look.text(theme.name)}"),) for theme in themes)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from zconsole.monitor.frame import VdevRow
@@ -25,12 +23,7 @@ Answer = Callable[[str], Lines]
 class WhatIfScreen(TextScreen):
     """A prompt over its answer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll(-1)", show=False),
-        Binding("down", "scroll(1)", show=False),
-        Binding("pageup", "scroll(-10)", show=False),
-        Binding("pagedown", "scroll(10)", show=False),
-    ]
+    AUTO_FOCUS = "#prompt"
 
     def __init__(self, title: str, answer: Answer, palette: Palette) -> None:
         super().__init__(title, answer(""), palette)
@@ -41,28 +34,10 @@ class WhatIfScreen(TextScreen):
         yield Input(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T", compact=True)
         yield LinesView(id="text")
 
-    def on_mount(self) -> None:
-        """Draw, ready to type."""
-        super().on_mount()
-        self.query_one(Input).focus()
-
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Answer what is typed so far."""
-        message.stop()
-        self.renew()
-
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        """It is answered already."""
-        message.stop()
-
-    def renew(self) -> None:
+    def on_input_changed(self) -> None:
         """Answer anew: something was typed, or more is known."""
         self._make = self._answer(self.query_one(Input).value)
-        self._fill()
-
-    def action_scroll(self, lines: int) -> None:
-        """Scroll the answer."""
-        self.query_one(LinesView).move(lines)
+        self.update()
 
 
 def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
@@ -72,19 +47,19 @@ def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
         return
     known: list[PastRate] = []
 
-    def answer(text: str) -> Lines:
+    def _answer(text: str) -> Lines:
         question = Question(text, frame, known, row)
         return lambda width: whatif_lines(question, app.view_state.look, width)
 
     title = f"WHAT IF  {app.view_state.look.text(frame.pool)}"
-    screen = WhatIfScreen(title, answer, app.palette)
+    screen = WhatIfScreen(title, _answer, app.palette)
     app.push_screen(screen)
 
-    async def recall() -> None:
+    async def _recall() -> None:
         reports = await app.view_state.options.past(frame.guid) if frame.guid else ()
         if frame.root is not None:
             known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
         if screen.is_mounted:
-            screen.renew()
+            screen.on_input_changed()
 
-    begin(app, recall, group="past")
+    begin(app, _recall, group="past")

@@ -32,11 +32,11 @@ def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
 
 
 def _evening(amount: float | None, look: DisplayFormat, room: int) -> str:
-    """How much would have to move; an amount is told whole or not at all."""
+    """How much would have to move; an amount is shown whole or not at all."""
     if amount is None:
         return ""
-    told = (f"  {words}even out {look.size(amount)}" for words in ("to ", ""))
-    return next((text for text in told if len(text) <= room), "")
+    texts = (f"  {words}even out {look.size(amount)}" for words in ("to ", ""))
+    return next((text for text in texts if len(text) <= room), "")
 
 
 def balance_lines(balance: Balance, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -68,8 +68,10 @@ def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares
 
 
 def fill_role(fill: float | None) -> str:
-    """The role of a bar of this fill: ZFS slows down as a vdev fills, and near 97 % only its
-    reserve is left (spa_slop_shift)."""
+    """The role of a bar of this fill.
+
+    ZFS slows down as a vdev fills, and near 97 % only its reserve is left (spa_slop_shift).
+    """
     if fill is None or fill < _NEARLY:
         return "bar"
     return "error" if fill >= _FULL else "warning"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole import units
 from zconsole.monitor.frame import Frame, VdevRow
@@ -85,7 +86,7 @@ def heading(panel: Panel, sort: str) -> Line:
         if column.key in ("read_spark", "write_spark"):
             title = f"0-{units.size(panel.top)}"
         spans.append(Span(_fit(title, column, panel.look), "title"))
-    return (Span(" ", "title"), *_gapped(spans, "title"))
+    return _spaced(spans, "title")
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
@@ -99,9 +100,9 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
             width = sum(c.width + 1 for c in panel.columns[index:]) - 1
             spans.append(Span(fit(note, width, ellipsis=panel.look.glyphs.ellipsis), "dim"))
             break
-        text, role = _CELLS[column.key](item, row, column, panel)
+        text, role = _CELLS[column.key](Cell(item, row, column.width, panel))
         spans.append(Span(_fit(text, column, panel.look), role))
-    return (Span(" "), *_gapped(spans, ""))
+    return _spaced(spans)
 
 
 def state_words(row: VdevRow) -> tuple[str, str]:
@@ -164,114 +165,108 @@ def _fit(text: str, column: Column, look: DisplayFormat) -> str:
     return fit(text, column.width, right=column.right, ellipsis=look.glyphs.ellipsis)
 
 
-def _gapped(spans: Sequence[Span], role: str) -> list[Span]:
-    out: list[Span] = []
-    for span in spans:
-        if out:
-            out.append(Span(" ", role))
-        out.append(span)
-    return out
+def _spaced(spans: Sequence[Span], role: str = "") -> Line:
+    """Each with a blank before it."""
+    return tuple(each for span in spans for each in (Span(" ", role), span))
 
 
-def _name(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-    glyphs = panel.look.glyphs
-    text = panel.names.get(row.vdev.name) or panel.look.text(row.vdev.name)
+class Cell(NamedTuple):
+    """Where something is to stand."""
+
+    item: TreeLine
+    row: VdevRow
+    width: int
+    panel: Panel
+
+
+def _name(at: Cell) -> tuple[str, str]:
+    look, item = at.panel.look, at.item
+    text = at.panel.names.get(at.row.vdev.name) or look.text(at.row.vdev.name)
     if item.folded:
-        text = f"{text} {glyphs.folded}{item.folded}"
-    room = max(1, column.width - item.depth)
-    return " " * item.depth + middle(text, room, glyphs.ellipsis), ""
+        text = f"{text} {look.glyphs.folded}{item.folded}"
+    room = max(1, at.width - item.depth)
+    return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
 
 
-def _state(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-    words, role = state_words(row)
-    if words.startswith(" ") and row.key in panel.troubles:
+def _state(at: Cell) -> tuple[str, str]:
+    words, role = state_words(at.row)
+    if words.startswith(" ") and at.row.key in at.panel.troubles:
         words, role = f"!{words[1:]}", role or "warning"
-    return panel.look.text(words), role
+    return at.panel.look.text(words), role
 
 
-def _rate(metric: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
-    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-        value: float | None = getattr(row.rates, metric)
-        if value is None and row.vdev.children:
-            return "", ""
-        return panel.look.size(value), ""
-
-    return cell
+def _rate(metric: str, at: Cell) -> tuple[str, str]:
+    value: float | None = getattr(at.row.rates, metric)
+    if value is None and at.row.vdev.children:
+        return "", ""
+    return at.panel.look.size(value), ""
 
 
-def _spark(metric: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
-    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-        if row.vdev.children:
-            return "", ""
-        values = panel.frame.series.tail(row.key, metric, column.width)
-        return sparkline(values, column.width, panel.top, panel.look.glyphs), "spark"
-
-    return cell
+def _spark(metric: str, at: Cell) -> tuple[str, str]:
+    if at.row.vdev.children:
+        return "", ""
+    values = at.panel.frame.series.tail(at.row.key, metric, at.width)
+    return sparkline(values, at.width, at.panel.top, at.panel.look.glyphs), "spark"
 
 
-def _ops(metric: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
-    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-        return count(getattr(row.rates, metric), ""), ""
-
-    return cell
+def _ops(metric: str, at: Cell) -> tuple[str, str]:
+    return count(getattr(at.row.rates, metric), ""), ""
 
 
-def _latency(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-    return units.latency(row.rates.latency), "warning" if row.slow_sibling else ""
+def _latency(at: Cell) -> tuple[str, str]:
+    return units.latency(at.row.rates.latency), "warning" if at.row.slow_sibling else ""
 
 
-def _busy(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-    busy = row.rates.busy
+def _busy(at: Cell) -> tuple[str, str]:
+    busy = at.row.rates.busy
     if busy is None:
         return "", ""
     return f"{min(1.0, busy):.0%}", "bold" if busy >= _BUSY_FULL else ""
 
 
-def _queue(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-    queues = row.vdev.queues
+def _queue(at: Cell) -> tuple[str, str]:
+    queues = at.row.vdev.queues
     if not queues:
         return "", ""
     return count(sum(pending + active for pending, active in queues.values())), ""
 
 
-def _errors(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-    errors = row.vdev.errors
+def _errors(at: Cell) -> tuple[str, str]:
+    errors = at.row.vdev.errors
     if errors.read is None and errors.write is None and errors.cksum is None:
         return "", ""
     return count(errors.total), "error" if errors.total else ""
 
 
-def _counter(name: str) -> Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]:
-    def cell(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
-        value: int | None = getattr(row.vdev.errors, name)
-        role = "warning" if name == "slow" else "error"
-        return count(value, ""), role if value else ""
-
-    return cell
+def _counter(name: str, at: Cell) -> tuple[str, str]:
+    value: int | None = getattr(at.row.vdev.errors, name)
+    role = "warning" if name == "slow" else "error"
+    return count(value, ""), role if value else ""
 
 
-def _note(item: TreeLine, row: VdevRow, column: Column, panel: Panel) -> tuple[str, str]:
+def _note(at: Cell) -> tuple[str, str]:
+    row, panel = at.row, at.panel
     trouble = panel.troubles.get(row.key)
     role = "warning" if row.slow_sibling or trouble else "dim"
     return note_words(row, panel.look, panel.frame.t, trouble), role
 
 
-_CELLS: dict[str, Callable[[TreeLine, VdevRow, Column, Panel], tuple[str, str]]] = {
+_CELLS: dict[str, Callable[[Cell], tuple[str, str]]] = {
     "name": _name,
     "state": _state,
-    "read": _rate("read"),
-    "read_spark": _spark("read"),
-    "write": _rate("write"),
-    "write_spark": _spark("write"),
-    "read_ops": _ops("read_ops"),
-    "write_ops": _ops("write_ops"),
+    "read": partial(_rate, "read"),
+    "read_spark": partial(_spark, "read"),
+    "write": partial(_rate, "write"),
+    "write_spark": partial(_spark, "write"),
+    "read_ops": partial(_ops, "read_ops"),
+    "write_ops": partial(_ops, "write_ops"),
     "lat": _latency,
     "busy": _busy,
     "queue": _queue,
     "err": _errors,
-    "err_read": _counter("read"),
-    "err_write": _counter("write"),
-    "err_cksum": _counter("cksum"),
-    "slow": _counter("slow"),
+    "err_read": partial(_counter, "read"),
+    "err_write": partial(_counter, "write"),
+    "err_cksum": partial(_counter, "cksum"),
+    "slow": partial(_counter, "slow"),
     "note": _note,
 }

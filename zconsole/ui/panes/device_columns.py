@@ -15,26 +15,31 @@ class Column(NamedTuple):
     right: bool = False
 
 
-ORDER = (
-    "name",
-    "state",
-    "read",
-    "read_spark",
-    "write",
-    "write_spark",
-    "read_ops",
-    "write_ops",
-    "lat",
-    "busy",
-    "queue",
-    "err",
-    "err_read",
-    "err_write",
-    "err_cksum",
-    "slow",
-    "note",
+_NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
+_SPARK_MAX = 60
+_NOTE_MAX = 44
+
+COLUMNS = (
+    Column("name", "NAME", _NAME_MIN),
+    Column("state", "  STATE", 13),
+    Column("read", "READ", 5, right=True),
+    Column("read_spark", "", 7),
+    Column("write", "WRITE", 5, right=True),
+    Column("write_spark", "", 7),
+    Column("read_ops", "R/s", 5, right=True),
+    Column("write_ops", "W/s", 5, right=True),
+    Column("lat", "LAT", 5, right=True),
+    Column("busy", "BUSY", 4, right=True),
+    Column("queue", "QUEUE", 5, right=True),
+    Column("err", "ERR", 4, right=True),
+    Column("err_read", "RD", 4, right=True),
+    Column("err_write", "WR", 4, right=True),
+    Column("err_cksum", "CK", 4, right=True),
+    Column("slow", "SLOW", 4, right=True),
+    Column("note", "NOTE", 18),
 )
-"""Left to right."""
+"""Left to right, as narrow as each may be."""
+_WIDTHS = {column.key: column.width for column in COLUMNS}
 
 ARRIVAL = (
     ("err",),
@@ -50,46 +55,6 @@ ARRIVAL = (
     ("queue",),
 )
 """What is added as there is room; a narrow screen drops from the end of this list."""
-
-_TITLES = {
-    "name": "NAME",
-    "state": "  STATE",
-    "read": "READ",
-    "write": "WRITE",
-    "read_spark": "",
-    "write_spark": "",
-    "read_ops": "R/s",
-    "write_ops": "W/s",
-    "lat": "LAT",
-    "busy": "BUSY",
-    "queue": "QUEUE",
-    "err": "ERR",
-    "err_read": "RD",
-    "err_write": "WR",
-    "err_cksum": "CK",
-    "slow": "SLOW",
-    "note": "NOTE",
-}
-_WIDTHS = {
-    "state": 13,
-    "read_spark": 7,
-    "write_spark": 7,
-    "read_ops": 5,
-    "write_ops": 5,
-    "lat": 5,
-    "busy": 4,
-    "queue": 5,
-    "err": 4,
-    "err_read": 4,
-    "err_write": 4,
-    "err_cksum": 4,
-    "slow": 4,
-    "note": 18,
-}
-_LEFT = frozenset({"name", "state", "read_spark", "write_spark", "note"})
-_NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
-_SPARK_MAX = 60
-_NOTE_MAX = 44
 
 
 def arrange(width: int, longest: int, number: int = 5) -> tuple[Column, ...]:
@@ -108,7 +73,8 @@ def arrange(width: int, longest: int, number: int = 5) -> tuple[Column, ...]:
         if "err_read" in wanted:
             del sizes["err"]
     sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
-    return _columns(_grown(sizes, width, longest))
+    grown = _grown(sizes, width, longest)
+    return tuple(c._replace(width=grown[c.key]) for c in COLUMNS if c.key in grown)
 
 
 def _first_width(key: str, longest: int, number: int) -> int:
@@ -139,9 +105,3 @@ def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
     last = "note" if "note" in sizes else "name"
     sizes[last] += spare
     return sizes
-
-
-def _columns(sizes: Mapping[str, int]) -> tuple[Column, ...]:
-    return tuple(
-        Column(key, _TITLES[key], sizes[key], key not in _LEFT) for key in ORDER if key in sizes
-    )

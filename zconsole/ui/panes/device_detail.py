@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from zconsole import units
 from zconsole.monitor.frame import Frame, VdevRow
@@ -10,7 +11,8 @@ from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_cells import note_words
 from zconsole.ui.panes.status_messages import machine
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, joined
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
+from zconsole.ui.widgets.spark import sparkline
 
 Facts = Sequence[tuple[str, str]]
 _LABEL = 11
@@ -27,22 +29,13 @@ def detail_lines(
     pairs += _troubles(row, frame, look)
     pairs += _pool(frame, look) if row.vdev.kind == "root" else []
     pairs += [(look.text(label), look.text(value)) for label, value in facts]
-    lines = [line for label, value in pairs for line in _pair(label, value, room)]
+    # Each whole, on as many lines as it takes: nothing else on the screen shows the rest.
+    lines = [line for label, value in pairs for line in beside(_label(label), value, room)]
     if row.vdev.queues:
         lines.extend(_queues(row.vdev.queues, room))
-    lines.extend(_histograms(row.vdev, look, room))
+    lines.extend(_histograms(row.vdev, look))
     made = ((Span(" " * indent), *line) for line in lines)
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
-
-
-def _pair(label: str, value: str, room: int) -> list[Line]:
-    """What is known whole, on as many lines as it takes: here nothing else tells the rest."""
-    lines = broken(value, room - _LABEL)
-    heads = (label, *[""] * (len(lines) - 1))
-    return [
-        (Span(fit(head, _LABEL), "dim"), Span(line))
-        for head, line in zip(heads, lines, strict=True)
-    ]
 
 
 def _identity(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
@@ -66,8 +59,8 @@ def _sizes(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
     if vdev.ashift is not None:
         physical = vdev.physical_ashift
         worse = physical is not None and physical > vdev.ashift
-        wish = f", the device prefers {2**physical}" if physical and worse else ""
-        pairs.append(("sectors", f"{2**vdev.ashift} bytes (ashift {vdev.ashift}){wish}"))
+        preference = f", the device prefers {2**physical}" if physical and worse else ""
+        pairs.append(("sectors", f"{2**vdev.ashift} bytes (ashift {vdev.ashift}){preference}"))
     if vdev.scan_processed:
         pairs.append(("repaired", look.size(vdev.scan_processed)))
     return pairs
@@ -113,30 +106,28 @@ def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str
 def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     """What is known of the pool as a whole and of its machine."""
     version = f", OpenZFS {frame.version}" if frame.version else ""
-    told = (
+    facts = (
         ("comment", frame.comment),
         ("read as", f"{frame.source}{version}"),
         ("machine", machine(frame.host, look)),
     )
-    return [(label, look.text(text)) for label, text in told if text]
+    return [(label, look.text(text)) for label, text in facts if text]
 
 
-def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> list[Line]:
-    busy = {name: both for name, both in queues.items() if any(both)}
-    if not busy:
-        return [(Span(fit("queues", _LABEL), "dim"), Span("all empty"))]
+def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> tuple[Line, ...]:
     parts: list[Line] = [
         (Span(f"{name} ", "dim"), Span(f"{pending}+{active}"))
-        for name, (pending, active) in busy.items()
+        for name, (pending, active) in queues.items()
+        if pending or active
     ]
-    lines = joined(parts, "  ", room - _LABEL)
-    heads = ("queues", *[""] * (len(lines) - 1))
-    return [
-        (Span(fit(head, _LABEL), "dim"), *line) for head, line in zip(heads, lines, strict=True)
-    ]
+    return hung(_label("queues"), joined(parts or [(Span("all empty"),)], "  ", room - _LABEL))
 
 
-def _histograms(vdev: Vdev, look: DisplayFormat, room: int) -> list[Line]:
+def _label(text: str) -> Span:
+    return Span(fit(text, _LABEL), "dim")
+
+
+def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
     """Disk latency since the pool was opened, a column a power of two, slow to the right."""
     drawn = {
         label: vdev.histograms[name]
@@ -150,7 +141,7 @@ def _histograms(vdev: Vdev, look: DisplayFormat, room: int) -> list[Line]:
     high = max(min(high, low + _SHOWN_BUCKETS - 1), low + 8)
     lines = [
         (
-            Span(fit(label, _LABEL), "dim"),
+            _label(label),
             Span(_columns(buckets, low, high, look), "spark"),
             Span(f"  half within {units.latency(_median(buckets))}", "dim"),
         )
@@ -168,17 +159,10 @@ def _upper(bucket: int) -> float:
 
 
 def _columns(buckets: Sequence[int], low: int, high: int, look: DisplayFormat) -> str:
-    peak = max(buckets) or 1
-    levels = look.glyphs.spark
-    top = len(levels) - 1
-    shown = [buckets[i] if i < len(buckets) else 0 for i in range(low, high + 1)]
-    return "".join(levels[-(-n * top // peak)] for n in shown)
+    shown = [*buckets, *[0] * high][low : high + 1]
+    return sparkline(shown, len(shown), max(buckets), look.glyphs)
 
 
 def _median(buckets: Sequence[int]) -> float:
-    half, seen = sum(buckets) / 2, 0
-    for index, number in enumerate(buckets):
-        seen += number
-        if seen >= half:
-            return _upper(index)
-    return _upper(len(buckets) - 1)
+    half = sum(buckets) / 2
+    return _upper(next(i for i, seen in enumerate(accumulate(buckets)) if seen >= half))

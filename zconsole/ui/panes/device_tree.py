@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from zconsole.monitor.frame import VdevRow
@@ -18,7 +19,7 @@ CLASS_TITLES = {
 """The lines ``zpool status`` prints above vdevs of these classes (print_class_vdevs)."""
 
 SORTS: dict[str, Callable[[VdevRow], float]] = {
-    "tree": lambda row: 0.0,
+    "tree": lambda _: 0.0,
     "latency": lambda row: -(row.rates.latency or 0.0),
     "busy": lambda row: -(row.rates.busy or 0.0),
     "read": lambda row: -(row.rates.read or 0.0),
@@ -80,32 +81,20 @@ def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, .
 
 
 def _below(rows: Sequence[VdevRow], index: int) -> int:
-    count = 0
-    for row in rows[index + 1 :]:
-        if row.depth <= rows[index].depth:
-            break
-        count += 1
-    return count
+    deeper = takewhile(lambda row: row.depth > rows[index].depth, rows[index + 1 :])
+    return sum(1 for _ in deeper)
 
 
 def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
     """The rows that match and those above them, so that a match keeps its place in the tree."""
     needle = wanted.casefold()
-    kept: list[VdevRow] = []
-    above: list[tuple[VdevRow, bool]] = []
-    for row in rows:
-        del above[_level(above, row.depth) :]
-        hit = matches(row, needle)
-        if hit:
-            kept.extend(parent for parent, shown in above if not shown)
-            above = [(parent, True) for parent, _ in above]
-            kept.append(row)
-        above.append((row, hit))
-    return kept
-
-
-def _level(above: Sequence[tuple[VdevRow, bool]], depth: int) -> int:
-    return next((i for i, (row, _) in enumerate(above) if row.depth >= depth), len(above))
+    kept: set[int] = set()
+    path: list[int] = []
+    for index, row in enumerate(rows):
+        path[row.depth :] = [index]
+        if matches(row, needle):
+            kept.update(path)
+    return [rows[index] for index in sorted(kept)]
 
 
 def matches(row: VdevRow, needle: str) -> bool:

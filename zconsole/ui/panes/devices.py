@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from textual import events
-from textual.geometry import Size
 
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Panel, common_scale, heading, row_line, sort_key
 from zconsole.ui.panes.device_columns import Column, arrange
 from zconsole.ui.panes.device_detail import Facts, detail_lines
-from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
+from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
 
 _NOTHING = TreeLine("", 0, title="nothing matches")
 
 
-class DeviceView(LinesView):
+class DeviceView(CursorView):
     """Rows of one frame, arranged as the operator wants, some expanded to their detail."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
@@ -34,7 +34,6 @@ class DeviceView(LinesView):
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
         self._facts: dict[str, Facts] = {}
-        self._cursor = 0
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
@@ -42,8 +41,9 @@ class DeviceView(LinesView):
         self._frame, self._look, self._width = frame, look, width
         self.rearrange()
 
-    def rearrange(self) -> None:
-        """Work out the lines anew after a change of frame, arrangement, size or detail."""
+    def rearrange(self, **change: object) -> None:
+        """Work out the lines anew after this change of the arrangement, or of frame or detail."""
+        self.arrangement = replace(self.arrangement, **change)  # type: ignore[arg-type]
         if self._frame is None:
             return
         at = self.current
@@ -57,7 +57,18 @@ class DeviceView(LinesView):
     @property
     def current(self) -> TreeLine | None:
         """What the cursor is on."""
-        return self._items[self._cursor] if self._cursor < len(self._items) else None
+        return self._items[self.cursor] if self.cursor < len(self._items) else None
+
+    def next_sort(self) -> None:
+        """Go on to the next order."""
+        orders = list(SORTS)
+        self.rearrange(sort=orders[(orders.index(self.arrangement.sort) + 1) % len(orders)])
+
+    def fold(self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> None:
+        """Have ``change`` make what is folded of what was, and of the row at the cursor."""
+        item = self.current
+        if item is not None and item.row is not None:
+            self.rearrange(folded=change(self.arrangement.folded, frozenset({item.key})))
 
     def set_facts(self, key: str, facts: Facts) -> None:
         """Show what the feed knows of a device in its detail."""
@@ -72,6 +83,11 @@ class DeviceView(LinesView):
         self.expanded ^= {item.key}
         self.rearrange()
         return item.key if item.key in self.expanded else None
+
+    def close_details(self) -> None:
+        """Close the detail of every row."""
+        self.expanded.clear()
+        self.rearrange()
 
     def line_count(self) -> int:
         """Rows, class titles and lines of detail."""
@@ -94,45 +110,32 @@ class DeviceView(LinesView):
         if self._panel is None:
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
-        told = sort_key(self._panel.columns, self.arrangement.sort) is not None
-        mark = self._position(told=told)
+        marked = sort_key(self._panel.columns, self.arrangement.sort) is not None
+        mark = self._position(marked=marked)
         if not mark:
             return line
         return _over(merged(line), mark)
 
     def selected(self, index: int) -> bool:
         """Whether the cursor is on that line."""
-        return self.has_focus and index == self._cursor
-
-    def move(self, lines: int) -> None:
-        """Move the cursor, and scroll as little as shows it."""
-        if not self._items:
-            return
-        self._cursor = max(0, min(len(self._items) - 1, self._cursor + lines))
-        self._reveal()
-        self.update_lines()
+        return self.has_focus and super().selected(index)
 
     def to_parent(self) -> None:
         """Put the cursor on the row that the present one hangs from."""
         item = self.current
         if item is None:
             return
-        for index in range(self._cursor - 1, -1, -1):
+        for index in range(self.cursor - 1, -1, -1):
             above = self._items[index]
             if above.detail is None and above.depth < item.depth and above.row is not None:
-                self.move(index - self._cursor)
+                self.move(index - self.cursor)
                 return
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the line clicked."""
         self.focus()
         if event.y:
-            self.move(event.y - 1 + self.scroll_offset.y - self._cursor)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Keep the cursor in sight."""
-        self._reveal()
-        self.update_lines()
+            self.move(event.y - 1 + self.scroll_offset.y - self.cursor)
 
     def _make_panel(self, frame: Frame) -> Panel:
         columns = self._columns(frame)
@@ -145,7 +148,7 @@ class DeviceView(LinesView):
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
-        longest = max(longest, len("NAME  ") + len(self._position(told=True)))
+        longest = max(longest, len("NAME  ") + len(self._position(marked=True)))
         return arrange(max(1, self._width - 2), longest, self._look.number)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
@@ -189,29 +192,18 @@ class DeviceView(LinesView):
                 if item.key == at.key and item.detail == at.detail
             )
             own = (i for i, item in enumerate(self._items) if item.key == at.key)
-            self._cursor = next(same, next(own, self._cursor))
-        self._cursor = max(0, min(self._cursor, len(self._items) - 1))
+            self.cursor = next(same, next(own, self.cursor))
+        self.cursor = max(0, min(self.cursor, len(self._items) - 1))
 
-    def _reveal(self) -> None:
-        """Scroll so that the cursor is in sight."""
-        room = max(1, self.size.height - 1)
-        head = Size(self.size.width, len(self._items) + 1)
-        if head != self.virtual_size:
-            self.virtual_size = head
-        top = self.scroll_offset.y
-        wanted = min(max(top, self._cursor - room + 1), self._cursor)
-        if wanted != top:
-            self.scroll_to(y=wanted, animate=False, immediate=True)
-
-    def _position(self, *, told: bool) -> str:
-        """``told``: whether a title has the mark of the order, as its column is shown."""
+    def _position(self, *, marked: bool) -> str:
+        """``marked``: whether a title has the mark of the order, as its column is shown."""
         parts = []
-        if self.arrangement.sort != "tree" and not told:
+        if self.arrangement.sort != "tree" and not marked:
             parts.append(f"by {self.arrangement.sort}")
         if self.arrangement.filter:
             parts.append(f"/{self._look.text(self.arrangement.filter)}")
         if len(self._items) > self.size.height - 1:
-            parts.append(f"{self._cursor + 1}/{len(self._items)}")
+            parts.append(f"{self.cursor + 1}/{len(self._items)}")
         return " ".join(parts)
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.status_messages import (
-    StatusMessage,
-    damaged,
-    message_line,
-    message_whole,
-    words,
-)
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit
+from zconsole.ui.panes.status_messages import StatusMessage, damaged, message_lines, words
+from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.zfs.sources.base import Capabilities
 
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
-_ROLES = {"notice": "notice", "warning": "warning", "error": "error"}
 _TIME = 16
 
 
@@ -39,56 +30,19 @@ def pane_lines(
 
     One line each, or, with ``whole``, as many as it takes, and every damaged file.
     """
-    above = _messages(damaged(frame, whole=whole), look, width, whole=whole)
-    below = _messages(words(frame, source), look, width, whole=whole)
-    if not frame.events and (above or below):
-        return (*above, *below)
-    return (*above, *event_lines(frame.events, frame.t, look, width, whole=whole), *below)
-
-
-def _messages(
-    messages: Iterable[StatusMessage], look: DisplayFormat, width: int, *, whole: bool
-) -> tuple[Line, ...]:
-    if not whole:
-        return tuple(message_line(message, look, width) for message in messages)
-    return tuple(line for message in messages for line in message_whole(message, look, width))
-
-
-def event_lines(
-    events: Sequence[Event], now: float, look: DisplayFormat, width: int, *, whole: bool = False
-) -> tuple[Line, ...]:
-    """An event: when, how bad, what, and who saw it where that is not zpool.
-
-    One line each, cut where it is too long, or, with ``whole``, as many as it takes.
-    """
-    if not events:
+    events = (_of_event(event, frame.t, look) for event in reversed(frame.events))
+    shown = (*damaged(frame, whole=whole), *events, *words(frame, source))
+    if not shown:
         return ((Span(" nothing has happened since the console began to watch", "dim"),),)
-    shown = _whole if whole else _cut
-    return tuple(line for event in reversed(events) for line in shown(event, now, look, width))
+    return tuple(line for m in shown for line in message_lines(m, look, width, whole=whole))
 
 
-def _cut(event: Event, now: float, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    text, seen, role = _said(event, look)
-    line = (_when(event, now, look), Span(text, role), Span(seen, "dim"))
-    return (crop(line, width, look.glyphs.ellipsis),)
-
-
-def _whole(event: Event, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
-    text, seen, role = _said(event, look)
-    first, *more = broken(text[2:] + seen, max(10, width - _TIME - 4))
-    yield (_when(event, now, look), Span(text[:2] + first, role))
-    for line in more:
-        yield (Span(" " * (_TIME + 3)), Span(line, role))
-
-
-def _when(event: Event, now: float, look: DisplayFormat) -> Span:
-    return Span(f" {fit(look.when(event.t, now), _TIME)}", "dim")
-
-
-def _said(event: Event, look: DisplayFormat) -> tuple[str, str, str]:
-    """The mark and what happened, who saw it, and the role of the first."""
-    text = look.text(event.text or event.name)
+def _of_event(event: Event, now: float, look: DisplayFormat) -> StatusMessage:
+    """When, how bad, what, and who saw it where that is not zpool."""
+    text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
-        text += f" ({look.text(event.vdev)})"
+        text += f" ({event.vdev})"
     seen = "" if event.origin == "zpool" else f"  seen by the {event.origin}"
-    return f"{_MARKS.get(event.severity, ' ')} {text}", seen, _ROLES.get(event.severity, "")
+    role = event.severity if event.severity in _MARKS else ""
+    when = fit(look.when(event.t, now), _TIME)
+    return StatusMessage(when, text, role, _MARKS.get(event.severity, " "), seen)

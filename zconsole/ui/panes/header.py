@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, crop, joined, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import middle, short_names
 
 _FRESH = 2.0
@@ -37,9 +37,10 @@ def header_lines(
     lines = [_first(frame, status, look, width)]
     reasons = _reasons(frame, look)
     if reasons:
-        role = "" if frame.health.severity == "ok" else f"{frame.health.severity}"
+        role = "" if frame.health.severity == "ok" else frame.health.severity
         dot = f" {look.glyphs.dot} "
-        lines.extend(_wrapped(reasons, role, dot, width, reason_lines))
+        parts: list[Line] = [(Span(reason, role),) for reason in reasons]
+        lines.extend(_counted(Span(" "), parts, dot, width, reason_lines, role))
     lines.extend(redundancy_lines(frame, look, width))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
@@ -120,17 +121,18 @@ def _gone(frame: Frame, look: DisplayFormat) -> list[str]:
     return [*said, f"{rest} more gone"] if rest else said
 
 
-def _wrapped(texts: Sequence[str], role: str, gap: str, width: int, most: int) -> list[Line]:
-    """Texts on at most ``most`` lines; what is left out is counted at the end."""
-    kept = len(texts)
-    while True:
-        rest = len(texts) - kept
-        tail = [f"+{rest} more"] if rest else []
-        parts: list[Line] = [(Span(text, role),) for text in [*texts[:kept], *tail]]
-        lines = joined(parts, gap, width - 2)
-        if len(lines) <= most or kept <= 1:
-            return [(Span(" "), *line) for line in lines[:most]]
-        kept -= 1
+def _counted(
+    head: Span, parts: Sequence[Line], gap: str, width: int, most: int, role: str
+) -> tuple[Line, ...]:
+    """Parts after ``head`` on at most ``most`` lines; those left out are counted at the end."""
+    room = width - width_of((head,)) - 1
+    for kept in range(len(parts), 0, -1):
+        rest = len(parts) - kept
+        tail: list[Line] = [(Span(f"+{rest} more", role),)] if rest else []
+        lines = joined([*parts[:kept], *tail], gap, room)
+        if len(lines) <= most:
+            break
+    return hung(head, lines[:most])
 
 
 def redundancy_lines(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -143,19 +145,7 @@ def redundancy_lines(frame: Frame, look: DisplayFormat, width: int) -> tuple[Lin
         return ((Span(" Redundancy left: ", "dim"), Span(text)),)
     alarming = frame.health.severity != "ok"
     parts = [part for entry in ordered for part in _parts(entry, look, alarming)]
-    return _labelled(" Redundancy left: ", parts, width)
-
-
-def _labelled(label: str, parts: Sequence[Line], width: int) -> tuple[Line, ...]:
-    """Parts after a label, on at most two lines; those left out are counted."""
-    for kept in range(len(parts), 0, -1):
-        rest = len(parts) - kept
-        tail: list[Line] = [(Span(f"+{rest} more", "dim"),)] if rest else []
-        lines = joined([*parts[:kept], *tail], "  ", width - len(label) - 1)
-        if len(lines) <= 2:
-            break
-    heads = (Span(label, "dim"), Span(" " * len(label)))
-    return tuple((head, *line) for head, line in zip(heads, lines, strict=False))
+    return _counted(Span(" Redundancy left: ", "dim"), parts, "  ", width, 2, "dim")
 
 
 def _parts(entry: Redundancy, look: DisplayFormat, alarming: bool) -> list[Line]:

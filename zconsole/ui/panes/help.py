@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, TABLE, Offer, footer_keys, shown
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY = 16
 
@@ -54,7 +53,7 @@ def _actions(offers: Sequence[Offer], width: int, look: DisplayFormat) -> list[L
     return [crop(heading, width, look.glyphs.ellipsis), *keys]
 
 
-def _offer(offer: Offer, width: int, look: DisplayFormat) -> list[Line]:
+def _offer(offer: Offer, width: int, look: DisplayFormat) -> Sequence[Line]:
     why = f" (not now: {offer.reason})" if offer.reason and not offer.enabled else ""
     text = look.text(f"{offer.key.text}{why}")
     lines = _pair(" ".join(map(shown, offer.key.keys)), text, width)
@@ -63,19 +62,12 @@ def _offer(offer: Offer, width: int, look: DisplayFormat) -> list[Line]:
     return [tuple(Span(span.text, "dim") for span in line) for line in lines]
 
 
-def _pair(key: str, text: str, width: int) -> list[Line]:
+def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
     """A key and what it does, wrapped beside it."""
-    broken = wrap(text, max(1, width - _KEY - 3)) or [""]
-    keys = (key, *[""] * (len(broken) - 1))
-    return [
-        (Span(f"  {fit(name, _KEY)}", "accent"), Span(line))
-        for name, line in zip(keys, broken, strict=True)
-    ]
+    return beside(Span(f"  {fit(key, _KEY)}", "accent"), text, width - 1)
 
 
-def footer_line(
-    look: DisplayFormat, width: int, *, several_pools: bool = False, offers: Sequence[Offer] = ()
-) -> Line:
+def footer_line(width: int, *, several_pools: bool = False, offers: Sequence[Offer] = ()) -> Line:
     """The keys that make sense now, as many as fit whole."""
     parts: list[Line] = [
         (Span(f"{key} ", "accent"), Span(word, "dim"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zconsole import units
 from zconsole.history.views import ScanView
+from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
@@ -18,7 +19,6 @@ from zconsole.ui.panes.scan_parts import (
     barred,
     eta_line,
     packed,
-    paragraph,
     subject,
     zpool_says,
 )
@@ -89,7 +89,7 @@ def _running(view: ScanView, ink: Ink) -> list[Line]:
     else:
         lines.extend(packed(_estimate(view, ink), ink))
         if ink.roomy and ink.width < _TREND_FROM:
-            lines.extend(line for why in _basis(view) for line in paragraph("rests on", why, ink))
+            lines.extend(line for why in _basis(view) for line in ink.paragraph("rests on", why))
         lines.extend(packed(_facts(view, ink), ink))
     if (ink.roomy or ink.width >= _TREND_FROM) and not ink.compact:
         lines.extend(_trend(view, ink))
@@ -146,32 +146,22 @@ def _estimate(view: ScanView, ink: Ink) -> list[Line]:
 
 def _basis(view: ScanView) -> list[str]:
     """What the estimates rest on."""
-    told = [each for each in (view.estimate, view.full) if each and each.eta is not None]
-    return [each.reason for each in told if each.reason]
+    said = [each for each in (view.estimate, view.full) if each and each.eta is not None]
+    return [each.reason for each in said if each.reason]
 
 
 def _facts(view: ScanView, ink: Ink) -> list[Line]:
     """Rates, repaired bytes, errors, restarts, how long it has run."""
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
-    if scan.processed_bytes is not None and not ink.compact:
-        said = _repaired_word(scan)
-        parts.append((Span(f"{said} ", "dim"), Span(look.size(scan.processed_bytes))))
-    if scan.skipped_bytes:
-        parts.append((Span("skipped ", "dim"), Span(look.size(scan.skipped_bytes))))
-    if scan.errors or (scan.errors is not None and not ink.compact):
-        parts.append(
-            (Span("errors ", "dim"), Span(str(scan.errors), "error" if scan.errors else ""))
-        )
+    for label, value, severity in result_facts(scan, look):
+        if not ink.compact or label == "skipped" or severity:
+            parts.append((Span(f"{label} ", "dim"), Span(value, severity)))
     if view.restarts:
         parts.append((Span(f"restarts {view.restarts}", "warning"),))
     if scan.start is not None and not ink.compact:
         parts.append((Span("since ", "dim"), Span(look.when(scan.start, ink.now))))
     return parts
-
-
-def _repaired_word(scan: Scan) -> str:
-    return {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
 
 
 def _rates(view: ScanView, look: DisplayFormat) -> list[Line]:
@@ -223,8 +213,8 @@ def _limit(ink: Ink) -> list[Line]:
     if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
         return []
     doubt = "perhaps " if limit.sure < _SURE else ""
-    lines = paragraph("limit", f"{doubt}{limit.text}", ink)
-    advice = paragraph("could try", limit.advice, ink)
+    lines = ink.paragraph("limit", f"{doubt}{limit.text}")
+    advice = ink.paragraph("could try", limit.advice)
     if ceiling is not None:
         share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
         said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
@@ -242,23 +232,18 @@ def _tunables(ink: Ink) -> list[Line]:
     """
     if not ink.roomy or ink.frame.problem:
         return []
-    from zconsole.pool.version import parse_version
-    from zconsole.tunables.catalog import BY_NAME
+    from zconsole.scan_report.statistics import unusual
 
-    running = parse_version(ink.frame.version)
-    found = []
-    for name, value in sorted(ink.frame.tunables.items()):
-        usual = BY_NAME[name].default(running) if name in BY_NAME else None
-        if usual is not None and value != usual:
-            found.append(f"{name}={value} (default {usual})")
-    return paragraph("tunables", ", ".join(found), ink)
+    found = unusual(ink.frame.tunables, ink.frame.version)
+    said = ", ".join(f"{name}={value} (default {usual})" for name, (value, usual) in found.items())
+    return ink.paragraph("tunables", said)
 
 
 def _machine(ink: Ink) -> list[Line]:
     """How busy the processor and how full the memory is, where there is room."""
     if not ink.roomy or ink.frame.problem:
         return []
-    return paragraph("machine", machine(ink.frame.host, ink.look), ink)
+    return ink.paragraph("machine", machine(ink.frame.host, ink.look))
 
 
 def _troubles(ink: Ink) -> list[Line]:
@@ -272,15 +257,15 @@ def _troubles(ink: Ink) -> list[Line]:
 
 def _trouble(trouble: DeviceFault, ink: Ink) -> list[Line]:
     """In full where there is room, else in two lines: the detail of its row has the rest."""
-    whole = paragraph("trouble", trouble.text, ink)
+    whole = ink.paragraph("trouble", trouble.text)
     most = _TROUBLE_LINES
     if ink.roomy or len(whole) <= most:
         return whole
     name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
-    told = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
-    while len(told) > 1 and len(paragraph("trouble", f"{name}: {'; '.join(told)}", ink)) > most:
-        told.pop()
-    return paragraph("trouble", f"{name}: {'; '.join(told)}", ink)[:most]
+    said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
+    while len(said) > 1 and len(ink.paragraph("trouble", f"{name}: {'; '.join(said)}")) > most:
+        said.pop()
+    return ink.paragraph("trouble", f"{name}: {'; '.join(said)}")[:most]
 
 
 def _notes(view: ScanView, ink: Ink) -> list[Line]:
@@ -298,27 +283,19 @@ def _notes(view: ScanView, ink: Ink) -> list[Line]:
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:
-    """``scrub finished Sun 03:12 after 4h12m, repaired 0, errors 0``."""
+    """``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
-    name = f"{scan.function} of {scan.vdev}" if scan.vdev else scan.function
-    facts, repaired = [look.text(scan.state)], ""
-    if scan.end is not None:
-        facts[0] += f" {look.when(scan.end, ink.now)}"
-    if (took := _took(scan)) is not None:
-        facts.append(f"after {units.duration(took)}")
-    if scan.processed_bytes is not None:
-        repaired = f", {_repaired_word(scan)} {look.size(scan.processed_bytes)}"
-    head = (Span(f" {look.text(name)} ", "bold"), Span(", ".join(facts)))
-    tail: Line = ()
-    if scan.errors is not None:
-        tail = (Span(", "), Span(f"errors {scan.errors}", "error" if scan.errors else ""))
-    whole: Line = (*head, Span(repaired), *tail)
-    return [whole if width_of(whole) <= ink.width else (*head, *tail), *_notes(view, ink)]
+    when = "" if scan.end is None else f" {look.when(scan.end, ink.now)}"
+    name = look.text(work_name(scan.function, scan.vdev))
+    took = seconds_taken(scan)
+    after = "" if took is None else f", after {units.duration(took)}"
+    head = (Span(f" {name} ", "bold"), Span(f"{look.text(scan.state)}{when}{after}"))
+    facts = [fact for fact in result_facts(scan, look) if fact.label != "skipped"]
+    if width_of(_listed(head, facts)) > ink.width:
+        facts = [fact for fact in facts if fact.label == "errors"]
+    return [_listed(head, facts), *_notes(view, ink)]
 
 
-def _took(scan: Scan) -> float | None:
-    if scan.duration is not None:
-        return scan.duration
-    if scan.start is None or scan.end is None:
-        return None
-    return scan.end - scan.start
+def _listed(head: Line, facts: Iterable[Fact]) -> Line:
+    said = ((Span(", "), Span(f"{fact.label} {fact.value}", fact.severity)) for fact in facts)
+    return (*head, *(span for spans in said for span in spans))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import Estimate
+from zconsole.monitor.facts import range_words, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.bars import bar, thin_bar
-from zconsole.ui.widgets.draw import Line, Span, joined, width_of
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
 LABEL = 10
@@ -33,6 +33,10 @@ class Ink(NamedTuple):
     compact: bool
     roomy: bool
 
+    def paragraph(self, label: str, text: str) -> list[Line]:
+        """Outside text wrapped beside its label; no lines for no text."""
+        return paragraph(label, text, self.look, self.width)
+
 
 def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
     """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit.
@@ -45,7 +49,7 @@ def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: In
     amount = len(_amount("", "")) + 2 * widest
     room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
     name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
-    return f"{ink.look.text(work)} of {name}"
+    return work_name(ink.look.text(work), name)
 
 
 def barred(
@@ -57,7 +61,7 @@ def barred(
     *,
     thin: bool = False,
 ) -> Line:
-    """``head``, a percentage, a bar, and the amounts at the right edge.
+    """Put after ``head`` a percentage, a bar, and the amounts at the right edge.
 
     Where it is narrow the bar gives way first, then the middle of the name in the head
     (``subject``), then the total, then what is done: half a number is none.
@@ -70,7 +74,7 @@ def barred(
         whole = ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
-    drawn = (thin_bar if thin else bar)(share, cells, look.glyphs)
+    drawn = bar(share, cells, look.glyphs, thin=thin)
     if cells < _LEAST_BAR:
         drawn = (Span(" " * cells),)
     return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
@@ -89,28 +93,25 @@ def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
         Span(units.duration(estimate.eta), "bold"),
         Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
     ]
-    if estimate.low is not None and estimate.high is not None:
-        low, high = units.duration(estimate.low), units.duration(estimate.high)
-        spans.append(Span(f"  ({low} to {high})", "dim"))
+    if span := range_words(estimate):
+        spans.append(Span(f"  {span}", "dim"))
     return tuple(spans)
 
 
 def zpool_says(eta: float | None) -> Iterator[Line]:
-    """zpool's own estimate; nothing where it prints none."""
+    """Say what zpool itself estimates; nothing where it prints none."""
     if eta is not None:
         yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
 
 
 def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
-    """Parts side by side on as few lines as hold them."""
+    """Set parts side by side on as few lines as hold them."""
     return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]
 
 
-def paragraph(label: str, text: str, ink: Ink) -> list[Line]:
+def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:
     """Outside text wrapped beside its label; no lines for no text."""
-    broken = wrap(ink.look.text(text), max(10, ink.width - LABEL - 2))
-    labels = (label, *[""] * (len(broken) - 1))
-    return [
-        (Span(f" {name:<{LABEL}}", "dim"), Span(line))
-        for name, line in zip(labels, broken, strict=False)
-    ]
+    if not text:
+        return []
+    head = Span(f" {label:<{LABEL}}", "dim")
+    return [*beside(head, look.text(text), max(LABEL + 11, width - 1))]

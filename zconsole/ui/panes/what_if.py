@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from textwrap import wrap
 
 from zconsole import units
 from zconsole.errors import UsageError
@@ -19,8 +18,9 @@ from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
 from zconsole.scan_report.resilver_time import PastRate, member_duration, resilver_duration
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
-from zconsole.ui.widgets.bars import bar, thin_bar
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, spread
+from zconsole.ui.panes.scan_parts import paragraph
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
 from zconsole.ui.widgets.short_names import middle
 
 HINTS = (
@@ -30,13 +30,12 @@ HINTS = (
 )
 _NAME = 14
 _WHEN = 4
-_LABEL = 10
 _BAR_MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was typed, about which pool, and what its past tells."""
+    """What was typed, about which pool, and what is known of its past."""
 
     text: str
     frame: Frame
@@ -46,20 +45,21 @@ class Question:
 
 
 def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The answer, every line within ``width`` cells; what cannot be read is told in its place."""
+    """The answer, every line within ``width`` cells; what is wrong with it in its place."""
     root = question.frame.root
     if root is None:
         return ((Span(" nothing is known of this pool's vdevs yet", "dim"),),)
     try:
-        wish = asked(question.text)
-        after = grown(root, wish.adds, wish.resizes)
+        wanted = asked(question.text)
+        after = grown(root, wanted.adds, wanted.resizes)
     except UsageError as error:
-        return (*_told(str(error), "error", look, width), (), *_hints(look, width))
+        problem = beside(Span(" "), look.text(str(error)), width - 1, "error")
+        return (*problem, (), *_hints(look, width))
     view = outlook(root, after, question.frame.version)
-    lines = [*_table(view, bool(wish), look, width)]
-    if wish:
-        lines += [(), *_cost(view, look, width), *_command(wish, question, look, width)]
-    lines += [*_resilver(wish, question, look, width), (), *_hints(look, width)]
+    lines = [*_table(view, bool(wanted), look, width)]
+    if wanted:
+        lines += [(), *_cost(view, look, width), *_command(question, look, width)]
+    lines += [*_resilver(wanted, question, look, width), (), *_hints(look, width)]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -85,9 +85,7 @@ def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: i
     share = percent(vdev.new_write_share, 0)
     tail = _numbers(percent(vdev.fill), look.size(vdev.free_bytes), share)
     room = max(0, _wide(width) - _NAME - _WHEN - 4 - len(tail))
-    drawn = thin_bar(vdev.fill, room, look.glyphs)
-    if later:
-        drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill))
+    drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"
     return (
         Span(f" {fit(name, _NAME)} "),
@@ -108,8 +106,8 @@ def _wide(width: int) -> int:
 
 def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
     before, after = percent(view.before.spread), percent(view.after.spread)
-    yield from _pair("spread", f"{before} now, {after} then{_gain(view)}", look, width)
-    yield from _pair("rebalance", cost_words(view), look, width)
+    yield from paragraph("spread", f"{before} now, {after} then{_gain(view)}", look, width)
+    yield from paragraph("rebalance", cost_words(view), look, width)
 
 
 def _gain(view: Outlook) -> str:
@@ -121,17 +119,17 @@ def _free(balance: Balance) -> int:
     return sum(vdev.free_bytes or 0 for vdev in balance.vdevs)
 
 
-def _resilver(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
     """How long a disk of the size typed takes, or the one at the cursor."""
     root, row = question.frame.root, question.row
-    if root is None or (wish.disk is None and row is None):
+    if root is None or (wanted.disk is None and row is None):
         return
-    if wish.disk is not None:
-        what = f"a disk of {units.size(wish.disk)}"
-        found = resilver_duration(root, wish.disk, question.paces)
+    if wanted.disk is not None:
+        what = f"a disk of {units.size(wanted.disk)}"
+        found = resilver_duration(root, wanted.disk, question.paces)
     else:
         what, found = _of_row(question)
-    yield from _pair("resilver", f"{what}: {_took(found)}" if what else "", look, width)
+    yield from paragraph("resilver", f"{what}: {_took(found)}" if what else "", look, width)
 
 
 def _of_row(question: Question) -> tuple[str, Duration | None]:
@@ -153,7 +151,7 @@ def _took(found: Duration | None) -> str:
     return f"{units.duration(found.expected)} ({low} to {high}); {found.reason}"
 
 
-def _command(wish: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
     """The same question on the command line."""
     words = [word.removeprefix("+") for word in shlex.split(question.text)]
     adds = [word for word in words if word and "=" not in word]
@@ -161,22 +159,10 @@ def _command(wish: Asked, question: Question, look: DisplayFormat, width: int) -
     line = ["zconsole", "balance", question.frame.pool]
     line += ["--add-vdev", *adds] if adds else []
     line += ["--resize", *resizes] if resizes else []
-    yield from _pair("command", shlex.join(line), look, width)
+    yield from paragraph("command", shlex.join(line), look, width)
 
 
 def _hints(look: DisplayFormat, width: int) -> Iterator[Line]:
     for word, text in HINTS:
-        for line in _pair(word, text, look, width):
+        for line in paragraph(word, text, look, width):
             yield tuple(Span(span.text, "dim") for span in line)
-
-
-def _pair(label: str, text: str, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """Text wrapped beside its label."""
-    broken = wrap(look.text(text), max(10, width - _LABEL - 2))
-    for number, line in enumerate(broken):
-        yield (Span(f" {'' if number else label:<{_LABEL}}", "dim"), Span(line))
-
-
-def _told(text: str, role: str, look: DisplayFormat, width: int) -> Iterator[Line]:
-    for line in wrap(look.text(text), max(10, width - 2)):
-        yield (Span(f" {line}", role),)

@@ -20,23 +20,6 @@ DEFAULT = "dark"
 SIXTEEN = "ansi16"
 """The theme for terminals of 16 colors."""
 
-COLORS = (
-    "background",
-    "foreground",
-    "dim",
-    "notice",
-    "warning",
-    "error",
-    "accent",
-    "spark",
-    "bar",
-    "track",
-    "title",
-    "title-background",
-    "cursor-background",
-)
-"""Every color a theme may set."""
-
 REQUIRED = ("background", "foreground", "warning", "error")
 
 FALLBACKS = {
@@ -50,7 +33,10 @@ FALLBACKS = {
     "title-background": "background",
     "cursor-background": "title-background",
 }
-"""What a color that a theme leaves out is taken from."""
+"""What a color that a theme leaves out is taken from: one of those before it."""
+
+COLORS = (*REQUIRED, *FALLBACKS)
+"""Every color a theme may set."""
 
 _LARGEST = 8192
 """Bytes of a theme's file, several times what every color with a comment takes. A dotted key takes

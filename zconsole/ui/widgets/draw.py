@@ -107,6 +107,17 @@ def broken(text: str, width: int) -> list[str]:
     return [line.replace(_FILLER, "") for line in lines] or [""]
 
 
+def beside(head: Span, text: str, width: int, role: str = "") -> tuple[Line, ...]:
+    """Text broken to lines of ``width`` cells in all: ``head`` before the first, then blanks."""
+    return hung(head, ((Span(t, role),) for t in broken(text, width - cell_len(head.text))))
+
+
+def hung(head: Span, lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Lines with ``head`` before the first and as many blanks before each of the others."""
+    blank = Span(" " * cell_len(head.text))
+    return tuple((blank if number else head, *line) for number, line in enumerate(lines))
+
+
 def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
     """``left`` at the left edge and ``right`` at the right one; ``left`` gives way."""
     room = width - width_of(right)

@@ -28,7 +28,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     # Before the key behind it is looked at: a slow link delivers what was typed in one packet.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "app.filter", show=False, priority=True)
+        Binding("slash", "screen.filter", show=False, priority=True)
     ]
 
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
@@ -54,7 +54,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.update_lines()
 
     def show_whole(self, lines: Sequence[Line]) -> None:
-        """Show ``lines`` in as much height as they take: what is told here is told whole."""
+        """Show ``lines`` in as much height as they take: nothing of them is left out."""
         self.styles.height = max(1, len(lines))
         self.show(lines)
 
@@ -75,14 +75,13 @@ class LinesView(ScrollView, inherit_bindings=False):
         """The line that stays at the top."""
         return self._title or ()
 
-    def selected(self, index: int) -> bool:
+    def selected(self, _: int) -> bool:
         """Whether the cursor is on that line."""
         return False
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from what was drawn last."""
-        head = int(self.has_title)
-        total = Size(self.size.width, self.line_count() + head)
+        total = Size(self.size.width, self.line_count() + int(self.has_title))
         if total != self.virtual_size:
             self.virtual_size = total
         dirty = [y for y in range(self.size.height) if self._at(y) != self._drawn.get(y)]
@@ -142,3 +141,32 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Redraw the title and the cursor, which show the focus."""
         super().watch_has_focus(focused)
         self.update_lines()
+
+
+class CursorView(LinesView):
+    """Lines with a cursor, which stays in sight."""
+
+    cursor = 0
+
+    def selected(self, index: int) -> bool:
+        """Whether the cursor is on that line."""
+        return index == self.cursor
+
+    def move(self, lines: int) -> None:
+        """Move the cursor, and scroll as little as shows it."""
+        self.cursor = max(0, min(self.line_count() - 1, self.cursor + lines))
+        self.reveal()
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight: where a list opens far down, and in a smaller window."""
+        self.reveal()
+
+    def reveal(self) -> None:
+        """Scroll so that the cursor is in sight, and draw."""
+        self.update_lines()  # the lines there are now say how far there is to scroll
+        room = max(1, self.size.height - int(self.has_title))
+        top = self.scroll_offset.y
+        wanted = min(max(top, self.cursor - room + 1), self.cursor)
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False, immediate=True)
+            self.update_lines()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from os.path import commonprefix
 
 from rich.cells import cell_len
 
@@ -20,7 +20,7 @@ def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict
     whole = {name: name for name in names if cell_len(name) <= width}
     if not long:
         return whole
-    for shorten in _ways(long, width, ellipsis):
+    for shorten in _shorteners(long, width, ellipsis):
         short = {name: shorten(name) for name in long}
         if len({*short.values(), *whole.values()}) == len(short) + len(set(whole)):
             return whole | short
@@ -38,30 +38,27 @@ def middle(name: str, width: int, ellipsis: str = "…") -> str:
     return _cells(name, head) + ellipsis + _cells(name, width - 1 - head, from_end=True)
 
 
-def _ways(long: Sequence[str], width: int, ellipsis: str) -> tuple[Shortener, ...]:
+def _shorteners(long: Sequence[str], width: int, ellipsis: str) -> tuple[Shortener, ...]:
     ending = _shared([name[::-1] for name in long])
     start = _shared(long)
     room = max(1, width - 1)
 
-    def tail(name: str) -> str:
+    def _tail(name: str) -> str:
         return ellipsis + _cells(name, room, from_end=True)
 
-    def core(name: str) -> str:
+    def _core(name: str) -> str:
         kept = name[: len(name) - ending] or name
         return ellipsis + _cells(kept, max(1, width - 2), from_end=True) + ellipsis
 
-    def different(name: str) -> str:
+    def _different(name: str) -> str:
         return ellipsis + _cells(name[start:], room)
 
-    return (tail, core, lambda name: middle(name, width, ellipsis), different)
+    return (_tail, _core, lambda name: middle(name, width, ellipsis), _different)
 
 
 def _shared(names: Sequence[str]) -> int:
     """How many characters all of at least two names begin with."""
-    if len(names) < 2:
-        return 0
-    alike = takewhile(lambda column: len(set(column)) == 1, zip(*names, strict=False))
-    return sum(1 for _ in alike)
+    return len(commonprefix(names)) if len(names) > 1 else 0  # noqa: RUF071 - characters it is
 
 
 def _numbered(name: str, index: int, width: int, ellipsis: str) -> str:

@@ -1,0 +1,64 @@
+"""What is known of a scan and worth saying: label, value, how bad. Text and the screen show it.
+
+Neither decides again what is known or what it is called: plain text sets facts side by side, the
+screen colors them and leaves out what has no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from zconsole.eta import Estimate
+from zconsole.pool.model import Scan
+from zconsole.units import duration
+
+
+class Fact(NamedTuple):
+    """Something known: ``errors 3``, and whether that is bad (``error``) or nothing ("")."""
+
+    label: str
+    value: str
+    severity: str = ""
+
+
+class Writing(Protocol):
+    """How bytes are written: ``zconsole.units`` as zpool does, or in units that were chosen."""
+
+    def size(self, value: float | None) -> str:
+        """Bytes; ``-`` when unknown."""
+
+
+def work_name(work: str, vdev: str | None) -> str:
+    """``rebuild of mirror-0``, or just ``scrub`` for work on the whole pool."""
+    return f"{work} of {vdev}" if vdev else work
+
+
+def repaired_fact(scan: Scan, writing: Writing) -> Fact:
+    """``resilvered 1.12T``: what a scan wrote; a scrub repairs. ``-`` when unknown."""
+    word = {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
+    return Fact(word, writing.size(scan.processed_bytes))
+
+
+def result_facts(scan: Scan, writing: Writing) -> Iterator[Fact]:
+    """What came of a scan, so far or in all: bytes written and skipped, errors; what is known."""
+    if scan.processed_bytes is not None:  # neither Solaris 10 nor an error scrub tells
+        yield repaired_fact(scan, writing)
+    if scan.skipped_bytes:
+        yield Fact("skipped", writing.size(scan.skipped_bytes))
+    if scan.errors is not None:
+        yield Fact("errors", str(scan.errors), "error" if scan.errors else "")
+
+
+def seconds_taken(scan: Scan) -> float | None:
+    """Seconds from a scan's start to its end; None while it runs, or when not known."""
+    if scan.duration is not None or scan.start is None or scan.end is None:
+        return scan.duration
+    return scan.end - scan.start
+
+
+def range_words(estimate: Estimate) -> str:
+    """``(1h01m to 2h01m)``; empty for an estimate without a range."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"({duration(estimate.low)} to {duration(estimate.high)})"
