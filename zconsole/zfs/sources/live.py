@@ -21,6 +21,7 @@ from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
 from zconsole.zfs.sources.host_load import LoadMeter
 from zconsole.zfs.sources.kstat import HANGING_STATES, module_version, pool_states
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
+from zconsole.zfs.sources.lzc import load_lzc, pool_exists
 from zconsole.zfs.sources.parameters import ScanParameters
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
@@ -170,17 +171,23 @@ class LiveSource:
         """
         if names and self._states:
             raise NotFoundError(f"no such pool: {', '.join(names)}")
-        missing = []
-        for name in names:
-            try:
-                await Commands(self._system.runner, self._system.deadline).output(*POOLS, name)
-            except (PoolGoneError, ReadFailedError):
-                missing.append(name)
-            except (DeadlineError, ReaderUnusableError) as error:
-                raise UnavailableError(f"cannot tell whether {name} exists: {error}") from None
+        missing = [name for name in names if not await self._exists(name)]
         if missing:
             raise NotFoundError(f"no such pool: {', '.join(missing)}")
         return names
+
+    async def _exists(self, name: str) -> bool:
+        """Ask libzfs_core, else ``zpool``. Raises UnavailableError without an answer."""
+        deadline = self._system.deadline
+        try:
+            known = await self._files.run(lambda: pool_exists(load_lzc(), name), deadline)
+            if known is None:
+                await Commands(self._system.runner, deadline).output(*POOLS, name)
+        except (PoolGoneError, ReadFailedError):
+            return False
+        except (DeadlineError, ReaderUnusableError) as error:
+            raise UnavailableError(f"cannot tell whether {name} exists: {error}") from None
+        return known is not False
 
     async def _imported(self) -> Mapping[str, str]:
         """Imported pools and their state words, empty where the system has no kstat of them.
