@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from zconsole.eta import Estimate
@@ -21,7 +22,8 @@ class Series(Protocol):
         when no sample before ``t`` is kept."""
 
 
-class ScanView(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ScanView:
     """A scan with what follows from having watched it."""
 
     scan: Scan

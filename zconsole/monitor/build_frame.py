@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history import PoolHistory
 from zconsole.history.views import Series
@@ -37,7 +39,8 @@ def stale_frame(last: Frame, failure: SampleFailure, history: PoolHistory) -> Fr
 
     Rates are what diskstats still gives.
     """
-    return last._replace(
+    return replace(
+        last,
         failure=failure,
         health=unreachable(failure, max(0.0, failure.t - last.t)),
         rows=tuple(_aged(row, history) for row in last.rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.monitor.feed import Update
@@ -29,7 +30,7 @@ class Member:
         found = self._session.advance(await self.source.sample() or ())
         if not self._prefix:
             return found
-        return tuple(frame._replace(pool=self._named(frame.pool)) for frame in found)
+        return tuple(replace(frame, pool=self._named(frame.pool)) for frame in found)
 
     def take_notes(self) -> tuple[str, ...]:
         """See Session.take_notes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole.history.views import ActivityView, ScanView, Series
@@ -43,7 +44,8 @@ class Mark(NamedTuple):
     text: str
 
 
-class Frame(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Frame:
     """One pool as the views show it. What the sample tells is read through properties."""
 
     pool: str

@@ -8,6 +8,7 @@ Words (states, kinds, classes) are kept as strings, so that an unknown one survi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -144,7 +145,8 @@ class Vdev(NamedTuple):
             yield from child.leaves()
 
 
-class Scan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scan:
     """A resilver, scrub, sequential rebuild or error scrub, with counters as the kernel keeps them.
 
     Counters of a text source are what was printed, ×1024^k; ``resolution`` says how coarse
@@ -216,7 +218,8 @@ class Scan(NamedTuple):
         return (self.function, self.vdev, self.start)
 
 
-class Activity(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Activity:
     """Work that is no scan: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
 
     kind: str
@@ -241,7 +244,8 @@ class Activity(NamedTuple):
         return self.kind == "checkpoint" and self.state == "running"
 
 
-class Pool(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pool:
     """A pool as one sample saw it."""
 
     name: str
@@ -295,7 +299,8 @@ class Event(NamedTuple):
     """zpool, console (a change the console saw itself) or kernel."""
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sample:
     """One pool at one moment, from one source."""
 
     t: float
@@ -312,7 +317,7 @@ class Sample(NamedTuple):
     version: str | None = None
     """OpenZFS version of the machine sampled, where known: ``2.3.9``."""
     events: tuple[Event, ...] = ()
-    tunables: Mapping[str, int] = NOTHING
+    tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where the source could read them."""
     dated: bool = True
     """Whether it was taken at ``t``: of saved output that says no time, nobody knows when."""
@@ -320,7 +325,8 @@ class Sample(NamedTuple):
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
-class SampleFailure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SampleFailure:
     """Why there is no fresh sample of a pool, in words an operator can act on."""
 
     pool: str
@@ -328,7 +334,7 @@ class SampleFailure(NamedTuple):
     clock: float
     text: str
     kstat: str | None = None
-    block: Mapping[str, BlockCounters] = NOTHING
+    block: Mapping[str, BlockCounters] = field(default_factory=dict)
     """What diskstats still gives: leaf path to counters."""
     gone: tuple[str, ...] = ()
     """Paths of leaves whose devices diskstats has no longer."""

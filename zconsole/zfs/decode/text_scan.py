@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import tzinfo
 
 from zconsole.pool.model import Scan
@@ -176,7 +177,7 @@ def _running(head: re.Match[str], details: list[str], zone: tzinfo) -> Scan:
 def _with_line(scan: Scan, line: str, zone: tzinfo) -> Scan:
     """The scan with what one detail line adds; a line of no known form adds nothing."""
     if match := _BEGAN.match(line):
-        return scan._replace(start=parse_date(match["date"], zone))
+        return replace(scan, start=parse_date(match["date"], zone))
     if match := _ONE_STAGE.match(line):
         return _with_one_stage(scan, match)
     if match := _TWO_STAGE.match(line) or _SLASHED.match(line):
@@ -184,10 +185,10 @@ def _with_line(scan: Scan, line: str, zone: tzinfo) -> Scan:
     if match := _DONE_SO_FAR.match(line):
         return _with_progress(scan, match)
     if scan.function == "errorscrub" and (match := _ERROR_BLOCKS.match(line)):
-        return scan._replace(percent=_percent(match["pct"]))
+        return replace(scan, percent=_percent(match["pct"]))
     if match := _SOLARIS_SCANNED.fullmatch(line):
         # Solaris 11.2's second stage: the walk is over, what is left is not printed.
-        return scan._replace(scanned_bytes=_bytes(match["sc"]), stage=_if_running(scan, "issuing"))
+        return replace(scan, scanned_bytes=_bytes(match["sc"]), stage=_if_running(scan, "issuing"))
     return scan
 
 
@@ -196,7 +197,8 @@ def _if_running(scan: Scan, stage: str) -> str | None:
 
 
 def _with_one_stage(scan: Scan, match: re.Match[str]) -> Scan:
-    return scan._replace(
+    return replace(
+        scan,
         scanned_bytes=_bytes(match["sc"]),
         total_bytes=_bytes(match["tot"]),
         zpool_scan_rate=_bytes(match["sr"]),
@@ -215,7 +217,8 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
         "itot" in fields and match["sr"] is None and bool(scanned)
     )
     differs = to_issue is not None and to_issue != match["tot"] and total is not None
-    return scan._replace(
+    return replace(
+        scan,
         stage=_if_running(scan, "issuing" if walked else "scanning"),
         scanned_bytes=scanned,
         total_bytes=total,
@@ -231,7 +234,8 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
 def _with_progress(scan: Scan, match: re.Match[str]) -> Scan:
     """The last detail line; without a percentage it is the first stage of Solaris 11.2."""
     solaris_walk = match["pct"] is None and not scan.two_stage
-    return scan._replace(
+    return replace(
+        scan,
         stage=_if_running(scan, "scanning") if solaris_walk else scan.stage,
         two_stage=scan.two_stage or solaris_walk,
         processed_bytes=_bytes(match["proc"]),
