@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zconsole.cli import event_loop, local
+from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.eta.duration import Duration
 from zconsole.monitor.frame import Frame
@@ -22,7 +22,6 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
 from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
-from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.saved import read_text
 from zconsole.zfs.sources.strip_decorations import LIST
 
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     disk = disk_of(args.disk) if args.disk is not None else None
     found = _saved(args) if args.saved else event_loop.run(_live(args))
     if not found:
-        print("zconsole: no pools are imported", file=sys.stderr)
+        say("no pools are imported")
     if len(found) > 1 and resizes:
         raise UsageError("--resize needs one POOL")
     for seen in found:
@@ -118,12 +117,8 @@ def _vdev(row: CapacityRow) -> Vdev:
 
 
 async def _live(args: argparse.Namespace) -> Sequence[_Seen]:
-    source = LiveSource([args.pool] if args.pool else [])
-    try:
-        frames = local.session(keep=False).advance(await source.sample() or ())
-    finally:
-        await source.aclose()
-    return [_seen(frame) for frame in frames]
+    update = await local.once([args.pool] if args.pool else [])
+    return [_seen(frame) for frame in update.frames]
 
 
 def _seen(frame: Frame) -> _Seen:

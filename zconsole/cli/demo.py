@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from zconsole.cli import output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
+from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.session import Session
+from zconsole.monitor.session_feed import SessionFeed
 from zconsole.sim import scenarios
+from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.probe_results import details_of, signs_of
 from zconsole.sim.source import SimulatedSource, samples
-
-if TYPE_CHECKING:
-    from zconsole.actions.backend import ActionBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,9 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
-    interval = args.interval
     session = Session(flags=("DEMO",))
-    for raws in samples(args.scenario, args.seed, interval, args.count):
+    for raws in samples(args.scenario, args.seed, args.interval, args.count):
         output.show(session.advance(raws), True, None)
     return ExitCode.OK
 
@@ -50,16 +48,11 @@ def _report(args: argparse.Namespace) -> int:
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, 1.0, 1):
         output.report(session.advance(raws), False)
-    print("zconsole: no terminal, so one report; --json follows the simulation", file=sys.stderr)
+    output.say("not a terminal: one report (--json streams)")
     return ExitCode.OK
 
 
 def _console(args: argparse.Namespace) -> int:
-    # Only here: --json needs no event loop.
-    from zconsole.monitor.device_prober import DeviceProber
-    from zconsole.monitor.session_feed import SessionFeed
-    from zconsole.sim.probe_results import details_of, signs_of
-
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
@@ -67,10 +60,5 @@ def _console(args: argparse.Namespace) -> int:
     signs = DeviceProber(partial(signs_of, source.world))
     details = partial(details_of, source.world)
     feed = SessionFeed(source, session, args.interval, details, signs)
-
-    def backend() -> ActionBackend:
-        from zconsole.sim.backends.actions import simulated_backend
-
-        return simulated_backend(source.world)
-
+    backend = partial(simulated_backend, source.world)
     return open_console(args, feed, None, host="demo", make_backend=backend)

@@ -1,4 +1,4 @@
-"""The console's feed: samples a source at an interval and turns each round into frames."""
+"""Feeds of sampled frames: what all have in common, and the one over a single source."""
 
 from __future__ import annotations
 
@@ -10,8 +10,33 @@ from zconsole.system.sample_timer import SampleTimer
 from zconsole.zfs.sources.base import Source
 
 
-class SessionFeed:
-    """Frames from any source. ``interval`` seconds apart, 0 for a source with its own pace."""
+class SampledFeed:
+    """Takes a round at every interval; 0 seconds for a source with its own pace."""
+
+    def __init__(self, interval: float) -> None:
+        self._timer = SampleTimer(interval)
+
+    @property
+    def interval(self) -> float:
+        """See Feed.interval."""
+        return self._timer.interval
+
+    def set_interval(self, seconds: float) -> None:
+        """See Feed.set_interval; cuts the present wait short."""
+        self._timer.change(seconds)
+
+    async def next(self) -> Update | None:
+        """See Feed.next."""
+        await self._timer.wait()
+        return await self.sample()
+
+    async def sample(self) -> Update | None:
+        """A round taken now; None at the end."""
+        raise NotImplementedError
+
+
+class SessionFeed(SampledFeed):
+    """Frames from any source."""
 
     def __init__(
         self,
@@ -21,24 +46,15 @@ class SessionFeed:
         details: Details = no_details,
         signs: DeviceProber | None = None,
     ) -> None:
+        """With ``signs`` the devices in trouble are asked about beside the sampling."""
+        super().__init__(interval)
         self._source = source
         self._session = session
-        self._pace = SampleTimer(interval)
         self._details = details
         self._signs = signs
 
-    @property
-    def interval(self) -> float:
-        """Seconds between two samples."""
-        return self._pace.interval
-
-    def set_interval(self, seconds: float) -> None:
-        """Sample every ``seconds`` from now on; cuts the present wait short."""
-        self._pace.change(seconds)
-
-    async def next(self) -> Update | None:
-        """Wait for the next sample's time, take it, and return its frames; None at the end."""
-        await self._pace.wait()
+    async def sample(self) -> Update | None:
+        """See SampledFeed.sample. At the end raises as Session.end."""
         raws = await self._source.sample()
         if raws is None:
             self._session.end()
