@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from typing import TYPE_CHECKING
 
-from zconsole.actions.backend import live_backend
 from zconsole.cli import local, status
 from zconsole.cli.alerts import alerting
 from zconsole.cli.output import say
 from zconsole.cli.remote import opened
 from zconsole.cli.terminal import has_terminal, open_console
+
+if TYPE_CHECKING:
+    from zconsole.actions.backend import ActionBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _live(args: argparse.Namespace) -> int:
     complaints: list[str] = []
-    make_backend = partial(live_backend, args.read_only) if args.host is None else None
+    make_backend = partial(_backend, args.read_only) if args.host is None else None
     with opened(args) as pools:
         feed = alerting(args, pools, complaints.append)
         code = open_console(
@@ -32,3 +35,9 @@ def _live(args: argparse.Namespace) -> int:
     for complaint in dict.fromkeys(complaints):
         say(complaint)
     return code
+
+
+def _backend(read_only: bool) -> ActionBackend:
+    from zconsole.actions.backend import live_backend  # lazy: keeps the first paint fast
+
+    return live_backend(read_only)
