@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from zconsole.system.patient import Patient
+from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
 
 NAME = "tunables.json"
@@ -24,8 +25,6 @@ KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
 MOST_BYTES = 1 << 20
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading a damaged file can run into."""
 ANSWER = 2.0
 """Seconds for the disk to answer, and …"""
 WRITTEN = 10.0
@@ -157,7 +156,7 @@ class FileTunableStore:
             self._last = _load(json.loads(self._patient.call(read, ANSWER)), era)
         except FileNotFoundError:
             self._last = SavedTunables(era)
-        except (OSError, StateError, *DAMAGE):
+        except (OSError, StateError, ValueError, RecursionError):
             pass
         return self._last.copy() if self._last.era == era else SavedTunables(era)
 
@@ -199,22 +198,23 @@ def alive(mark: str, proc: Path = Path("/proc")) -> bool:
     return pid.isdigit() and process_mark(int(pid), proc) == mark
 
 
-def _dump(book: SavedTunables) -> str:
-    return json.dumps(
-        {
-            "version": 1,
-            "era": book.era,
-            "values": {name: asdict(entry) for name, entry in book.values.items()},
-            "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
-        }
-    )
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file's contents."""
+
+    era: str
+    values: Mapping[str, SavedTunable]
+    changes: tuple[Change, ...]
+    version: int = 1
+
+
+def _dump(saved: SavedTunables) -> str:
+    changes = tuple(saved.changes[-KEPT_CHANGES:])
+    return json.dumps(asdict(_File(saved.era, saved.values, changes)))
 
 
 def _load(data: Any, era: str) -> SavedTunables:
-    if data["era"] != era:
+    file = from_json(_File, data)
+    if file.era != era:
         return SavedTunables(era)
-    return SavedTunables(
-        era,
-        {str(name): SavedTunable(**entry) for name, entry in data["values"].items()},
-        [Change(**change) for change in data["changes"]],
-    )
+    return SavedTunables(era, dict(file.values), list(file.changes))
