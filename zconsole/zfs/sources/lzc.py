@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from zconsole.system.async_process import CommandRunner
-from zconsole.system.host import FileThread
+from zconsole.system.daemon_thread import FileThread
 from zconsole.system.process import DeadlineError
 
 

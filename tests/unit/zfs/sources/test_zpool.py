@@ -16,8 +16,7 @@ from tests.unit.zfs.sources.source_fakes import (
     printed,
     settle,
 )
-from zconsole.system.host import Clocks, FileThread
-from zconsole.system.process import DeadlineError
+from zconsole.system.host import Clocks
 from zconsole.zfs.sources import status_message
 from zconsole.zfs.sources.commands import has_json, zpool_version
 from zconsole.zfs.sources.lzc import PoolCore
@@ -306,25 +305,6 @@ class TestLzc:
             core = PoolCore(CannedRunner({("zpool",): printed("", code)}), 5, module)
             assert await core.pool_exists("tank") is expected
             assert await core.sync_pool("tank") is expected
-
-
-class TestFileThread:
-    async def test_results_and_errors_come_back(self):
-        files = FileThread()
-        assert await files.run(lambda: 3, 30) == 3
-        with pytest.raises(ZeroDivisionError):
-            await files.run(lambda: 1 // 0, 30)
-
-    async def test_a_stuck_read_passes_its_deadline_and_blocks_nobody(self):
-        import threading
-
-        gate, files = threading.Event(), FileThread()
-        with pytest.raises(DeadlineError):
-            await files.run(gate.wait, 0.01)
-        with pytest.raises(DeadlineError) as caught:
-            await files.run(lambda: 1, 30)
-        assert caught.value.alive()
-        gate.set()
 
 
 @pytest.mark.parametrize(
