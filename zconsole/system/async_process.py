@@ -45,8 +45,8 @@ class HookRunner(Protocol):
         environment. Raises DeadlineError after ``deadline`` s, OSError if absent."""
 
 
-class Process(Protocol):
-    """A long-lived process that talks in lines."""
+class Started(Protocol):
+    """A long-lived process."""
 
     @property
     def alive(self) -> bool:
@@ -55,6 +55,13 @@ class Process(Protocol):
     @property
     def stderr(self) -> str:
         """The newest of what it wrote to stderr."""
+
+    def abandon(self) -> None:
+        """Kill it and never wait for it."""
+
+
+class Process(Started, Protocol):
+    """A long-lived process that talks in lines."""
 
     async def last_words(self, patience: float) -> str:
         """What it wrote to stderr last, once it has ended; waits ``patience`` seconds for that."""
@@ -65,9 +72,6 @@ class Process(Protocol):
     def write(self, line: str) -> None:
         """Hand it a line; lost when it is gone."""
 
-    def abandon(self) -> None:
-        """Kill it and never wait for it."""
-
 
 class Spawner(Protocol):
     """Starts long-lived processes."""
@@ -76,22 +80,11 @@ class Spawner(Protocol):
         """The running process. Raises OSError when the command is absent."""
 
 
-class Channel(Protocol):
+class Channel(Started, Protocol):
     """A long-lived process that talks in bytes."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether the kernel still has it."""
-
-    @property
-    def stderr(self) -> str:
-        """The newest of what it wrote to stderr."""
 
     def write(self, data: bytes) -> None:
         """Hand it at most PIPE_BUF bytes at once; lost when it is gone."""
-
-    def abandon(self) -> None:
-        """Kill it and never wait for it."""
 
 
 class Connector(Protocol):
@@ -109,7 +102,11 @@ class ProcessManager(Spawner, Connector, Protocol):
 
 
 class ProcessRunner:
-    """Runs real commands in a session of their own; one that hangs in the kernel is abandoned."""
+    """Runs real commands in a session of their own; one that hangs in the kernel is abandoned.
+
+    Not by asyncio's streams: they give no hold of the transport, and only that can be closed while
+    its process is stuck in the kernel.
+    """
 
     def __init__(self) -> None:
         self._started: list[asyncio.SubprocessTransport] = []
