@@ -10,14 +10,13 @@ from typing import Any
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
-from zconsole.eta.duration import Duration
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
 from zconsole.pool.balance import balance
 from zconsole.pool.model import Vdev
 from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, shape_of
-from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
+from zconsole.scan_report.resilver_time import Duration, PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
@@ -46,30 +45,30 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--resize needs one POOL")
     for seen in found:
         after = grown(seen.root, adds, resizes)
-        look = outlook(seen.root, after, seen.version) if adds or resizes else None
+        change = outlook(seen.root, after, seen.version) if adds or resizes else None
         if args.json:
-            print(json.line(_object(seen, look, disk)))
+            print(json.line(_object(seen, change, disk)))
         else:
-            print(_text(seen, look, disk), end="")
+            print(_text(seen, change, disk), end="")
     return ExitCode.OK
 
 
-def _object(seen: _Seen, look: Outlook | None, disk: int | None) -> dict[str, Any]:
+def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, Any]:
     now = balance(seen.root, seen.version)
     found: dict[str, Any] = {"version": 1, "pool": seen.root.name, **json.balance_object(now)}
-    if look is not None:
-        found |= outlook_object(look)
+    if change is not None:
+        found |= outlook_object(change)
     if disk is not None:
         found["resilver"] = duration_object(_time(seen, disk))
     return found
 
 
-def _text(seen: _Seen, look: Outlook | None, disk: int | None) -> str:
+def _text(seen: _Seen, change: Outlook | None, disk: int | None) -> str:
     name = seen.root.name
-    if look is None:
+    if change is None:
         report = text.balance_report(name, balance(seen.root, seen.version))
     else:
-        report = "\n".join(text.clean_lines((name, *outlook_lines(look)))) + "\n"
+        report = "\n".join(text.clean_lines((name, *outlook_lines(change)))) + "\n"
     return report + "".join(f"{line}\n" for line in _resilver(seen, disk))
 
 
@@ -78,7 +77,7 @@ def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
         return
     found = _time(seen, disk)
     if found is None:
-        yield "a resilver of that disk: not known, no finished scan of this pool tells"
+        yield "a resilver of that disk: unknown: no completed scan recorded"
         return
     low, high = duration(found.low), duration(found.high)
     yield f"a resilver of that disk: {duration(found.expected)} ({low} to {high}); {found.reason}"

@@ -16,8 +16,8 @@ from zconsole.system import broken_pipe
 from zconsole.units import clean
 
 YOUNG = 50_000
-"""Objects made before Python looks for cycles among them. A start makes a hundred thousand, which
-all stay: with Python's own 700 it would look so often that it took a tenth of the start."""
+"""Objects made before Python searches for cycles. A start makes a hundred thousand, which
+all stay: with Python's own 700 it would search so often that it took a tenth of the start."""
 
 VALUED = ("--theme", "--hook", "--host", "--interval")
 """Options before the command whose value is a word of its own."""

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace) -> int:
-    """Samples go to stdout. What is missing is no sample: it is told once, at the end."""
+    """Samples go to stdout. What is missing is no sample: it is said once, at the end."""
     gaps = Gaps()
     source, session = ReplaySource(args.file, gaps=gaps, speed=None), Session(zone=UTC, gaps=gaps)
     async for update in event_loop.rounds(SessionFeed(source, session, 0.0)):

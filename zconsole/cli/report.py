@@ -55,7 +55,7 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
 async def recorded(path: str) -> Sequence[ScanReport]:
     """The reports of every scan in a recording, newest first, those that still ran included.
 
-    What of it cannot be read is told on stderr. Raises NotUnderstoodError where nothing can.
+    What of it cannot be read is said on stderr. Raises NotUnderstoodError where nothing can.
     """
     gaps = Gaps()
     session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()

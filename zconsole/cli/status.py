@@ -20,7 +20,7 @@ from zconsole.zfs.sources.saved import read_states
 NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
-"""Seconds after which what a recording last had of a pool is told to be old."""
+"""Seconds after which what a recording last had of a pool counts as old."""
 FINE = frozenset({"OK", "UNKNOWN"})
 
 Sentence = tuple[str, str | None]

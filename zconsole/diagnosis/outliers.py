@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 
-from zconsole.eta.median import median
 from zconsole.pool.model import IoRates
 from zconsole.pool.topology import Placed
 from zconsole.units import latency

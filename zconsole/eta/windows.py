@@ -1,7 +1,7 @@
-"""The speed to expect, from windows of the past judged by how well they foretold it.
+"""The speed to expect, from windows of the past judged by how well they predicted it.
 
-Three questions weigh a window: is it as long as the time still to go (to foretell an hour, look at
-about an hour), did it foretell what came since, and does it fit the present? The mean over all
+Three questions weigh a window: is it as long as the time still to go (an hour is best predicted
+by about an hour), did it predict what came since, and does it fit the present? The mean over all
 that was watched is blended in the more, the further ahead the end is: load comes and goes.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import exp, log, sqrt
+from statistics import median
 from typing import NamedTuple
 
-from zconsole.eta.median import median
 from zconsole.eta.slopes import Slopes
 
 WINDOWS = tuple(10.0 * 2**k for k in range(12))
@@ -22,13 +22,13 @@ ROUNDINGS = 20.0
 LEAST_MOVED = 1e-3
 """Bytes; what seems to have moved less is a rounding of our own."""
 HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-"""How long ago, as shares of the time watched, the windows are asked to foretell the progress."""
+"""How long ago, as shares of the time watched, the windows are asked to predict the progress."""
 SHORTEST_HINDCAST = 8.0
 LEAST_PAST = 6.0
 FORGIVEN = 0.05
 """Misjudgement (a log ratio) below which one window is as good as another."""
 UNTRIED = 0.3
-"""Misjudgement assumed of windows as long as nothing could be foretold."""
+"""Misjudgement assumed of windows as long as nothing could be predicted."""
 HORIZON_SPREAD = 1.0
 """A window e times longer or shorter than the time to go weighs 0.6 of one that is equal."""
 MEAN_SHARE = 0.8
@@ -49,7 +49,7 @@ class Window(NamedTuple):
     seconds: float
     rate: float
     error: float | None
-    """Root mean square log ratio of what it foretold to what came; None if never tried."""
+    """Root mean square log ratio of what it predicted to what came; None if never tried."""
 
 
 class Present(NamedTuple):
@@ -114,10 +114,10 @@ def _hindcast(slopes: Slopes, seconds: float) -> float | None:
         then = now - ago
         if then - first < LEAST_PAST:
             break
-        told = slopes.line(max(first, then - seconds), then)
+        predicted = slopes.line(max(first, then - seconds), then)
         came = slopes.line(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
-        if told and came and told.slope > 0 and came.slope > 0:
-            squares += (log(told.slope) - log(came.slope)) ** 2 / ago
+        if predicted and came and predicted.slope > 0 and came.slope > 0:
+            squares += (log(predicted.slope) - log(came.slope)) ** 2 / ago
             weights += 1 / ago
     return sqrt(squares / weights) if weights else None
 

@@ -100,7 +100,7 @@ class PoolHistory:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What ``zpool events`` told and what the console saw itself, newest last."""
+        """What ``zpool events`` reported and what the console saw itself, newest last."""
         return tuple(self._events)
 
     def missing_since(self, key: str) -> float | None:
@@ -122,12 +122,12 @@ class PoolHistory:
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool
-        told = {_subject(event) for event in sample.events}
+        reported = {_subject(event) for event in sample.events}
         seen = [
             *pool_change(sample.t, old.state, sample.pool.state),
             *device_changes(sample.t, self.tree, tree),
         ]
-        self._events.extend(event for event in seen if _subject(event) not in told)
+        self._events.extend(event for event in seen if _subject(event) not in reported)
 
     def _track_missing(self, t: float, tree: dict[str, Placed]) -> None:
         for key, place in tree.items():

@@ -147,7 +147,7 @@ def _saved(track: ScanTrack) -> dict[str, Any]:
         "points": [[round(n, 2) for n in point] for point in track.course.points],
         "last": last and [last.t, last.running, last.issued, last.scanned, last.processed],
         "pass": last and [last.pass_start, last.paused],
-        "low": track.told.estimate.low,
+        "low": track.forecast.estimate.low,
     }
 
 
@@ -188,7 +188,7 @@ def _restored(saved: SavedScan) -> ScanTrack:
     last = ProgressReading(t, 0.0, running, issued, scanned, processed, began, paused)
     curve = ProgressCurve(points, last)
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES])
-    track.told = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
+    track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
     return track
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history import PoolHistory
-from zconsole.history.views import Series
+from zconsole.history.series import RateSeries
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, balance
 from zconsole.pool.health import Health, health, unreachable
@@ -53,7 +53,7 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
     return row._replace(rates=history.rates(row.key), missing_since=missing)
 
 
-def blank_frame(failure: SampleFailure, series: Series) -> Frame:
+def blank_frame(failure: SampleFailure, series: RateSeries) -> Frame:
     """A frame for a pool that never gave a sample: its name and why."""
     return Frame(
         pool=failure.pool,

@@ -69,8 +69,8 @@ class Fleet(SampledFeed):
             found.append(NotFoundError(f"{hosts}: no such pool: {', '.join(missing)}"))
         return tuple(found)
 
-    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
-        """Nothing beyond the sample is asked of another machine."""
+    async def details(self, *_: str) -> tuple[tuple[str, str], ...]:
+        """See Feed.details. Nothing beyond the sample is asked of another machine."""
         return ()
 
     async def aclose(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from zconsole.monitor.device_details import Details, Pairs, no_details
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
-from zconsole.system.sample_timer import SampleTimer
 from zconsole.zfs.sources.base import Source
 
 
@@ -14,20 +15,25 @@ class SampledFeed:
     """Takes a round at every interval; 0 seconds for a source with its own pace."""
 
     def __init__(self, interval: float) -> None:
-        self._timer = SampleTimer(interval)
-
-    @property
-    def interval(self) -> float:
-        """See Feed.interval."""
-        return self._timer.interval
+        self.interval = interval
+        self._changed = asyncio.Event()
+        self._begun: float | None = None
 
     def set_interval(self, seconds: float) -> None:
         """See Feed.set_interval; cuts the present wait short."""
-        self._timer.change(seconds)
+        self.interval = seconds
+        self._changed.set()
 
     async def next(self) -> Update | None:
-        """See Feed.next."""
-        await self._timer.wait()
+        """See Feed.next; the interval is from the start of one sample to that of the next."""
+        loop = asyncio.get_running_loop()
+        while self._begun is not None and (left := self._begun + self.interval - loop.time()) > 0:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left)
+            except TimeoutError:
+                break
+        self._begun = loop.time()
         return await self.sample()
 
     async def sample(self) -> Update | None:

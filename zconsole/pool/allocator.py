@@ -105,7 +105,7 @@ def raw_to_target(
 
 
 def expected_move(spaces: Sequence[Space], raw: float, pinned: float = 0.0) -> float:
-    """Raw bytes that should have changed vdev after rewriting ``raw`` bytes, all told."""
+    """Raw bytes that should have changed vdev after rewriting ``raw`` bytes, of all vdevs."""
     after = rewritten(spaces, raw, pinned=pinned)
     return sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
 

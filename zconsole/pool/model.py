@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-CLASSES = ("normal", "special", "dedup", "log", "cache", "spare")
-"""Allocation classes and the two device groups, in the order the tree shows them."""
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""Of a mapping nobody gave: one for all, so it cannot be written to."""
+"""Shared empty default mapping; it cannot be written to."""
 
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
@@ -98,7 +95,7 @@ class Vdev(NamedTuple):
     resilvering: bool = False
     awaiting_resilver: bool = False
     unfilled: bool | None = None
-    """Whether it was attached and is not filled yet; None where the source does not tell."""
+    """Whether it was attached and is not filled yet; None where the source doesn't say."""
     removing: bool = False
     alloc_bytes: int | None = None
     size_bytes: int | None = None
@@ -132,7 +129,7 @@ class Vdev(NamedTuple):
     children: tuple[Vdev, ...] = ()
 
     def walk(self) -> Iterator[Vdev]:
-        """This vdev and everything below it, in the order ``zpool status`` prints."""
+        """The vdev and everything below it, in the order ``zpool status`` prints."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -263,7 +260,7 @@ class Pool:
     error_count: int | None = None
     """Data errors; None when the source printed none of it."""
     damaged: bool = False
-    """There are data errors, though nothing tells how many."""
+    """There are data errors, of unknown number."""
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not asked for, () when there are none."""
     comment: str | None = None
@@ -344,4 +341,4 @@ class SampleFailure:
     gap: bool = False
     """Whether a recording has a sample here that could not be read."""
     began: float | None = None
-    """Seconds of the steady clock when the look that gave nothing began; None if unknown."""
+    """Seconds of the steady clock when the reading that gave nothing began; None if unknown."""
