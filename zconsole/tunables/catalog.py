@@ -26,7 +26,12 @@ def _number(value: int | str) -> int:
     return value if isinstance(value, int) else parse_size(value) or 0
 
 
-TUNABLES = tuple(_tunable(*item) for item in tomllib.loads(TABLE.read_text("utf-8")).items())
+_ROWS = tomllib.loads(TABLE.read_text("utf-8"))
+
+HISTORICAL: Mapping[str, Mapping[str, Any]] = _ROWS.pop("historical")
+"""Names from old guides: what each was, and what stands for it ``now``."""
+
+TUNABLES = tuple(_tunable(*row) for row in _ROWS.items())
 """Every known tunable, those one reaches for first at the top."""
 
 BY_NAME = {tunable.name: tunable for tunable in TUNABLES}
