@@ -10,13 +10,14 @@ from typing import Any
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
+from zconsole.eta.estimate import Duration
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
 from zconsole.pool.balance import balance
 from zconsole.pool.model import Vdev
 from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, shape_of
-from zconsole.scan_report.resilver_time import Duration, PastRate, paces, resilver_duration
+from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
@@ -103,6 +104,7 @@ def _tree(found: PoolCapacity) -> Vdev:
 
 def _vdev(row: CapacityRow) -> Vdev:
     """A single device's printed size is the device's own, so alloc and free together are used."""
+    # Labels and the reserved end of a disk are part of its size, and hold no data.
     size = row.space_bytes if row.kind in ("disk", "file") else row.size_bytes
     return Vdev(
         row.name,

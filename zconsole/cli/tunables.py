@@ -94,6 +94,7 @@ def _set(
     problems = (control.problem(name, value) for name, value in guarded.items())
     if problem := next(filter(None, problems), None):
         raise UsageError(problem)
+    # Guarded ones last: what could be refused has been refused by then.
     control.set(plain, time.time())
     for name, value in guarded.items():
         asyncio.run(

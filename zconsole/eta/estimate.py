@@ -88,6 +88,16 @@ class Forecast(NamedTuple):
     """Seconds; None for zpool's average."""
 
 
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long a resilver would take, in seconds, and what that rests on."""
+
+    expected: float
+    low: float
+    high: float
+    reason: str
+
+
 def nothing(reason: str) -> Estimate:
     """No estimate, and why."""
     return Estimate(None, None, None, reason)
@@ -158,6 +168,7 @@ def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
         return best
     if work.sure:
         return work.share
+    # Far below what the topology says, more than queues explain: then the share is not known.
     if best < 0.5 * work.share:
         return None
     return work.share if best >= 0.85 * work.share else best

@@ -90,6 +90,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     missed = _weighted((e * e for e in errors), weights)
     seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
     mean, share = slopes.mean, _mean_share(slopes, ahead, present)
+    # Far ahead, the load of now is worth less than the mean: it will change before the end.
     if mean > 0:
         speed += share * (log(mean) - speed)
     return Speed(exp(speed), sqrt(apart + missed), seconds)
@@ -110,6 +111,7 @@ def _hindcast(slopes: Slopes, seconds: float) -> float | None:
     """How far a window's speed was off when asked in the past; the recent past counts more."""
     first, now = slopes.first, slopes.last
     squares = weights = 0.0
+    # Several moments of the past, each judged by what came after it, as the present will be.
     for ago in sorted({max(SHORTEST_HINDCAST, share * (now - first)) for share in HINDCASTS}):
         then = now - ago
         if then - first < LEAST_PAST:

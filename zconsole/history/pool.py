@@ -55,6 +55,7 @@ class PoolHistory:
         """Take in a sample of the pool."""
         self._in_gap = False
         tree = {p.key: p for p in placed(sample.pool.root)}
+        # Changes of devices come before what scans did: a restart has its cause among them.
         if self._last is not None:
             self._notice(sample, tree)
         gap = sample.t - self._last.t if self._last is not None else 0.0
@@ -172,7 +173,7 @@ class PoolHistory:
             window.add(clock, place.vdev)
             self._rates[key], latest[key] = window.windowed, window.latest
         fill_in(tree, self._rates, {key: window.span for key, window in self._windows.items()})
-        fill_in(tree, latest, {})
+        fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         for key, rates in latest.items():
             self.series.put_device(key, rates)
         self._forget(self._windows.keys() - tree.keys())
@@ -191,7 +192,7 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[s
     """
     below: dict[str, list[str]] = {}
     covered = dict(spans)
-    for key in reversed(tree):
+    for key in reversed(tree):  # children stand behind their parents
         place = tree[key]
         if (children := below.pop(key, None)) is not None:
             longest = max(covered.get(child, 0.0) for child in children)

@@ -83,6 +83,7 @@ class ScanTrack:
             return Forecast(nothing("no estimate: the total is not known"))
         if work.issued <= 0:
             return Forecast(nothing(_nothing_issued(scan)))
+        # Rates of a pass are worked out against the time of the sample; saved JSON has none.
         if not sample.dated and scan.pass_start is not None:
             return Forecast(nothing("no estimate: the moment it was saved is not known"))
         return forecast(self.course, work)
@@ -95,6 +96,7 @@ class ScanTrack:
         old = next((p for p in points if p.x >= points[-1].x - window), points[0])
         seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
         rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+        # Printed bytes stand still for minutes, then jump: zpool's average is better than that.
         if rounding and moved < ROUNDINGS * 2 * rounding:
             return scan.zpool_scan_rate
         return moved / seconds if seconds > 0 else None
@@ -107,6 +109,7 @@ class ScanTrack:
             return None
         rate, done = self.forecast.rate, issued_bytes(self.scan)
         rounding = done[1] if done else 0.0
+        # Rounded bytes may hide progress for as long as a few last digits take.
         hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
         return idle if idle > hidden else None
 

@@ -43,7 +43,7 @@ class ScanTracker:
     def push(self, sample: Sample, tree: Tree, recent: Sequence[Event]) -> list[Event]:
         """Take in a sample with its leaves and what happened lately; returns what scans did."""
         events: list[Event] = []
-        for scan in reversed(sample.pool.scans):
+        for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
                 events += self._follow(sample, scan, recent)
         if any(scan.active for scan in sample.pool.scans):

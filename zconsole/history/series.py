@@ -23,6 +23,7 @@ class _Ring:
     def __init__(self, width: int, capacity: int) -> None:
         self.width = width
         self._capacity = capacity
+        # Single precision: a pool of a thousand leaves keeps a million values.
         self._values = array("f", [nan]) * (width * capacity)
         self._last = -1
 

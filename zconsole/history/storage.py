@@ -67,7 +67,7 @@ class HistoryStore(LockedStore):
         due = t - self._saved.get(guid, -SAVE_SECONDS) >= SAVE_SECONDS
         if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
             return False
-        self._saved[guid] = t
+        self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
         self.write(self.directory / _name(guid), encode(history, guid, t))
         return True
 
@@ -162,6 +162,7 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
         if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
             raise ValueError("not the series this version keeps")
         _check(*(value for row in rows for value in row))
+    # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
         history.scans.restore(track)
     history.series.restore(saved.series)

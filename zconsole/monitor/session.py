@@ -110,7 +110,7 @@ class Session:
         names: set[str] = set()
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
-            if name in names:
+            if name in names:  # in one file two outputs, one after the other
                 self._monitors.pop(name, None)
             names.add(name)
             yield seen
@@ -176,6 +176,7 @@ class Session:
         if isinstance(seen, SampleFailure):
             return self._troubled(seen)
         name, guid = seen.pool.name, seen.pool.guid
+        # Before the first sample is taken in: history can only begin with what was kept.
         if name not in self._last and self._store is not None and guid is not None:
             self._note(name, self._store.recall(guid, self.history(name)))
         frame = self._last[name] = self._monitor(name).push(seen)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+from zconsole.eta.estimate import Duration
 from zconsole.output.json import balance_object
 from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance
 from zconsole.pool.what_if import Outlook
-from zconsole.scan_report.resilver_time import Duration
 from zconsole.units import clean, size
 
 

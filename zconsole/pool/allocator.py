@@ -78,6 +78,7 @@ def rewritten(
     """
     taken = list(source) if source is not None else shares(spaces)
     now = list(spaces)
+    # In steps: where new blocks go depends on what is free, which every step changes.
     for _ in range(STEPS if raw > 0 else 0):
         now = _step(now, raw / STEPS, taken, pinned, growth)
     return now

@@ -42,6 +42,7 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
+    # Missing redundancy before damaged files: the next failing disk would add to them.
     if unrestored or pool.error_count or pool.damaged:
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     if pool.state is None and not pool.root.children:

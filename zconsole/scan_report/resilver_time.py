@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from zconsole.eta.estimate import Duration
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
@@ -33,16 +34,6 @@ class PastRate:
     closeness: int
     """How near to a resilver: 2 a disk that was seen being filled, 1 a resilver as a whole, 0 a
     scrub."""
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """How long a resilver would take, in seconds, and what that rests on."""
-
-    expected: float
-    low: float
-    high: float
-    reason: str
 
 
 def paces(

@@ -118,6 +118,7 @@ class Control:
                 with self._memory.open(self._parameters.era, HURRY) as saved:
                     done = self._put_all_back(saved, record, names)
             except StateError:
+                # The disk is gone or full; the kernel's value is what matters, so go on without.
                 if done is None:
                     saved = self._memory.peek(self._parameters.era)
                     done = self._put_all_back(saved, record, names)
@@ -209,7 +210,7 @@ class Control:
                 saved.values.pop(name, None)
             else:
                 saved.values[name] = SavedTunable(original, value, record.t, self._owner, until)
-                saved.save()
+                saved.save()  # durable before the kernel has the value: a crash must find it
             self._parameters.write(name, value)
         except BaseException:
             saved.values = previous

@@ -117,6 +117,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     os.setsid()
     _quiet(keep=verdict)
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    # Blocked before the value is written: a signal in between would leave it behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parameters = SysfsParameters(args.module, args.boot_id)
     log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
@@ -132,13 +133,13 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     os.close(verdict)
     end = time.monotonic() + args.seconds
 
-    def over() -> bool:
+    def _over() -> bool:
         return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
 
-    def record() -> AbstractContextManager[TunableRecord]:
+    def _record() -> AbstractContextManager[TunableRecord]:
         return recorded(log, time.time(), "restore")
 
-    hold(parameters, held, over, lambda: signal.sigtimedwait(signals, LOOK) is not None, record)
+    hold(parameters, held, _over, lambda: signal.sigtimedwait(signals, LOOK) is not None, _record)
     with contextlib.suppress(OSError):
         control.restore(time.time(), [name])
     log.settle()
@@ -152,6 +153,7 @@ def _quiet(keep: int) -> None:
         os.dup2(null, stream)
     os.closerange(3, keep)
     os.closerange(keep + 1, 256)
+    # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-1000")
 

@@ -138,17 +138,17 @@ class FileTunableStore:
             found = self.peek(era)
             saved = _dump(found)
 
-            def save() -> None:
+            def _save() -> None:
                 nonlocal saved
                 if (text := _dump(found)) != saved:
                     self._patient.call(partial(self._write, text, handle), WRITTEN)
                     saved = text
 
-            found.save = save
+            found.save = _save
             try:
                 yield found
             finally:
-                save()
+                _save()
         finally:
             os.close(handle)
 

@@ -221,6 +221,7 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
     """A restart that was seen happen: a count that rose, from unknown to one as well."""
+    # A scan first seen has no restarts to report, however many it had before.
     known = seen.restarts.get(view.key)
     now = view.restarts or 0
     seen.restarts[view.key] = now

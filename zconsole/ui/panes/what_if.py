@@ -10,13 +10,13 @@ from textwrap import wrap
 
 from zconsole import units
 from zconsole.errors import UsageError
+from zconsole.eta.estimate import Duration
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.what_if import cost_words
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
 from zconsole.scan_report.resilver_time import (
-    Duration,
     PastRate,
     member_duration,
     resilver_duration,
