@@ -9,12 +9,8 @@ from functools import partial
 from zconsole.cli import output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
-from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.sim import scenarios
-from zconsole.sim.backends.actions import simulated_backend
-from zconsole.sim.probe_results import details_of, signs_of
 from zconsole.sim.source import SimulatedSource, samples
 
 
@@ -53,6 +49,12 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _console(args: argparse.Namespace) -> int:
+    # Only here: --json needs no event loop, and nothing that acts.
+    from zconsole.monitor.device_prober import DeviceProber
+    from zconsole.monitor.session_feed import SessionFeed
+    from zconsole.sim.backends.actions import simulated_backend
+    from zconsole.sim.probe_results import details_of, signs_of
+
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )

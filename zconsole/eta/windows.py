@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import exp, log, sqrt
-from statistics import median
 from typing import NamedTuple
 
 from zconsole.eta.slopes import Slopes
@@ -139,6 +138,8 @@ def _present(slopes: Slopes) -> Present | None:
     if logs[1] is None:
         return None
     changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
+    from statistics import median  # only here: one sample has no present, and starts faster
+
     usual = median(changes) if changes else UNTRIED
     return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
 

@@ -8,8 +8,8 @@ from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history import PoolHistory
 from zconsole.history.series import RateSeries
 from zconsole.monitor.frame import Frame, VdevRow
-from zconsole.pool.balance import Balance, balance
-from zconsole.pool.health import Health, health, unreachable
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health, unreachable
 from zconsole.pool.model import IoRates, Sample, SampleFailure
 from zconsole.pool.redundancy import redundancy
 
@@ -55,23 +55,8 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
 
 def blank_frame(failure: SampleFailure, series: RateSeries) -> Frame:
     """A frame for a pool that never gave a sample: its name and why."""
-    return Frame(
-        pool=failure.pool,
-        sample=None,
-        failure=failure,
-        health=_never_seen(failure),
-        scans=(),
-        activities=(),
-        redundancy=(),
-        rows=(),
-        balance=Balance(None, None, None),
-        series=series,
-    )
-
-
-def _never_seen(failure: SampleFailure) -> Health:
-    found = unreachable(failure, 0.0)
-    return found._replace(reasons=(failure.text,))
+    why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
+    return Frame(failure.pool, None, failure, why, series)
 
 
 def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:

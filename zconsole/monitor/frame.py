@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole.history.series import RateSeries
@@ -56,12 +56,12 @@ class Frame:
     failure: SampleFailure | None
     """Why there is no newer sample; None while there is nothing newer to be had."""
     health: Health
-    scans: tuple[ScanView, ...]
-    activities: tuple[ActivityView, ...]
-    redundancy: tuple[Redundancy, ...]
-    rows: tuple[VdevRow, ...]
-    balance: Balance
     series: RateSeries
+    scans: tuple[ScanView, ...] = ()
+    activities: tuple[ActivityView, ...] = ()
+    redundancy: tuple[Redundancy, ...] = ()
+    rows: tuple[VdevRow, ...] = ()
+    balance: Balance = field(default_factory=Balance)
     over_since: float | None = None
     """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
     events: tuple[Event, ...] = ()

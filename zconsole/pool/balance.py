@@ -29,9 +29,9 @@ class VdevBalance:
 class Balance:
     """How evenly data is spread over the normal-class top-level vdevs."""
 
-    target_fill: float | None
-    spread: float | None
-    imbalance_bytes: float | None
+    target_fill: float | None = None
+    spread: float | None = None
+    imbalance_bytes: float | None = None
     vdevs: tuple[VdevBalance, ...] = ()
 
 
