@@ -88,8 +88,7 @@ class Forecast(NamedTuple):
     """Seconds; None for zpool's average."""
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(NamedTuple):
     """How long a resilver would take, in seconds, and what that rests on."""
 
     expected: float
