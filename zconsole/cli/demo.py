@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 from zconsole.cli import output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.monitor.session import Session
 from zconsole.sim import scenarios
-from zconsole.sim.source import SimulatedSource, samples
+from zconsole.sim.source import SimulatedSource, World, samples
+
+if TYPE_CHECKING:
+    from zconsole.actions.backend import ActionBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,10 +53,9 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _console(args: argparse.Namespace) -> int:
-    # Only here: --json needs no event loop, and nothing that acts.
+    # Only here: --json needs no event loop.
     from zconsole.monitor.device_prober import DeviceProber
     from zconsole.monitor.session_feed import SessionFeed
-    from zconsole.sim.backends.actions import simulated_backend
     from zconsole.sim.probe_results import details_of, signs_of
 
     source = SimulatedSource(
@@ -62,5 +65,11 @@ def _console(args: argparse.Namespace) -> int:
     signs = DeviceProber(partial(signs_of, source.world))
     details = partial(details_of, source.world)
     feed = SessionFeed(source, session, args.interval, details, signs)
-    backend = partial(simulated_backend, source.world)
+    backend = partial(_backend, source.world)
     return open_console(args, feed, None, host="demo", make_backend=backend)
+
+
+def _backend(world: World) -> ActionBackend:
+    from zconsole.sim.backends.actions import simulated_backend  # lazy: as in cli.console
+
+    return simulated_backend(world)
