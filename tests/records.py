@@ -22,7 +22,7 @@ def replace(record: Any, **changes: Any) -> Any:
 
 
 def _frame(frame: Frame, changes: dict[str, Any]) -> Frame:
-    own = {name: changes[name] for name in changes.keys() & set(Frame._fields)}
+    own = {name: changes[name] for name in changes.keys() & _names(Frame)}
     rest = {name: changes[name] for name in changes.keys() - own.keys()}
     sample, failure = frame.sample, frame.failure
     if rest.keys() & {"problem", "stale_seconds", "absent"} or (failure and "kstat" in rest):
@@ -32,8 +32,8 @@ def _frame(frame: Frame, changes: dict[str, Any]) -> Frame:
     if sample is not None:
         sample = _sample(sample, rest)
     if failure is not None and "looked" in rest:
-        failure = failure._replace(began=rest["looked"])
-    return frame._replace(**{"sample": sample, "failure": failure} | own)
+        failure = dataclasses.replace(failure, began=rest["looked"])
+    return dataclasses.replace(frame, **{"sample": sample, "failure": failure} | own)
 
 
 def _failure(frame: Frame, changes: dict[str, Any]) -> SampleFailure | None:
@@ -56,6 +56,10 @@ def _failure(frame: Frame, changes: dict[str, Any]) -> SampleFailure | None:
 def _sample(sample: Sample, changes: dict[str, Any]) -> Sample:
     names = {"looked": "began"}
     changes = {names.get(name, name): value for name, value in changes.items()}
-    pool = {name: changes[name] for name in changes.keys() & set(Pool._fields)}
-    own = {name: changes[name] for name in changes.keys() & set(Sample._fields)}
-    return sample._replace(**{"pool": sample.pool._replace(**pool)} | own)
+    pool = {name: changes[name] for name in changes.keys() & _names(Pool)}
+    own = {name: changes[name] for name in changes.keys() & _names(Sample)}
+    return dataclasses.replace(sample, **{"pool": dataclasses.replace(sample.pool, **pool)} | own)
+
+
+def _names(cls: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(cls)}

@@ -265,7 +265,7 @@ async def test_pause_freezes_the_past_of_the_rates_too():
     """A key that paints again shows no samples newer than the pause."""
     made = frames.resilver()
     series, view = RateSeries(), made.scan
-    feed = FakeFeed((made._replace(series=series),))
+    feed = FakeFeed((replace(made, series=series),))
 
     def sampled() -> None:
         series.advance()

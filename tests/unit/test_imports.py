@@ -178,7 +178,7 @@ def test_headless_commands_never_load_textual(words):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-HEAVY = {"asyncio", "shutil", "socket", "tempfile"}
+HEAVY = {"asyncio", "shutil", "socket", "statistics", "tempfile"}
 """Each is five to fifteen milliseconds of a start."""
 
 

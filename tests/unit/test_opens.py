@@ -15,6 +15,7 @@ SYSTEM = "reads what the kernel makes (/proc, /sys, /dev) and the machine's conf
 KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a stream"
 NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
+PACKAGED = "reads a file of the package itself"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
@@ -45,6 +46,7 @@ ELSEWHERE = {
     "system/async_process.py": NAMELESS,
     "system/broken_pipe.py": KERNEL,
     "ui/theme/files.py": NAMED,
+    "tunables/catalog.py": PACKAGED,
     "tunables/guard.py": KERNEL,
     "tunables/parameters.py": SYSTEM,
     "ui/environment.py": SYSTEM,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zconsole.cli import event_loop, local
+from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
-from zconsole.eta.duration import Duration
+from zconsole.eta.estimate import Duration
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
@@ -22,7 +22,6 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
 from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
-from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.saved import read_text
 from zconsole.zfs.sources.strip_decorations import LIST
 
@@ -42,35 +41,35 @@ def run(args: argparse.Namespace) -> int:
     disk = disk_of(args.disk) if args.disk is not None else None
     found = _saved(args) if args.saved else event_loop.run(_live(args))
     if not found:
-        print("zconsole: no pools are imported", file=sys.stderr)
+        say("no pools are imported")
     if len(found) > 1 and resizes:
         raise UsageError("--resize needs one POOL")
     for seen in found:
         after = grown(seen.root, adds, resizes)
-        look = outlook(seen.root, after, seen.version) if adds or resizes else None
+        change = outlook(seen.root, after, seen.version) if adds or resizes else None
         if args.json:
-            print(json.line(_object(seen, look, disk)))
+            print(json.line(_object(seen, change, disk)))
         else:
-            print(_text(seen, look, disk), end="")
+            print(_text(seen, change, disk), end="")
     return ExitCode.OK
 
 
-def _object(seen: _Seen, look: Outlook | None, disk: int | None) -> dict[str, Any]:
+def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, Any]:
     now = balance(seen.root, seen.version)
     found: dict[str, Any] = {"version": 1, "pool": seen.root.name, **json.balance_object(now)}
-    if look is not None:
-        found |= outlook_object(look)
+    if change is not None:
+        found |= outlook_object(change)
     if disk is not None:
         found["resilver"] = duration_object(_time(seen, disk))
     return found
 
 
-def _text(seen: _Seen, look: Outlook | None, disk: int | None) -> str:
+def _text(seen: _Seen, change: Outlook | None, disk: int | None) -> str:
     name = seen.root.name
-    if look is None:
+    if change is None:
         report = text.balance_report(name, balance(seen.root, seen.version))
     else:
-        report = "\n".join(text.clean_lines((name, *outlook_lines(look)))) + "\n"
+        report = "\n".join(text.clean_lines((name, *outlook_lines(change)))) + "\n"
     return report + "".join(f"{line}\n" for line in _resilver(seen, disk))
 
 
@@ -79,7 +78,7 @@ def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
         return
     found = _time(seen, disk)
     if found is None:
-        yield "a resilver of that disk: not known, no finished scan of this pool tells"
+        yield "a resilver of that disk: unknown: no completed scan recorded"
         return
     low, high = duration(found.low), duration(found.high)
     yield f"a resilver of that disk: {duration(found.expected)} ({low} to {high}); {found.reason}"
@@ -105,6 +104,7 @@ def _tree(found: PoolCapacity) -> Vdev:
 
 def _vdev(row: CapacityRow) -> Vdev:
     """A single device's printed size is the device's own, so alloc and free together are used."""
+    # Labels and the reserved end of a disk are part of its size, and hold no data.
     size = row.space_bytes if row.kind in ("disk", "file") else row.size_bytes
     return Vdev(
         row.name,
@@ -118,12 +118,8 @@ def _vdev(row: CapacityRow) -> Vdev:
 
 
 async def _live(args: argparse.Namespace) -> Sequence[_Seen]:
-    source = LiveSource([args.pool] if args.pool else [])
-    try:
-        frames = local.session(keep=False).advance(await source.sample() or ())
-    finally:
-        await source.aclose()
-    return [_seen(frame) for frame in frames]
+    update = await local.once([args.pool] if args.pool else [])
+    return [_seen(frame) for frame in update.frames]
 
 
 def _seen(frame: Frame) -> _Seen:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.cli import local, status
-from zconsole.cli.alert_options import wake_of
-from zconsole.cli.remote import fleet_of
+from zconsole.cli.alerts import alerting
+from zconsole.cli.output import say
+from zconsole.cli.remote import opened
 from zconsole.cli.terminal import has_terminal, open_console
-from zconsole.monitor.alerts.alerting_feed import AlertingFeed
-from zconsole.monitor.device_details import machine_details
-from zconsole.monitor.feed import Feed
-from zconsole.monitor.fleet import FleetFeed
-from zconsole.monitor.session_feed import SessionFeed
-from zconsole.units import clean
-from zconsole.zfs.sources.live import LiveSource
-from zconsole.zfs.sources.remote import hosts_of, socket_directory
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
@@ -35,32 +26,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _live(args: argparse.Namespace) -> int:
     complaints: list[str] = []
-    wake = wake_of(args, complaints.append)
-    with contextlib.ExitStack() as stack:
-        feed = _feed(args, stack)
-        if wake is not None:
-            feed = AlertingFeed(feed, wake)
-        make_backend = partial(_backend, args.read_only) if args.host is None else None
+    make_backend = partial(_backend, args.read_only) if args.host is None else None
+    with opened(args) as pools:
+        feed = alerting(args, pools, complaints.append)
         code = open_console(
             args, feed, None, host=args.host, make_backend=make_backend, past=local.past
         )
     for complaint in dict.fromkeys(complaints):
-        print(f"zconsole: {clean(complaint)}", file=sys.stderr)
+        say(complaint)
     return code
 
 
 def _backend(read_only: bool) -> ActionBackend:
-    from zconsole.actions.backend import live_backend
+    from zconsole.actions.backend import live_backend  # lazy: keeps the first paint fast
 
     return live_backend(read_only)
-
-
-def _feed(args: argparse.Namespace, stack: contextlib.ExitStack) -> Feed:
-    """Of this machine's pools, or those of the hosts named, which are only watched."""
-    if args.host is not None:
-        hosts_of(args.host)
-        sockets = stack.enter_context(socket_directory())
-        fleet = fleet_of(args.host, args.pools, args.interval, sockets)
-        return FleetFeed(fleet, args.interval)
-    source = LiveSource(args.pools)
-    return SessionFeed(source, local.session(), args.interval, machine_details, local.signs())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.monitor.session import Session
 from zconsole.sim import scenarios
-from zconsole.sim.source import SimulatedSource, samples
+from zconsole.sim.source import SimulatedSource, World, samples
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
@@ -38,9 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
-    interval = args.interval
     session = Session(flags=("DEMO",))
-    for raws in samples(args.scenario, args.seed, interval, args.count):
+    for raws in samples(args.scenario, args.seed, args.interval, args.count):
         output.show(session.advance(raws), True, None)
     return ExitCode.OK
 
@@ -50,7 +48,7 @@ def _report(args: argparse.Namespace) -> int:
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, 1.0, 1):
         output.report(session.advance(raws), False)
-    print("zconsole: no terminal, so one report; --json follows the simulation", file=sys.stderr)
+    output.say("not a terminal: one report (--json streams)")
     return ExitCode.OK
 
 
@@ -67,10 +65,11 @@ def _console(args: argparse.Namespace) -> int:
     probes = DeviceProber(partial(probe_results_of, source.world))
     details = partial(details_of, source.world)
     feed = SessionFeed(source, session, args.interval, details, probes)
-
-    def backend() -> ActionBackend:
-        from zconsole.sim.backends.actions import simulated_backend
-
-        return simulated_backend(source.world)
-
+    backend = partial(_backend, source.world)
     return open_console(args, feed, None, host="demo", make_backend=backend)
+
+
+def _backend(world: World) -> ActionBackend:
+    from zconsole.sim.backends.actions import simulated_backend  # lazy: as in cli.console
+
+    return simulated_backend(world)

@@ -1,56 +1,33 @@
-"""What the commands that sample share: rounds of frames, and an event loop to run them in."""
+"""What the commands that sample share: rounds of a feed, and an event loop to run them in."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import sys
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, TypeVar
 
-from zconsole.monitor.device_prober import DeviceProber
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
-from zconsole.units import clean
-from zconsole.zfs.sources.base import Source
-from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.cli.output import say
+from zconsole.monitor.feed import Feed, Update
 
 Result = TypeVar("Result")
 
 
-async def rounds(
-    source: Source, session: Session, interval: float, signs: DeviceProber | None = None
-) -> AsyncGenerator[list[Frame], None]:
-    """Frames of each sample of ``source``, ``interval`` seconds from start to start.
+async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update, None]:
+    """The rounds of a feed, ``count`` at most; it is closed at the end.
 
-    With ``signs`` the devices in trouble are asked about beside it.
+    What went wrong beside the sampling is said on stderr.
     """
-    loop = asyncio.get_running_loop()
-    due = loop.time()
+    taken = 0
     try:
-        while (raws := await source.sample()) is not None:
-            frames = session.advance(raws)
-            complain(session.take_notes())
-            yield list(signs.look(frames) if signs is not None else frames)
-            due = max(due + interval, loop.time()) if interval else loop.time()
-            await asyncio.sleep(max(0.0, due - loop.time()))
-        session.end()
+        while taken != count and (update := await feed.next()) is not None:
+            for note in update.notes:
+                say(note)
+            yield update
+            taken += 1
+            await asyncio.sleep(0)  # a recording never waits, and signals must come through
     finally:
-        session.close()
-        if signs is not None:
-            await signs.aclose()
-        await source.aclose()
-
-
-def complain(notes: Iterable[str]) -> None:
-    """Tell on stderr what went wrong beside the work."""
-    for note in notes:
-        print(f"zconsole: {clean(note)}", file=sys.stderr, flush=True)
-
-
-def tell_gaps(gaps: Gaps) -> None:
-    """Tell on stderr what of a recording is missing."""
-    complain([gaps.words] if gaps.count else [])
+        await feed.aclose()
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.cli import event_loop, remote
+from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UsageError
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import families
 from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
+from zconsole.rebalance.job import control
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 
@@ -43,38 +44,31 @@ async def _export(
 ) -> int:
     stop: Callable[[], None] = serve(registry, address) if address else lambda: None
     if address:
-        print(f"zconsole: metrics at http://{address[0]}:{address[1]}/metrics", file=sys.stderr)
+        say(f"metrics at http://{address[0]}:{address[1]}/metrics")
     try:
-        await feed(remote.sampled(args), page, registry, args.textfile, args.count)
-    except asyncio.CancelledError:
-        return ExitCode.OK
+        with contextlib.suppress(asyncio.CancelledError), remote.opened(args) as feed:
+            rounds = event_loop.rounds(feed, args.count)
+            await publish(rounds, page, registry, args.textfile)
     finally:
         stop()
     return ExitCode.OK
 
 
-async def feed(
-    rounds: AsyncGenerator[list[Frame], None],
+async def publish(
+    rounds: AsyncGenerator[Update, None],
     page: Page,
     registry: CollectorRegistry,
     textfile: str | None,
-    count: int | None,
 ) -> None:
     """Put every round on the page, and in the file if one is asked for."""
-    taken = 0
     async with contextlib.aclosing(rounds) as following:
-        async for frames in following:
-            page.families = families(frames, await in_daemon_thread(_jobs))
+        async for update in following:
+            page.families = families(update.frames, await in_daemon_thread(_jobs))
             if textfile is not None:
                 write(registry, Path(textfile))
-            taken += 1
-            if taken == count:
-                return
 
 
 def _jobs() -> Sequence[Mapping[str, Any]]:
-    from zconsole.rebalance.job import control
-
     with contextlib.suppress(StateError):  # no reason to end what tells of pools
         return [status.as_json() for status in control.listed()]
     return []

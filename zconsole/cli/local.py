@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zconsole.cli.output import local_zone
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.history.storage import HistoryStore
 from zconsole.monitor.device_prober import DeviceProber
+from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
+from zconsole.monitor.session_feed import SessionFeed
+from zconsole.scan_report.keeper import ReportKeeper
+from zconsole.scan_report.report import ScanReport
+from zconsole.scan_report.store import ReportStore
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.async_writer import AsyncWriter, Write
+from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
-
-if TYPE_CHECKING:
-    from zconsole.scan_report.keeper import ReportKeeper
-    from zconsole.scan_report.report import ScanReport
+from zconsole.zfs.sources.base import NO_READER, Capabilities
+from zconsole.zfs.sources.live import LiveSource
 
 
 def session(keep: bool = True) -> Session:
@@ -36,23 +37,23 @@ def session(keep: bool = True) -> Session:
         notes.append(f"no history kept: {error}")
         directory = None
     writer = AsyncWriter()
-    reports = _keeper(directory, readable, writer.write) if directory else None
+    kept = ReportStore(directory, readable, writer.write)
+    reports = ReportKeeper(kept) if directory else None
     store = HistoryStore(directory, readable, writer.write)
     return Session(zone=local_zone(), store=store, reports=reports, writer=writer, notes=notes)
 
 
-def _keeper(directory: Path, readable: Sequence[Path], write: Write) -> ReportKeeper:
-    # Only here: a one-shot report keeps none.
-    from zconsole.scan_report.keeper import ReportKeeper
-    from zconsole.scan_report.store import ReportStore
-
-    return ReportKeeper(ReportStore(directory, readable, write))
+async def once(pools: Sequence[str]) -> Update:
+    """One round of this machine's pools; nothing is kept of it."""
+    feed = SessionFeed(LiveSource(pools), session(keep=False), 0.0)
+    try:
+        return await feed.sample() or Update((), Capabilities(NO_READER))
+    finally:
+        await feed.aclose()
 
 
 async def past(guid: str) -> Sequence[ScanReport]:
     """The reports kept of a pool's scans, newest first; read beside everything else."""
-    from zconsole.scan_report.store import ReportStore
-
     return await in_daemon_thread(ReportStore(None, state_dirs()).reports, None, guid)
 
 

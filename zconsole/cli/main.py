@@ -16,8 +16,8 @@ from zconsole.system import broken_pipe
 from zconsole.units import clean
 
 YOUNG = 50_000
-"""Objects made before Python looks for cycles among them. A start makes a hundred thousand, which
-all stay: with Python's own 700 it would look so often that it took a tenth of the start."""
+"""Objects made before Python searches for cycles. A start makes a hundred thousand, which
+all stay: with Python's own 700 it would search so often that it took a tenth of the start."""
 
 VALUED = ("--theme", "--hook", "--host", "--interval")
 """Options before the command whose value is a word of its own."""
@@ -46,41 +46,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    name = command_of(words)
-    args = parser_of(name).parse_args(_without_command(words, name))
+    name, rest = command_of(words)
+    args = parser_of(name).parse_args(rest)
     command = importlib.import_module(f"zconsole.cli.{name}")
     with _tidy_stdout():
         return int(command.run(args))
 
 
-def command_of(words: Sequence[str]) -> str:
-    """The command named by the first word that is no global option; ``console`` otherwise."""
-    index = _first_word(words)
-    if index is not None and words[index] in COMMANDS:
-        return words[index]
-    return "console"
+def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command, and the words that are left for it; ``console`` where none is named.
 
-
-def _first_word(words: Sequence[str]) -> int | None:
-    """Index of the first word that is neither a global option nor its value."""
-    index = 0
-    while index < len(words):
-        if words[index] == "--":
-            return None
-        if words[index] in VALUED:
-            index += 2
-        elif words[index].startswith("-"):
-            index += 1
-        else:
-            return index
-    return None
-
-
-def _without_command(words: list[str], name: str) -> list[str]:
-    index = _first_word(words)
-    if index is not None and words[index] == name:
-        return words[:index] + words[index + 1 :]
-    return words
+    It is the first word that is neither an option nor an option's value.
+    """
+    numbered = iter(enumerate(words))
+    for index, word in numbered:
+        if word in VALUED:
+            next(numbered, None)
+        elif word in COMMANDS:
+            return word, [*words[:index], *words[index + 1 :]]
+        elif word == "--" or not word.startswith("-"):
+            break
+    return "console", list(words)
 
 
 @contextlib.contextmanager

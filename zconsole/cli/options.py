@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import sys
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
-from zconsole import __version__
-from zconsole.cli.option_types import file_name, positive
+from zconsole.cli.option_types import (
+    add_common,
+    file_name,
+    floor,
+    positive,
+    seconds,
+    slip,
+    whole,
+    within_a_day,
+)
 from zconsole.errors import UsageError
 
 COMMANDS = {
@@ -30,34 +34,24 @@ COMMANDS = {
 }
 """Each is a module of ``zconsole.cli`` with ``run(args)``."""
 
-FASTEST = 0.1
-"""Seconds: nobody needs samples more often, and every one costs the kernel a walk."""
+PRESETS = ("faster-resilver", "gentle", "default")
+LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
+"""What ``zconsole.tunables.presets`` knows; help loads no catalog."""
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that answers a command line it cannot read with one line, not with its usage."""
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        # Each option asks for one; argparse would load shutil and all compression for the width.
-        return self.formatter_class(prog=self.prog, width=_columns() - 2)  # type: ignore[call-arg]
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def _columns() -> int:
-    """Columns of the terminal: ``COLUMNS``, else as it says itself, else 80."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    return 80
-
-
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """The parser of one command, with the options every command takes."""
+    """The parser of one command, with the options every command takes.
+
+    Only that of the command that runs: to build all twelve takes a fifth of a start.
+    """
     if name == "console":
         parser = _console_parser()
     else:
@@ -67,17 +61,8 @@ def parser_of(name: str) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
     CONFIGURE[name](parser)
-    _common(parser)
-    for below in _below(parser):
-        _common(below, default=argparse.SUPPRESS)  # as it was before the inner command's name
+    add_common(parser)
     return parser
-
-
-def _below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parsers of a command's own commands."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            yield from action.choices.values()
 
 
 def _console_parser() -> argparse.ArgumentParser:
@@ -90,36 +75,6 @@ def _console_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-
-
-def _common(parser: argparse.ArgumentParser, **unset: Any) -> None:
-    """The options of every command. ``unset`` may name another ``default``."""
-    common = parser.add_argument_group("everywhere")
-    switch = partial(common.add_argument, action="store_true")
-    common.add_argument("--theme", metavar="NAME|PATH", help="a theme by name or file", **unset)
-    switch("--ascii", help="ASCII characters only", **{"default": None, **unset})
-    switch("--read-only", help="watch only, change nothing", **unset)
-    switch("--no-mouse", help="leave the mouse to the terminal", **unset)
-    common.add_argument("--version", action="version", version=f"zconsole {__version__}")
-
-
-def seconds(word: str) -> float:
-    """Seconds between samples, for argparse: a tenth at the least."""
-    value = positive(word)
-    if value < FASTEST:
-        raise argparse.ArgumentTypeError(f"not under {FASTEST:g} seconds")
-    return value
-
-
-def whole(word: str) -> int:
-    """How many, at least 1, for argparse."""
-    try:
-        value = int(word)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{word!r} is no whole number above 0")
-    return value
 
 
 def _pools(parser: argparse.ArgumentParser) -> None:
@@ -163,10 +118,30 @@ def _host(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _vigil(parser: argparse.ArgumentParser) -> None:
-    from zconsole.cli.alert_options import configure
-
-    configure(parser)
+def _alerts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "alerts",
+        # The console's help, with its table of commands, is printed as it stands here.
+        "Each is sent once: finished and safe, finished but not restored, restarted,\n"
+        "stalled, ETA slipped, new device error, no redundancy left, suspended, too\n"
+        "little free.",
+    )
+    group.add_argument(
+        "--hook", metavar="CMD", help="run CMD (no shell) for each alert, JSON on its stdin"
+    )
+    group.add_argument("--bell", action="store_true", help="ring the terminal's bell")
+    group.add_argument(
+        "--notify",
+        action="store_true",
+        help="desktop notification through the terminal (OSC 9, 777)",
+    )
+    for option, read, default, metavar, text in (
+        ("--stalled-after", positive, 600.0, "S", "seconds without progress, never before 60"),
+        ("--slip", slip, 0.25, "SHARE", "share of the expected time by which the end may move"),
+        ("--free-floor", floor, 0.05, "SHARE", "share of the pool to stay free"),
+    ):
+        described = f"{text} (default %(default)g)"
+        group.add_argument(option, type=read, default=default, metavar=metavar, help=described)
 
 
 def _configure_status(parser: argparse.ArgumentParser) -> None:
@@ -206,7 +181,7 @@ def _configure_watch(parser: argparse.ArgumentParser) -> None:
         help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
     )
     _host(parser)
-    _vigil(parser)
+    _alerts(parser)
 
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
@@ -275,7 +250,7 @@ def _configure_console(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _pace(parser)
     _host(parser)
-    _vigil(parser)
+    _alerts(parser)
 
 
 def _configure_rebalance(parser: argparse.ArgumentParser) -> None:
@@ -285,9 +260,35 @@ def _configure_rebalance(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:
-    from zconsole.cli.tunables_options import configure
-
-    configure(parser)
+    parser.usage = (
+        "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
+        "    restore [NAME ...]] [--limit LIMIT] [--for SECONDS] [--json]"
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "set", "preset", "restore"),
+        help="list them (default), set some, apply a preset, or put back what was set",
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="NAME",
+        help=f"NAME=VALUE for set; a name of {', '.join(PRESETS)} for preset; names for restore",
+    )
+    parser.add_argument(
+        "--limit", choices=LIMITED_BY, help="what limits the scan, for the faster preset to lift"
+    )
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=within_a_day,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long zfs_scan_suspend_progress may stay set (default: 600)",
+    )
+    _json(parser, "one JSON object a tunable and line")
 
 
 CONFIGURE: dict[str, Callable[[argparse.ArgumentParser], None]] = {

@@ -1,4 +1,4 @@
-"""What commands print of frames; imports no event loop, which saved output needs none of."""
+"""What commands print; imports no event loop, which saved output needs none of."""
 
 from __future__ import annotations
 
@@ -11,43 +11,37 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from zconsole.monitor.frame import Frame
+from zconsole.output import json, text
+from zconsole.units import clean
+from zconsole.zfs.sources.recording_gaps import Gaps
+
+
+def say(message: str) -> None:
+    """Print a message on stderr; stdout carries data only."""
+    print(f"zconsole: {clean(message)}", file=sys.stderr, flush=True)
+
+
+def say_gaps(gaps: Gaps) -> None:
+    """Say what of a recording is missing."""
+    if gaps.count:
+        say(gaps.words)
 
 
 def report(frames: Sequence[Frame], as_json: bool) -> None:
     """Print each pool in full, or as a JSON line."""
-    if as_json:
-        _show_json(frames)
-        return
-    from zconsole.output import text
-
     for frame in frames:
-        print(text.status_report(frame))
+        print(_object(frame) if as_json else text.status_report(frame))
 
 
 def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
     """Print a round: a JSON object or a text line a frame, flushed at once."""
-    if as_json:
-        _show_json(frames)
-    else:
-        _show_lines(frames, zone)
+    for frame in frames:
+        print(_object(frame) if as_json else text.watch_line(frame, zone))
     sys.stdout.flush()
 
 
-# Each is loaded where it is used: the console needs neither, --json only the one.
-
-
-def _show_json(frames: Sequence[Frame]) -> None:
-    from zconsole.output import json
-
-    for frame in frames:
-        print(json.line(json.sample_object(frame)))
-
-
-def _show_lines(frames: Sequence[Frame], zone: tzinfo | None) -> None:
-    from zconsole.output import text
-
-    for frame in frames:
-        print(text.watch_line(frame, zone))
+def _object(frame: Frame) -> str:
+    return json.line(json.sample_object(frame))
 
 
 def local_zone() -> tzinfo:

@@ -7,7 +7,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from zconsole.cli.option_types import check, positive, share, size_above_0
+from zconsole.cli.option_types import add_common, check, positive, share, size_above_0
 from zconsole.rebalance.job import systemd_unit
 
 
@@ -32,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _show_unit(resume)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="JSON objects on stdout")
+        add_common(command, default=argparse.SUPPRESS)  # as it was before the command's name
 
 
 def _show_unit(parser: argparse.ArgumentParser) -> None:
@@ -79,5 +80,5 @@ def _window(word: str) -> str:
     fits = False
     with contextlib.suppress(ValueError):
         fits = bool(window_gate(word, lambda: 0))
-    check(word, "window, as 22:00-06:00", fits)
+    check(word, "a window, as 22:00-06:00", fits)
     return word

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
+import contextlib
+from collections.abc import Sequence
 
 from zconsole.cli import event_loop, local
-from zconsole.cli.watch import over, running
+from zconsole.cli.output import say
+from zconsole.cli.watch import over
 from zconsole.errors import ExitCode
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session_feed import SessionFeed
+from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.record import Recorder
+
+
+class RecordedSource(LiveSource):
+    """The pools of this machine, each raw form written down as it comes."""
+
+    def __init__(self, pools: Sequence[str], recorder: Recorder) -> None:
+        super().__init__(pools)
+        self._recorder = recorder
+
+    async def sample(self) -> tuple[Raw, ...]:
+        """See Source.sample. Raises ZconsoleError when the disk refuses."""
+        raws = await super().sample()
+        self._recorder.write(raws)
+        return raws
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,26 +41,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _record(args: argparse.Namespace) -> int:
-    interval = args.interval
-    source, session = LiveSource(args.pools), local.session()
-    loop = asyncio.get_running_loop()
     seen_running, taken = False, 0
-    try:
-        with Recorder(args.file) as recorder:
-            while (raws := await source.sample()) is not None:
-                started = loop.time()
-                recorder.write(raws)
-                frames = session.advance(raws)
-                event_loop.complain(session.take_notes())
+    with contextlib.suppress(asyncio.CancelledError), Recorder(args.file) as recorder:
+        source = RecordedSource(args.pools, recorder)
+        feed = SessionFeed(source, local.session(), args.interval)
+        async with contextlib.aclosing(event_loop.rounds(feed, args.count)) as following:
+            async for update in following:
                 taken += 1
-                seen_running = seen_running or any(running(frames).values())
-                if (seen_running and over(frames)) or taken == args.count:
+                seen_running = seen_running or _is_running(update.frames)
+                if seen_running and over(update.frames):
                     break
-                await asyncio.sleep(max(0.0, started + interval - loop.time()))
-    except asyncio.CancelledError:
-        pass
-    finally:
-        session.close()
-        await source.aclose()
-    print(f"{taken} samples in {args.file}", file=sys.stderr)
+    say(f"{taken} samples in {args.file}")
     return ExitCode.OK
+
+
+def _is_running(frames: Sequence[Frame]) -> bool:
+    """Whether any scan runs or is paused."""
+    return any(view.scan.active for frame in frames for view in frame.scans)

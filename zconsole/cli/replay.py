@@ -22,12 +22,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace) -> int:
-    """Samples go to stdout. What is missing is no sample: it is told once, at the end."""
+    """Samples go to stdout. What is missing is no sample: it is said once, at the end."""
     gaps = Gaps()
     source, session = ReplaySource(args.file, gaps=gaps, speed=None), Session(zone=UTC, gaps=gaps)
-    async for frames in event_loop.rounds(source, session, 0.0):
-        output.show([frame for frame in frames if not frame.problem], args.json, UTC)
-    event_loop.tell_gaps(gaps)
+    async for update in event_loop.rounds(SessionFeed(source, session, 0.0)):
+        output.show([frame for frame in update.frames if not frame.problem], args.json, UTC)
+    output.say_gaps(gaps)
     return ExitCode.OK
 
 
@@ -37,5 +37,5 @@ def _console(args: argparse.Namespace) -> int:
     session = Session(zone=UTC, flags=source.capabilities.flags, gaps=gaps)
     # A recording does not say whose pool it was; it was hardly this machine's.
     code = open_console(args, SessionFeed(source, session, 0.0), UTC, host="")
-    event_loop.tell_gaps(gaps)
+    output.say_gaps(gaps)
     return code

@@ -9,8 +9,10 @@ from itertools import islice
 from pathlib import Path
 
 from zconsole.cli import event_loop
+from zconsole.cli.output import say_gaps
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.monitor.session import Session
+from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
 from zconsole.scan_report.keeper import ReportKeeper
 from zconsole.scan_report.markdown import compared, markdown
@@ -53,15 +55,16 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
 async def recorded(path: str) -> Sequence[ScanReport]:
     """The reports of every scan in a recording, newest first, those that still ran included.
 
-    What of it cannot be read is told on stderr. Raises NotUnderstoodError where nothing can.
+    What of it cannot be read is said on stderr. Raises NotUnderstoodError where nothing can.
     """
     gaps = Gaps()
     session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
     done: list[ScanReport] = []
-    async for frames in event_loop.rounds(ReplaySource(path, None, gaps), session, 0.0):
-        for frame in frames:
+    feed = SessionFeed(ReplaySource(path, None, gaps), session, 0.0)
+    async for update in event_loop.rounds(feed):
+        for frame in update.frames:
             done.extend(keeper.push(frame))
-    event_loop.tell_gaps(gaps)
+    say_gaps(gaps)
     return sorted((*done, *keeper.current()), key=lambda report: -report.start)
 
 

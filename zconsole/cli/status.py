@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from zconsole.cli import output
+from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.system.broken_pipe import for_who_reads
-from zconsole.units import clean, duration
+from zconsole.units import duration
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER
 from zconsole.zfs.sources.recording_gaps import Gaps
@@ -20,7 +20,7 @@ from zconsole.zfs.sources.saved import read_states
 NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
-"""Seconds after which what a recording last had of a pool is told to be old."""
+"""Seconds after which what a recording last had of a pool counts as old."""
 FINE = frozenset({"OK", "UNKNOWN"})
 
 Sentence = tuple[str, str | None]
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     frames, failures = _saved(args) if args.saved else _live(args)
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames or args.saved else [NONE]):
-        _say(text)
+        say(text)
     with for_who_reads():
         output.report(frames, args.json)
     code = exit_status(frames) if args.exit_status else ExitCode.OK
@@ -60,6 +60,7 @@ def _saved(args: argparse.Namespace) -> Found:
     gaps = Gaps()
     raws = read_states(args.saved, zone, gaps)
     session = Session(zone=zone, gaps=gaps)
+    # A gap in a recording is a frame with a problem; what came before it is what is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()
     said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
@@ -67,19 +68,14 @@ def _saved(args: argparse.Namespace) -> Found:
     frames = tuple(frame for frame in shown if not args.pools or frame.pool in args.pools)
     for frame in frames:
         if (before := raws[-1]["t"] - frame.t) > LONG_BEFORE:
-            _say(f"{frame.pool}: last recorded {duration(before)} before the end")
+            say(f"{frame.pool}: last recorded {duration(before)} before the end")
     for text, name in said:
         if name in args.pools if args.pools else name or not shown:
-            _say(text)
+            say(text)
     if not shown and not said:
-        _say(NONE)
-    if gaps.count:
-        _say(gaps.words)
+        say(NONE)
+    output.say_gaps(gaps)
     return frames, ()
-
-
-def _say(text: str) -> None:
-    print(f"zconsole: {clean(text)}", file=sys.stderr)
 
 
 def _in_place(raw: Raw) -> Sequence[Sentence]:
@@ -113,13 +109,9 @@ async def _sampled(args: argparse.Namespace) -> Found:
 
         return await remote.once(args.host, args.pools)
     from zconsole.cli import local
-    from zconsole.zfs.sources.live import LiveSource
 
-    source = LiveSource(args.pools)
-    try:
-        frames = local.session(keep=False).advance(await source.sample() or ())
-        unread = frames and source.capabilities.name == NO_READER
-        why = source.capabilities.reason
-    finally:
-        await source.aclose()
-    return frames, (UnavailableError(f"no way to read pools: {why}"),) if unread else ()
+    update = await local.once(args.pools)
+    if not update.frames or update.capabilities.name != NO_READER:
+        return update.frames, ()
+    why = update.capabilities.reason
+    return update.frames, (UnavailableError(f"no way to read pools: {why}"),)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.output import json
 from zconsole.output.tunables import record, table
@@ -76,7 +76,7 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK
-    _say("the zfs module is not loaded on this machine: there are no live values")
+    say("the zfs module is not loaded on this machine: there are no live values")
     return ExitCode.UNAVAILABLE
 
 
@@ -94,6 +94,7 @@ def _set(
     problems = (control.problem(name, value) for name, value in guarded.items())
     if problem := next(filter(None, problems), None):
         raise UsageError(problem)
+    # Guarded ones last: what could be refused has been refused by then.
     control.set(plain, time.time())
     for name, value in guarded.items():
         asyncio.run(
@@ -101,7 +102,7 @@ def _set(
                 ProcessRunner(), state_dir(create=True), name, value, args.seconds, None, module
             )
         )
-        _say(f"{name} is put back in {args.seconds:g} s by a guard process")
+        say(f"{name} is put back in {args.seconds:g} s by a guard process")
     _show(args, [control.setting(name) for name in values])
     return ExitCode.OK
 
@@ -109,7 +110,7 @@ def _set(
 def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParameters) -> int:
     chosen = preset(args.words[0], parameters, args.limit)
     for warning in chosen.warnings:
-        _say(warning)
+        say(warning)
     _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
     return ExitCode.OK
 
@@ -117,9 +118,9 @@ def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParamet
 def _restore(args: argparse.Namespace, control: Control) -> int:
     done = control.restore(time.time(), args.words or None)
     for entry in done:
-        _say(f"{entry.name}: {entry.text}")
+        say(f"{entry.name}: {entry.text}")
     if not done:
-        _say("nothing to put back")
+        say("nothing to put back")
     _show(args, [control.setting(entry.name) for entry in done])
     return ExitCode.OK
 
@@ -131,7 +132,3 @@ def _show(args: argparse.Namespace, settings: Iterable[Setting]) -> None:
         return
     for line in table(tuple(settings)):
         print(clean(line))
-
-
-def _say(text: str) -> None:
-    print(f"zconsole: {clean(text)}", file=sys.stderr)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from zconsole.cli import event_loop, output, remote
-from zconsole.cli.alert_options import wake_of
+from zconsole.cli.alerts import alerting
+from zconsole.cli.output import say
 from zconsole.errors import ExitCode
-from zconsole.monitor.alerts.dispatcher import AlertDispatcher
+from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
-from zconsole.units import clean
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,46 +21,31 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _follow(args: argparse.Namespace) -> int:
-    wake = wake_of(args, _say)
-    try:
-        return await _rounds(args, remote.sampled(args, needed=True), wake)
-    finally:
-        if wake is not None:
-            await wake.aclose()
+    with remote.opened(args, needed=True) as feed:
+        return await _rounds(args, event_loop.rounds(alerting(args, feed, say), args.count))
 
 
-async def _rounds(
-    args: argparse.Namespace,
-    rounds: AsyncGenerator[list[Frame], None],
-    wake: AlertDispatcher | None,
-) -> int:
-    """Show each round and wake whoever asked for it, until it is time to stop."""
-    taken = 0
+async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]) -> int:
+    """Show each round and its alerts, until it is time to stop."""
+    watched = False
     async with contextlib.aclosing(rounds) as following:
-        async for frames in following:
-            output.show(frames, args.json, None)
-            if wake is not None:
-                _tell(wake, frames)
-            if not frames and not taken:
-                _say("no pools are imported")
-            taken += 1
-            if args.until_done and over(frames):
-                return ending_code(frames)
-            if args.count is not None and taken >= args.count:
-                break
+        async for update in following:
+            output.show(update.frames, args.json, None)
+            _tell(update)
+            if not update.frames and not watched:
+                say("no pools are imported")
+            watched = True
+            if args.until_done and over(update.frames):
+                return ending_code(update.frames)
     return ExitCode.OK
 
 
-def _tell(wake: AlertDispatcher, frames: Sequence[Frame]) -> None:
+def _tell(update: Update) -> None:
     """Alerts go to stderr, which is the terminal or somebody's log; stdout carries data only."""
-    for alert in wake.look(frames):
-        _say(f"{alert.pool}: {alert.text}")
-        if sys.stderr.isatty():
-            print(wake.ways.terminal(alert), end="", file=sys.stderr, flush=True)
-
-
-def _say(text: str) -> None:
-    print(f"zconsole: {clean(text)}", file=sys.stderr, flush=True)
+    for alert in update.alerts:
+        say(f"{alert.pool}: {alert.text}")
+    if update.ring and sys.stderr.isatty():
+        print(update.ring, end="", file=sys.stderr, flush=True)
 
 
 def over(frames: Sequence[Frame]) -> bool:
@@ -76,8 +61,3 @@ def ending_code(frames: Sequence[Frame]) -> ExitCode:
     if any(outcome.canceled for outcome in outcomes):
         return ExitCode.CANCELED
     return ExitCode.OK
-
-
-def running(frames: Sequence[Frame]) -> Mapping[str, bool]:
-    """Which pools have a scan running or paused."""
-    return {f.pool: any(view.scan.active for view in f.scans) for f in frames}

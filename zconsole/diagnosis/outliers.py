@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from zconsole.eta.median import median
 from zconsole.pool.model import IoRates
 from zconsole.pool.topology import Placed
 from zconsole.units import latency
@@ -53,12 +52,18 @@ def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, 
 def _stands_out(own: IoRates, others: Sequence[IoRates]) -> str | None:
     waits = [o.latency for o in others if o.latency is not None]
     if own.latency is not None and waits and own.latency >= LATENCY_FLOOR:
-        usual = median(waits)
+        usual = _usual(waits)
         if own.latency > LATENCY_FACTOR * usual:
             return f"{latency(own.latency)}, the others {latency(usual)}"
     shares = [o.busy for o in others if o.busy is not None]
     if own.busy is not None and shares and own.busy >= BUSY_SHARE:
-        usual = median(shares)
+        usual = _usual(shares)
         if own.busy - usual >= BUSY_GAP:
             return f"{own.busy:.0%} busy, the others {usual:.0%}"
     return None
+
+
+def _usual(values: Sequence[float]) -> float:
+    from statistics import median  # only here: one sample has no rates, and starts faster
+
+    return median(values)

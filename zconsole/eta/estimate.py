@@ -9,6 +9,7 @@ were off.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import exp, sqrt
 from typing import NamedTuple
 
@@ -51,7 +52,8 @@ class Estimate(NamedTuple):
     """What it rests on (``issuing at 124M/s over 5 min``), or why there is none."""
 
 
-class Work(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Work:
     """What there is to do, and how exactly it is known; bytes and seconds."""
 
     total: float
@@ -84,6 +86,15 @@ class Forecast(NamedTuple):
     """Bytes/s."""
     window: float | None = None
     """Seconds; None for zpool's average."""
+
+
+class Duration(NamedTuple):
+    """How long a resilver would take, in seconds, and what that rests on."""
+
+    expected: float
+    low: float
+    high: float
+    reason: str
 
 
 def nothing(reason: str) -> Estimate:
@@ -156,6 +167,7 @@ def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
         return best
     if work.sure:
         return work.share
+    # Far below what the topology says, more than queues explain: then the share is not known.
     if best < 0.5 * work.share:
         return None
     return work.share if best >= 0.85 * work.share else best

@@ -79,6 +79,7 @@ class ProgressCurve:
             ]
             return False
         seconds = reading.t - last.t if self._remembered else reading.clock - last.clock
+        # A sample seen twice, or one that another console had already written down.
         if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):
             return False
         self.last, self._remembered = reading, False

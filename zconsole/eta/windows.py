@@ -1,7 +1,7 @@
-"""The speed to expect, from windows of the past judged by how well they foretold it.
+"""The speed to expect, from windows of the past judged by how well they predicted it.
 
-Three questions weigh a window: is it as long as the time still to go (to foretell an hour, look at
-about an hour), did it foretell what came since, and does it fit the present? The mean over all
+Three questions weigh a window: is it as long as the time still to go (an hour is best predicted
+by about an hour), did it predict what came since, and does it fit the present? The mean over all
 that was watched is blended in the more, the further ahead the end is: load comes and goes.
 """
 
@@ -12,7 +12,6 @@ from itertools import pairwise
 from math import exp, log, sqrt
 from typing import NamedTuple
 
-from zconsole.eta.median import median
 from zconsole.eta.slopes import Slopes
 
 WINDOWS = tuple(10.0 * 2**k for k in range(12))
@@ -22,13 +21,13 @@ ROUNDINGS = 20.0
 LEAST_MOVED = 1e-3
 """Bytes; what seems to have moved less is a rounding of our own."""
 HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-"""How long ago, as shares of the time watched, the windows are asked to foretell the progress."""
+"""How long ago, as shares of the time watched, the windows are asked to predict the progress."""
 SHORTEST_HINDCAST = 8.0
 LEAST_PAST = 6.0
 FORGIVEN = 0.05
 """Misjudgement (a log ratio) below which one window is as good as another."""
 UNTRIED = 0.3
-"""Misjudgement assumed of windows as long as nothing could be foretold."""
+"""Misjudgement assumed of windows as long as nothing could be predicted."""
 HORIZON_SPREAD = 1.0
 """A window e times longer or shorter than the time to go weighs 0.6 of one that is equal."""
 MEAN_SHARE = 0.8
@@ -49,7 +48,7 @@ class Window(NamedTuple):
     seconds: float
     rate: float
     error: float | None
-    """Root mean square log ratio of what it foretold to what came; None if never tried."""
+    """Root mean square log ratio of what it predicted to what came; None if never tried."""
 
 
 class Present(NamedTuple):
@@ -90,6 +89,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     missed = _weighted((e * e for e in errors), weights)
     seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
     mean, share = slopes.mean, _mean_share(slopes, ahead, present)
+    # Far ahead, the load of now is worth less than the mean: it will change before the end.
     if mean > 0:
         speed += share * (log(mean) - speed)
     return Speed(exp(speed), sqrt(apart + missed), seconds)
@@ -110,14 +110,15 @@ def _hindcast(slopes: Slopes, seconds: float) -> float | None:
     """How far a window's speed was off when asked in the past; the recent past counts more."""
     first, now = slopes.first, slopes.last
     squares = weights = 0.0
+    # Several moments of the past, each judged by what came after it, as the present will be.
     for ago in sorted({max(SHORTEST_HINDCAST, share * (now - first)) for share in HINDCASTS}):
         then = now - ago
         if then - first < LEAST_PAST:
             break
-        told = slopes.line(max(first, then - seconds), then)
+        predicted = slopes.line(max(first, then - seconds), then)
         came = slopes.line(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
-        if told and came and told.slope > 0 and came.slope > 0:
-            squares += (log(told.slope) - log(came.slope)) ** 2 / ago
+        if predicted and came and predicted.slope > 0 and came.slope > 0:
+            squares += (log(predicted.slope) - log(came.slope)) ** 2 / ago
             weights += 1 / ago
     return sqrt(squares / weights) if weights else None
 
@@ -137,6 +138,8 @@ def _present(slopes: Slopes) -> Present | None:
     if logs[1] is None:
         return None
     changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
+    from statistics import median  # only here: one sample has no present, and starts faster
+
     usual = median(changes) if changes else UNTRIED
     return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
 

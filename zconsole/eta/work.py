@@ -26,8 +26,8 @@ def issued_bytes(scan: Scan) -> tuple[float, float] | None:
     total = scan.to_issue_bytes
     if done is None:
         return None
-    told = scan.percent if scan.pass_start is None else None
-    return _finest(done, told, total, scan.resolution)
+    printed = scan.percent if scan.pass_start is None else None
+    return _finest(done, printed, total, scan.resolution)
 
 
 def _finest(
@@ -100,8 +100,11 @@ def _processed(scan: Scan, done: tuple[float, float]) -> float:
 
 
 def _rebuild_total(scan: Scan) -> float:
-    """Bytes a rebuild has to issue: what it skips (dRAID groups without the device) counts as
-    scanned only; what is still to be scanned is taken to be skipped as often."""
+    """Bytes a rebuild has to issue.
+
+    What it skips (dRAID groups without the device) counts as scanned only; what is still to be
+    scanned is taken to be skipped as often.
+    """
     total = float(scan.total_bytes or 0)
     if not scan.scanned_bytes or scan.issued_bytes is None:
         return total

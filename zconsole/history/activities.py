@@ -38,10 +38,10 @@ class ActivityTracker:
         return tuple(self._view(activity) for activity in found)
 
     def _view(self, activity: Activity) -> ActivityView:
-        told = self._told(activity)
-        return ActivityView(activity, told.rate, told.estimate)
+        expected = self._forecast(activity)
+        return ActivityView(activity, expected.rate, expected.estimate)
 
-    def _told(self, activity: Activity) -> Forecast:
+    def _forecast(self, activity: Activity) -> Forecast:
         if activity.state != "running":
             return Forecast(nothing(activity.state))
         course, work = self._courses.get(_key(activity)), activity_work(activity)

@@ -17,7 +17,7 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
 
     A device is the same one when its key is, or else its name: without GUIDs a key holds the way
     through the tree, and that changes when a replacement takes its place. What a hot spare does
-    is told of its own row, not of the place where it stands in.
+    is reported of its own row, not of the place where it stands in.
     """
     before, after = _leaves(old), _leaves(new)
     names = {_role(place): place for place in before.values()}

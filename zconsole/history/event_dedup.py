@@ -1,4 +1,4 @@
-"""A change of a scan that the kernel tells and the console sees is one event."""
+"""A change of a scan that the kernel reports and the console sees is one event."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PLAIN = (" started", " paused", " resumed", " finished", " canceled")
 def without_duplicates(
     known: Iterable[Event], new: Iterable[Event], gap: float, now: float = -inf
 ) -> list[Event]:
-    """``known`` and ``new`` together, newest last; of a change told twice, the kernel's event.
+    """``known`` and ``new`` together, newest last; of a change reported twice, the kernel's event.
 
-    ``gap``: seconds between samples, within which the console sees what the kernel told. Where
+    ``gap``: seconds between samples, within which the console sees what the kernel reported. Where
     the console says more, that is the event: the errors at an end, that a start is a restart.
-    ``now``: what is told late is put in its place among what is dated until then; what is dated
+    ``now``: what is reported late is put in its place among what is dated until then; what is dated
     later is of before a clock was set back.
     """
     events = list(known)
@@ -38,7 +38,7 @@ def without_duplicates(
 
 
 def _place(events: list[Event], event: Event, now: float) -> int:
-    """Where it belongs: a scan found late is told of its start, after what followed that."""
+    """Where it belongs: the start of a scan found late is reported after what followed that."""
     at = len(events)
     while at and event.t < events[at - 1].t <= now:
         at -= 1
@@ -60,7 +60,7 @@ def _change(event: Event) -> tuple[str, str] | None:
 
 
 def _one(a: Event, b: Event) -> Event:
-    seen, told = (a, b) if a.origin == "console" else (b, a)
+    seen, kernel = (a, b) if a.origin == "console" else (b, a)
     if seen.vdev is None and seen.text.endswith(_PLAIN):
-        return told
-    return seen._replace(t=told.t, origin=told.origin)
+        return kernel
+    return seen._replace(t=kernel.t, origin=kernel.origin)

@@ -55,6 +55,7 @@ class PoolHistory:
         """Take in a sample of the pool."""
         self._in_gap = False
         tree = {p.key: p for p in placed(sample.pool.root)}
+        # Changes of devices come before what scans did: a restart has its cause among them.
         if self._last is not None:
             self._notice(sample, tree)
         gap = sample.t - self._last.t if self._last is not None else 0.0
@@ -100,7 +101,7 @@ class PoolHistory:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What ``zpool events`` told and what the console saw itself, newest last."""
+        """What ``zpool events`` reported and what the console saw itself, newest last."""
         return tuple(self._events)
 
     def missing_since(self, key: str) -> float | None:
@@ -122,12 +123,12 @@ class PoolHistory:
 
     def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool
-        told = {_subject(event) for event in sample.events}
+        reported = {_subject(event) for event in sample.events}
         seen = [
             *pool_change(sample.t, old.state, sample.pool.state),
             *device_changes(sample.t, self.tree, tree),
         ]
-        self._events.extend(event for event in seen if _subject(event) not in told)
+        self._events.extend(event for event in seen if _subject(event) not in reported)
 
     def _track_missing(self, t: float, tree: dict[str, Placed]) -> None:
         for key, place in tree.items():
@@ -172,7 +173,7 @@ class PoolHistory:
             window.add(clock, place.vdev)
             self._rates[key], latest[key] = window.windowed, window.latest
         fill_in(tree, self._rates, {key: window.span for key, window in self._windows.items()})
-        fill_in(tree, latest, {})
+        fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         for key, rates in latest.items():
             self.series.put_device(key, rates)
         self._forget(self._windows.keys() - tree.keys())
@@ -191,7 +192,7 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[s
     """
     below: dict[str, list[str]] = {}
     covered = dict(spans)
-    for key in reversed(tree):
+    for key in reversed(tree):  # children stand behind their parents
         place = tree[key]
         if (children := below.pop(key, None)) is not None:
             longest = max(covered.get(child, 0.0) for child in children)

@@ -79,6 +79,7 @@ class RateWindow:
         new = CounterSnapshot(clock, vdev)
         kept = self._kept
         if kept and (vdev.path != self.path or not _continues(kept, new)):
+            # Another disk in the same place, or counters that began anew: no difference is a rate.
             kept.clear()
         self.path = vdev.path
         kept.append(new)
@@ -104,6 +105,7 @@ def between(old: CounterSnapshot, new: CounterSnapshot, ready: IoRates = NONE) -
         moved = ready.read, ready.write, ready.read_ops, ready.write_ops
     latency, busy = ready.latency, ready.busy
     if blocks:
+        # diskstats counts every request; histograms only say which power of two each fell into.
         latency, busy = _block_load(old, new, seconds)
     elif latency is None and old.wait is not None and new.wait is not None:
         latency = _mean_wait(old.wait, new.wait)
@@ -143,6 +145,7 @@ def _block_load(
     requests = b.read_ops - a.read_ops + b.write_ops - a.write_ops
     waited = b.read_seconds - a.read_seconds + b.write_seconds - a.write_seconds
     busy = (b.busy_seconds - a.busy_seconds) / seconds / max(1, len(b.names))
+    # In flight time is counted in ticks of the kernel, so a share may come out above 1.
     return (waited / requests if requests > 0 else None), min(1.0, busy)
 
 

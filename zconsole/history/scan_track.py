@@ -18,7 +18,7 @@ STALL_SECONDS = 60.0
 FROM_START = 30.0
 """A scan first seen this soon after its start was watched from its start."""
 STAGE_SECONDS = 3.0
-"""How far back to look for what moved: at least to the sample before."""
+"""How far back what moved counts: at least to the sample before."""
 ENDED_SHARE = 0.98
 MAX_NOTES = 8
 
@@ -31,7 +31,7 @@ def scan_slot(scan: Scan) -> str:
 
 
 def series_key(scan: Scan) -> str:
-    """The scan's key in ``Series``; the same for its restarts and follow-on passes."""
+    """The scan's key in ``RateSeries``; the same for its restarts and follow-on passes."""
     return f"scan:{scan.function}:{scan.vdev or ''}"
 
 
@@ -52,7 +52,7 @@ class ScanTrack:
         """Newest first."""
         self.filling: frozenset[str] = frozenset()
         """Keys of the leaves that were being resilvered while it ran."""
-        self.told = Forecast(nothing("no estimate yet: 1 sample"))
+        self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self.scan_rate: float | None = None
 
     def add(self, sample: Sample, scan: Scan, when: str) -> None:
@@ -62,12 +62,12 @@ class ScanTrack:
         if not scan.active:
             return
         if reading is None:
-            self.told = Forecast(nothing(_uncounted(scan)))
+            self.forecast = Forecast(nothing(_uncounted(scan)))
             return
         before = self.course.last
         if self.course.add(reading) and before is not None:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
-        self.told = self._forecast(sample, scan)
+        self.forecast = self._forecast(sample, scan)
         self.scan_rate = self._scan_rate(scan)
 
     def note(self, text: str) -> None:
@@ -83,18 +83,20 @@ class ScanTrack:
             return Forecast(nothing("no estimate: the total is not known"))
         if work.issued <= 0:
             return Forecast(nothing(_nothing_issued(scan)))
+        # Rates of a pass are worked out against the time of the sample; saved JSON has none.
         if not sample.dated and scan.pass_start is not None:
             return Forecast(nothing("no estimate: the moment it was saved is not known"))
         return forecast(self.course, work)
 
     def _scan_rate(self, scan: Scan) -> float | None:
-        window = self.told.window
+        window = self.forecast.window
         points = self.course.points
         if window is None or len(points) < 2:
             return scan.zpool_scan_rate
         old = next((p for p in points if p.x >= points[-1].x - window), points[0])
         seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
         rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+        # Printed bytes stand still for minutes, then jump: zpool's average is better than that.
         if rounding and moved < ROUNDINGS * 2 * rounding:
             return scan.zpool_scan_rate
         return moved / seconds if seconds > 0 else None
@@ -105,8 +107,9 @@ class ScanTrack:
         idle = self.course.idle
         if self.scan.state != "running" or idle < STALL_SECONDS:
             return None
-        rate, done = self.told.rate, issued_bytes(self.scan)
+        rate, done = self.forecast.rate, issued_bytes(self.scan)
         rounding = done[1] if done else 0.0
+        # Rounded bytes may hide progress for as long as a few last digits take.
         hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
         return idle if idle > hidden else None
 
@@ -118,11 +121,11 @@ class ScanTrack:
 
     def view(self, sample: Sample, scan: Scan) -> ScanView:
         """What the views show of it."""
-        told = self.told if scan.active else Forecast(nothing(_over(scan)))
+        shown = self.forecast if scan.active else Forecast(nothing(_over(scan)))
         stalled = self.stalled if scan.active else None
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
-            told = told._replace(estimate=told.estimate._replace(reason=why))
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
         running = scan.state == "running"
         return ScanView(
             scan=scan,
@@ -130,12 +133,14 @@ class ScanTrack:
             stage=self.stage(sample, scan),
             percent=scan.percent,
             scan_rate=self.scan_rate if running else None,
-            issue_rate=told.rate if told.rate is not None or not running else scan.zpool_issue_rate,
-            window=told.window,
-            estimate=told.estimate,
+            issue_rate=shown.rate
+            if shown.rate is not None or not running
+            else scan.zpool_issue_rate,
+            window=shown.window,
+            estimate=shown.estimate,
             restarts=self.restarts,
             stalled=stalled,
-            full=_to_full(sample.pool.root, scan, told) if running else None,
+            full=_to_full(sample.pool.root, scan, shown) if running else None,
             notes=tuple(self.notes),
         )
 
@@ -186,15 +191,15 @@ def _broken_note(before: float, after: float, pass_start: float | None, when: st
     return f"{cause} by {when}: {moved}"
 
 
-def _to_full(root: Vdev, scan: Scan, told: Forecast) -> Estimate | None:
+def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
     """To full redundancy when devices wait for another pass: this one and a whole further one."""
     waiting = sum(leaf.awaiting_resilver for leaf in root.leaves())
-    estimate, total = told.estimate, scan.to_issue_bytes
-    if not waiting or scan.function != "resilver" or not told.rate or total is None:
+    estimate, total = shown.estimate, scan.to_issue_bytes
+    if not waiting or scan.function != "resilver" or not shown.rate or total is None:
         return None
     if estimate.eta is None or estimate.high is None or estimate.low is None:
         return None
-    further = total / told.rate
+    further = total / shown.rate
     factor = max(1.0, estimate.high / estimate.eta) if estimate.eta > 0 else 2.0
     devices = "1 device waits" if waiting == 1 else f"{waiting} devices wait"
     reason = f"{devices} for another full pass, {units.duration(further)} at the present rate"
@@ -210,5 +215,5 @@ def ended_unseen(track: ScanTrack, gap: float) -> bool:
     """Whether a scan last seen running can have finished in the ``gap`` seconds since."""
     if track.scan.state != "running":
         return False
-    eta = track.told.estimate.low
+    eta = track.forecast.estimate.low
     return track.share_done >= ENDED_SHARE or (eta is not None and eta <= gap)

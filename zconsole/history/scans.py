@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from zconsole.history.changes import Tree
@@ -42,7 +43,7 @@ class ScanTracker:
     def push(self, sample: Sample, tree: Tree, recent: Sequence[Event]) -> list[Event]:
         """Take in a sample with its leaves and what happened lately; returns what scans did."""
         events: list[Event] = []
-        for scan in reversed(sample.pool.scans):
+        for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
                 events += self._follow(sample, scan, recent)
         if any(scan.active for scan in sample.pool.scans):
@@ -87,10 +88,10 @@ class ScanTracker:
         elif before is not None and self._waiting and scan.function == "resilver":
             text = f"follow-on pass since {self._clock(scan.start)}: {_names(self._waiting)} waited"
             track.notes = [text]
-        told = f"{_word(scan)} {text}"
-        events = [Event(scan.start or sample.t, name, told, severity, scan.vdev, "console")]
+        words = f"{_word(scan)} {text}"
+        events = [Event(scan.start or sample.t, name, words, severity, scan.vdev, "console")]
         if not scan.active:  # it was over before it was seen
-            events += _changes(sample.t, scan._replace(state="running"), scan)
+            events += _changes(sample.t, replace(scan, state="running"), scan)
         return track, events
 
     def _known(self, sample: Sample, scan: Scan) -> int | None:
@@ -131,15 +132,15 @@ def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event
 
     A restart sets a new start time within the same transaction group (dsl_scan.c,
     ``dsl_scan_restart_resilver``), so the end of the earlier one never shows; the pool's history
-    events tell it outright, where they may be read.
+    events say so outright, where they may be read.
     """
     if not before.scan.active or not scan.active or before.scan.start is None:
         return False
     last = before.course.last
     since = last.t if last is not None else t
-    told = [e.text for e in recent if e.t >= since - 1 and e.text.startswith(ABORTED + DEFERRED)]
-    if told:
-        return told[-1].startswith(ABORTED)
+    known = [e.text for e in recent if e.t >= since - 1 and e.text.startswith(ABORTED + DEFERRED)]
+    if known:
+        return known[-1].startswith(ABORTED)
     return not ended_unseen(before, max(0.0, (scan.start or t) - since))
 
 

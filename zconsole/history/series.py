@@ -23,6 +23,7 @@ class _Ring:
     def __init__(self, width: int, capacity: int) -> None:
         self.width = width
         self._capacity = capacity
+        # Single precision: a pool of a thousand leaves keeps a million values.
         self._values = array("f", [nan]) * (width * capacity)
         self._last = -1
 
@@ -54,7 +55,7 @@ class _Ring:
 
 
 class RateSeries:
-    """Past rates of every vdev and scan of a pool; implements ``zconsole.history.views.Series``."""
+    """Past rates of every vdev and scan of a pool."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
@@ -68,7 +69,10 @@ class RateSeries:
         self._times.append(t)
 
     def since(self, t: float) -> int | None:
-        """How many samples ago the first one at or after ``t`` was; None when ``t`` is earlier."""
+        """How many samples ago (0: the newest) the first one at or after ``t`` was taken.
+
+        None when no sample before ``t`` is kept.
+        """
         later = sum(each >= t for each in self._times)
         return None if later == len(self._times) else max(0, later - 1)
 
@@ -116,7 +120,11 @@ class RateSeries:
             self._rings.pop(key, None)
 
     def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
-        """The last ``count`` values of a key's metric, oldest first; None where there was none."""
+        """The last ``count`` values of a key's metric, oldest first; None where there was none.
+
+        Of a vdev: read and write (bytes/s), latency (seconds), busy; of a scan: scan_rate and
+        issue_rate.
+        """
         ring = self._rings.get(key)
         if ring is None or count <= 0:
             return ()

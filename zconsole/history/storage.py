@@ -22,6 +22,7 @@ from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
 from zconsole.system.locked_store import LockedStore
+from zconsole.system.records import RecordError, from_json
 from zconsole.system.state_dir import StateError
 
 FORMAT = 1
@@ -31,7 +32,7 @@ MOST_DEVICES = 64
 SAVE_SECONDS = 30.0
 DIGITS = 4
 
-DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
 """What reading a damaged file can run into."""
 
 
@@ -53,7 +54,8 @@ class HistoryStore(LockedStore):
             except StateError as error:
                 return f"history not read: {error}"
             except (*DAMAGE, RecursionError) as error:
-                return f"history not read: {path} is damaged ({type(error).__name__})"
+                why = error if isinstance(error, RecordError) else type(error).__name__
+                return f"history not read: {path} is damaged ({why})"
             return None
         return None
 
@@ -65,7 +67,7 @@ class HistoryStore(LockedStore):
         due = t - self._saved.get(guid, -SAVE_SECONDS) >= SAVE_SECONDS
         if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
             return False
-        self._saved[guid] = t
+        self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
         self.write(self.directory / _name(guid), encode(history, guid, t))
         return True
 
@@ -77,19 +79,46 @@ def _name(guid: str) -> str:
     return f"history-{guid}.json"
 
 
+@dataclass(frozen=True, slots=True)
+class SavedScan:
+    """What a file keeps of one scan."""
+
+    function: str
+    vdev: str | None
+    start: float | None
+    state: str
+    total: int | None
+    skipped: int | None
+    restarts: int | None
+    notes: tuple[str, ...]
+    points: tuple[CurvePoint, ...]
+    last: tuple[float, bool, float, float, float]
+    """Its newest reading: time, whether it ran, bytes issued, scanned and processed."""
+    current_pass: tuple[float | None, float]
+    """When the pass began, and the seconds it was paused; ``pass`` in the file."""
+    low: float | None
+    """The least that was left, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedHistory:
+    """The contents of a file."""
+
+    format: int
+    guid: str
+    t: float
+    scans: tuple[SavedScan, ...]
+    series: Mapping[str, tuple[tuple[float | None, ...], ...]]
+
+
 def encode(history: PoolHistory, guid: str, t: float) -> bytes:
     """The file's contents, within its bound: sparklines of devices go first when it is large."""
-    document = {
-        "format": FORMAT,
-        "guid": guid,
-        "t": t,
-        "scans": [_track(track) for track in history.scans.tracks if track.course.last],
-        "series": _series(history),
-    }
-    data = json.dumps(document, separators=(",", ":")).encode()
+    tracks = [_saved(track) for track in history.scans.tracks if track.course.last]
+    document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
+    series = _series(history)
+    data = json.dumps({**document, "series": series}, separators=(",", ":")).encode()
     if len(data) > MOST_BYTES:
-        document["series"] = {}
-        data = json.dumps(document, separators=(",", ":")).encode()
+        data = json.dumps({**document, "series": {}}, separators=(",", ":")).encode()
     return data
 
 
@@ -104,7 +133,7 @@ def _rounded(column: Sequence[float | None]) -> list[float | None]:
     return [None if v is None else float(f"{v:.{DIGITS}g}") for v in column]
 
 
-def _track(track: ScanTrack) -> dict[str, Any]:
+def _saved(track: ScanTrack) -> dict[str, Any]:
     scan, last = track.scan, track.course.last
     return {
         "function": scan.function,
@@ -118,79 +147,53 @@ def _track(track: ScanTrack) -> dict[str, Any]:
         "points": [[round(n, 2) for n in point] for point in track.course.points],
         "last": last and [last.t, last.running, last.issued, last.scanned, last.processed],
         "pass": last and [last.pass_start, last.paused],
-        "low": track.told.estimate.low,
+        "low": track.forecast.estimate.low,
     }
 
 
 def restore(history: PoolHistory, document: Any, guid: str) -> None:
     """Fill an empty history from a file's contents; raises ValueError and such when damaged."""
-    if document["format"] != FORMAT or document["guid"] != guid:
+    scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
+    saved = from_json(SavedHistory, {**document, "scans": scans})
+    if saved.format != FORMAT or saved.guid != guid:
         raise ValueError("not this pool's history")
-    tracks = [_restored(entry) for entry in document["scans"]]
-    series = {key: _columns(key, rows) for key, rows in document["series"].items()}
+    tracks = [_restored(each) for each in saved.scans]
+    for key, rows in saved.series.items():
+        if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
+            raise ValueError("not the series this version keeps")
+        _check(*(value for row in rows for value in row))
+    # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
         history.scans.restore(track)
-    history.series.restore(series)
+    history.series.restore(saved.series)
 
 
-def _restored(entry: Mapping[str, Any]) -> ScanTrack:
-    points = [CurvePoint(*(_number(n) for n in row)) for row in entry["points"][:MAX_POINTS]]
+def _restored(saved: SavedScan) -> ScanTrack:
+    points = saved.points[:MAX_POINTS]
     if not points or any(a.x >= b.x for a, b in pairwise(points)):
         raise ValueError("points out of order")
-    track = ScanTrack(_scan(entry), ProgressCurve(points, _last(entry)), notes=_notes(entry))
-    track.restarts = None if entry["restarts"] is None else int(_number(entry["restarts"]))
-    low = _maybe(entry["low"])
-    track.told = Forecast(Estimate(low, low, low, "remembered"))
+    t, running, issued, scanned, processed = saved.last
+    began, paused = saved.current_pass
+    _check(*(n for point in points for n in point), t, issued, scanned, processed, began, paused)
+    _check(saved.start, saved.total, saved.skipped, saved.restarts, saved.low)
+    scan = Scan(
+        function=saved.function,
+        state=saved.state,
+        vdev=saved.vdev,
+        start=saved.start,
+        total_bytes=saved.total,
+        skipped_bytes=saved.skipped,
+        issued_bytes=int(issued),
+        scanned_bytes=int(scanned),
+    )
+    last = ProgressReading(t, 0.0, running, issued, scanned, processed, began, paused)
+    curve = ProgressCurve(points, last)
+    track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES])
+    track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
     return track
 
 
-def _last(entry: Mapping[str, Any]) -> ProgressReading:
-    t, running, *counters = entry["last"]
-    issued, scanned, processed = (_number(n) for n in counters)
-    started, paused = entry["pass"]
-    return ProgressReading(
-        _number(t),
-        0.0,
-        running is True,
-        issued,
-        scanned,
-        processed,
-        _maybe(started),
-        _number(paused),
-    )
-
-
-def _scan(entry: Mapping[str, Any]) -> Scan:
-    total, skipped = _maybe(entry["total"]), _maybe(entry["skipped"])
-    *_, issued, scanned, _ = entry["last"]
-    return Scan(
-        function=str(entry["function"]),
-        state=str(entry["state"]),
-        vdev=None if entry["vdev"] is None else str(entry["vdev"]),
-        start=_maybe(entry["start"]),
-        total_bytes=None if total is None else int(total),
-        skipped_bytes=None if skipped is None else int(skipped),
-        issued_bytes=int(_number(issued)),
-        scanned_bytes=int(_number(scanned)),
-    )
-
-
-def _notes(entry: Mapping[str, Any]) -> list[str]:
-    return [str(note) for note in entry["notes"][:MAX_NOTES]]
-
-
-def _maybe(value: Any) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _columns(key: str, rows: Sequence[Sequence[float | None]]) -> list[list[float | None]]:
-    if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
-        raise ValueError("not the series this version keeps")
-    return [[None if v is None else _number(v) for v in column] for column in rows]
-
-
-def _number(value: Any) -> float:
-    number = float(value)
-    if not 0 <= number < SANE:
+def _check(*numbers: float | None) -> None:
+    """Raises ValueError for what can be neither a counter nor a time."""
+    if not all(number is None or 0 <= number < SANE for number in numbers):
         raise ValueError("no counter or time")
-    return number

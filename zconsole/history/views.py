@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.eta import Estimate
 from zconsole.pool.model import Activity, Scan
 
 
-class Series(Protocol):
-    """Past rates, newest last, for sparklines; bounded, never mutated by a reader."""
-
-    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
-        """The last ``count`` values of ``metric`` (read, write: bytes/s; latency: s; busy) of a
-        vdev key, or of a scan (metric scan_rate, issue_rate); None where there was no sample."""
-
-    def since(self, t: float) -> int | None:
-        """How many samples ago (0: the newest) the first one at or after ``t`` was taken; None
-        when no sample before ``t`` is kept."""
-
-
-class ScanView(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ScanView:
     """A scan with what follows from having watched it."""
 
     scan: Scan
     key: str
-    """For ``Series.tail``."""
+    """For ``RateSeries.tail``."""
     stage: str | None
     percent: float | None
     scan_rate: float | None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history import PoolHistory
-from zconsole.history.views import Series
+from zconsole.history.series import RateSeries
 from zconsole.monitor.frame import Frame, VdevRow
-from zconsole.pool.balance import Balance, balance
-from zconsole.pool.health import Health, health, unreachable
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health, unreachable
 from zconsole.pool.model import IoRates, Sample, SampleFailure
 from zconsole.pool.redundancy import redundancy
 
@@ -37,7 +39,8 @@ def stale_frame(last: Frame, failure: SampleFailure, history: PoolHistory) -> Fr
 
     Rates are what diskstats still gives.
     """
-    return last._replace(
+    return replace(
+        last,
         failure=failure,
         health=unreachable(failure, max(0.0, failure.t - last.t)),
         rows=tuple(_aged(row, history) for row in last.rows),
@@ -50,25 +53,10 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
     return row._replace(rates=history.rates(row.key), missing_since=missing)
 
 
-def blank_frame(failure: SampleFailure, series: Series) -> Frame:
+def blank_frame(failure: SampleFailure, series: RateSeries) -> Frame:
     """A frame for a pool that never gave a sample: its name and why."""
-    return Frame(
-        pool=failure.pool,
-        sample=None,
-        failure=failure,
-        health=_never_seen(failure),
-        scans=(),
-        activities=(),
-        redundancy=(),
-        rows=(),
-        balance=Balance(None, None, None),
-        series=series,
-    )
-
-
-def _never_seen(failure: SampleFailure) -> Health:
-    found = unreachable(failure, 0.0)
-    return found._replace(reasons=(failure.text,))
+    why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
+    return Frame(failure.pool, None, failure, why, series)
 
 
 def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from zconsole.diagnosis.device_errors.probes import kernel_messages, log_names, smart_of
+from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import is_root
 from zconsole.units import size
+from zconsole.zfs.sources.blockdev import device_facts
 
 Pairs = tuple[tuple[str, str], ...]
 """Label and value, in the order they are shown."""
@@ -30,15 +34,13 @@ LABELS = {
 """Short enough for the column they stand in."""
 
 
-async def no_details(path: str) -> Pairs:
+async def no_details(_: str) -> Pairs:
     """For sources that know no more of a device than its sample."""
     return ()
 
 
 async def machine_details(path: str) -> Pairs:
     """What /sys and udev say of the device at ``path``; empty when they say it too late."""
-    from zconsole.zfs.sources.blockdev import device_facts
-
     try:
         async with asyncio.timeout(DEADLINE):
             facts = described(await in_daemon_thread(device_facts, path))
@@ -49,10 +51,6 @@ async def machine_details(path: str) -> Pairs:
 
 async def _signs(path: str) -> Pairs:
     """What SMART and the kernel's log say of it; for root only, who may ask."""
-    from zconsole.diagnosis.device_errors.probes import kernel_messages, log_names, smart_of
-    from zconsole.system.async_process import ProcessRunner
-    from zconsole.system.host import is_root
-
     if not is_root() or not path.startswith("/"):
         return ()
     runner, names = ProcessRunner(), log_names(path)

@@ -20,7 +20,7 @@ class Update:
     capabilities: Capabilities
     """Of the source as it is now; it may have fallen back since the last round."""
     alerts: tuple[Alert, ...] = ()
-    """What is worth waking somebody for, each once; only of a feed with a vigil over it."""
+    """What is worth waking somebody for, each once; only of a feed with alerts."""
     ring: str = ""
     """What those alerts are to write to the terminal: its bell, notifications."""
     notes: tuple[str, ...] = ()

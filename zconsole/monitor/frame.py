@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from zconsole.history.views import ActivityView, ScanView, Series
+from zconsole.history.series import RateSeries
+from zconsole.history.views import ActivityView, ScanView
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
 from zconsole.pool.model import NOTHING, Event, HostLoad, IoRates, Sample, SampleFailure, Scan, Vdev
@@ -43,7 +45,8 @@ class Mark(NamedTuple):
     text: str
 
 
-class Frame(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Frame:
     """One pool as the views show it. What the sample tells is read through properties."""
 
     pool: str
@@ -53,12 +56,12 @@ class Frame(NamedTuple):
     failure: SampleFailure | None
     """Why there is no newer sample; None while there is nothing newer to be had."""
     health: Health
-    scans: tuple[ScanView, ...]
-    activities: tuple[ActivityView, ...]
-    redundancy: tuple[Redundancy, ...]
-    rows: tuple[VdevRow, ...]
-    balance: Balance
-    series: Series
+    series: RateSeries
+    scans: tuple[ScanView, ...] = ()
+    activities: tuple[ActivityView, ...] = ()
+    redundancy: tuple[Redundancy, ...] = ()
+    rows: tuple[VdevRow, ...] = ()
+    balance: Balance = field(default_factory=Balance)
     over_since: float | None = None
     """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
     events: tuple[Event, ...] = ()
@@ -68,7 +71,7 @@ class Frame(NamedTuple):
     limit: Verdict | None = None
     """What the running scan waits for; None when none runs."""
     ceiling: Ceiling | None = None
-    """The fastest the running scan could go; None while nothing was seen to tell."""
+    """The fastest the running scan could go; None while that is not known."""
     marks: tuple[Mark, ...] = ()
     """What was done from consoles, newest last."""
     troubles: tuple[DeviceFault, ...] = ()
@@ -128,7 +131,7 @@ class Frame(NamedTuple):
 
     @property
     def see(self) -> str | None:
-        """Where zpool says that more is told of its message."""
+        """Where zpool says there is more about its message."""
         return self.sample.pool.see if self.sample else None
 
     @property
@@ -192,7 +195,9 @@ class Frame(NamedTuple):
 
     @property
     def looked(self) -> float | None:
-        """Seconds of the steady clock when the newest look at the pool began, also one that ended
-        in ``problem``: without a problem, the frame shows nothing older. None if unknown."""
+        """Seconds of the steady clock when the newest reading of the pool began; None if unknown.
+
+        Also of one that ended in ``problem``: without a problem, the frame shows nothing older.
+        """
         newest = self.failure or self.sample
         return newest.began if newest else None

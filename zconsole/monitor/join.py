@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame, Mark
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 
-class Extras(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Extras:
     """What one of them has to add to a frame; nothing unless it says so."""
 
     events: tuple[Event, ...] = ()
@@ -32,7 +34,8 @@ def joined(frame: Frame, *extras: Extras) -> Frame:
         if more == NO_EXTRAS:
             continue
         events = (*frame.events, *more.events)
-        frame = frame._replace(
+        frame = replace(
+            frame,
             events=tuple(sorted(events, key=lambda e: e.t)) if more.events else frame.events,
             marks=(*frame.marks, *more.marks),
             activities=(*frame.activities, *more.activities),

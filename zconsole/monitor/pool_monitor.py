@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
@@ -27,7 +28,8 @@ class PoolMonitor:
         history.push(sample)
         self._device_errors.push(sample.t, history.tree)
         bottleneck.push(sample, history.tree, history.all_rates, history.scan_views)
-        return frame_of(sample, history, self._flags)._replace(
+        return replace(
+            frame_of(sample, history, self._flags),
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
             troubles=self._device_errors.faults(sample.t, history.tree, history.events),

@@ -49,17 +49,19 @@ class Session:
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
     ) -> None:
-        """``store`` keeps histories between runs, ``reports`` those of scans; None for recordings,
-        demos and saved output. ``writer`` is what they write with, if not at once; ``notes`` what
-        there is to tell of them from the start. ``gaps`` counts the samples of a recording that
-        cannot be read, which then are no reason to end."""
+        """A session that keeps nothing, as for recordings, demos and saved output, unless asked to.
+
+        ``store`` keeps histories between runs, ``reports`` those of scans, ``writer`` is what they
+        write with, if not at once, and ``notes`` what is wrong with them from the start. ``gaps``
+        counts the samples of a recording that cannot be read, which then are no reason to end.
+        """
         self._zone = zone
         self._flags = flags
         self._store = store
         self._reports = reports
         self._writer = writer
-        self._notes = dict.fromkeys(notes)
-        self._told = 0
+        self._notes = dict.fromkeys(notes, False)
+        """What went wrong, and whether it was taken."""
         self._monitors: dict[str, PoolMonitor] = {}
         self._last: dict[str, Frame] = {}
         self._gaps = gaps
@@ -84,8 +86,10 @@ class Session:
         return tuple(frames)
 
     def end(self) -> None:
-        """To be called when the source has ended: raises the first NotUnderstoodError of a
-        recording in which nothing could be read."""
+        """The source has ended.
+
+        Raises the first NotUnderstoodError of a recording in which nothing could be read.
+        """
         if self._gaps is not None and self._gaps.count and not self._last:
             raise NotUnderstoodError(self._gaps.first)
 
@@ -106,7 +110,7 @@ class Session:
         names: set[str] = set()
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
-            if name in names:
+            if name in names:  # in one file two outputs, one after the other
                 self._monitors.pop(name, None)
             names.add(name)
             yield seen
@@ -124,15 +128,10 @@ class Session:
         """The last good frame of a pool; None for one that has given none."""
         return self._last.get(pool)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What went wrong with the histories kept on disk, each thing once."""
-        return tuple(self._notes)
-
     def take_notes(self) -> tuple[str, ...]:
-        """Those notes that have come since they were last taken."""
-        new = self.notes[self._told :]
-        self._told += len(new)
+        """What went wrong with what is kept on disk since this was last asked, each thing once."""
+        new = tuple(note for note, taken in self._notes.items() if not taken)
+        self._notes.update(dict.fromkeys(new, True))
         return new
 
     def close(self) -> None:
@@ -177,6 +176,7 @@ class Session:
         if isinstance(seen, SampleFailure):
             return self._troubled(seen)
         name, guid = seen.pool.name, seen.pool.guid
+        # Before the first sample is taken in: history can only begin with what was kept.
         if name not in self._last and self._store is not None and guid is not None:
             self._note(name, self._store.recall(guid, self.history(name)))
         frame = self._last[name] = self._monitor(name).push(seen)
@@ -202,7 +202,7 @@ class Session:
 
     def _note(self, pool: str, trouble: str | None) -> None:
         if trouble is not None:
-            self._notes[f"{pool}: {trouble}"] = None
+            self._notes.setdefault(f"{pool}: {trouble}", False)
 
     def _troubled(self, trouble: SampleFailure) -> Frame:
         return self._monitor(trouble.pool).push_failure(trouble, self._last.get(trouble.pool))

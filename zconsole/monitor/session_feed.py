@@ -1,17 +1,48 @@
-"""The console's feed: samples a source at an interval and turns each round into frames."""
+"""Feeds of sampled frames: what all have in common, and the one over a single source."""
 
 from __future__ import annotations
+
+import asyncio
 
 from zconsole.monitor.device_details import Details, Pairs, no_details
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
-from zconsole.system.sample_timer import SampleTimer
 from zconsole.zfs.sources.base import Source
 
 
-class SessionFeed:
-    """Frames from any source. ``interval`` seconds apart, 0 for a source with its own pace."""
+class SampledFeed:
+    """Takes a round at every interval; 0 seconds for a source with its own pace."""
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        self._changed = asyncio.Event()
+        self._begun: float | None = None
+
+    def set_interval(self, seconds: float) -> None:
+        """See Feed.set_interval; cuts the present wait short."""
+        self.interval = seconds
+        self._changed.set()
+
+    async def next(self) -> Update | None:
+        """See Feed.next; the interval is from the start of one sample to that of the next."""
+        loop = asyncio.get_running_loop()
+        while self._begun is not None and (left := self._begun + self.interval - loop.time()) > 0:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left)
+            except TimeoutError:
+                break
+        self._begun = loop.time()
+        return await self.sample()
+
+    async def sample(self) -> Update | None:
+        """A round taken now; None at the end."""
+        raise NotImplementedError
+
+
+class SessionFeed(SampledFeed):
+    """Frames from any source."""
 
     def __init__(
         self,
@@ -21,24 +52,15 @@ class SessionFeed:
         details: Details = no_details,
         signs: DeviceProber | None = None,
     ) -> None:
+        """With ``signs`` the devices in trouble are asked about beside the sampling."""
+        super().__init__(interval)
         self._source = source
         self._session = session
-        self._pace = SampleTimer(interval)
         self._details = details
         self._signs = signs
 
-    @property
-    def interval(self) -> float:
-        """Seconds between two samples."""
-        return self._pace.interval
-
-    def set_interval(self, seconds: float) -> None:
-        """Sample every ``seconds`` from now on; cuts the present wait short."""
-        self._pace.change(seconds)
-
-    async def next(self) -> Update | None:
-        """Wait for the next sample's time, take it, and return its frames; None at the end."""
-        await self._pace.wait()
+    async def sample(self) -> Update | None:
+        """See SampledFeed.sample. At the end raises as Session.end."""
         raws = await self._source.sample()
         if raws is None:
             self._session.end()

@@ -78,6 +78,7 @@ def rewritten(
     """
     taken = list(source) if source is not None else shares(spaces)
     now = list(spaces)
+    # In steps: where new blocks go depends on what is free, which every step changes.
     for _ in range(STEPS if raw > 0 else 0):
         now = _step(now, raw / STEPS, taken, pinned, growth)
     return now
@@ -105,7 +106,7 @@ def raw_to_target(
 
 
 def expected_move(spaces: Sequence[Space], raw: float, pinned: float = 0.0) -> float:
-    """Raw bytes that should have changed vdev after rewriting ``raw`` bytes, all told."""
+    """Raw bytes that should have changed vdev after rewriting ``raw`` bytes, of all vdevs."""
     after = rewritten(spaces, raw, pinned=pinned)
     return sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from zconsole.pool.model import Vdev
 from zconsole.pool.topology import data_vdevs, disks_of
 from zconsole.pool.version import Version, parse_version
 
 
-class VdevBalance(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class VdevBalance:
     """Fill of one normal-class top-level vdev; the names of contract's BALANCE."""
 
     name: str
@@ -24,12 +25,13 @@ class VdevBalance(NamedTuple):
     new_write_share: float | None
 
 
-class Balance(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Balance:
     """How evenly data is spread over the normal-class top-level vdevs."""
 
-    target_fill: float | None
-    spread: float | None
-    imbalance_bytes: float | None
+    target_fill: float | None = None
+    spread: float | None = None
+    imbalance_bytes: float | None = None
     vdevs: tuple[VdevBalance, ...] = ()
 
 

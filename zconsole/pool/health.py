@@ -32,8 +32,8 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
     is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
-    source shows neither a state nor a device, as with the scan lines of saved output alone. Rows
-    of devices tell by their states whether it is DEGRADED, too: of a disk that the kernel itself
+    source shows neither a state nor a device, as with the scan lines of saved output alone. States
+    of devices make it DEGRADED, too: of a disk that the kernel itself
     faults (spa_async_fault_vdev, module/zfs/spa.c 2.4.4) the vdevs above stay ONLINE.
     ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
     begins some transaction groups later.
@@ -42,16 +42,14 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
-    if unrestored:
-        return Health("NOT RESTORED", "error", reasons)
-    if pool.error_count or pool.damaged:
-        return Health("ERRORS", "error", reasons)
-    if pool.state not in (None, "ONLINE"):
-        return Health(pool.state, "warning", reasons)
+    # Missing redundancy before damaged files: the next failing disk would add to them.
+    if unrestored or pool.error_count or pool.damaged:
+        return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     if pool.state is None and not pool.root.children:
         return Health("UNKNOWN", "notice", reasons)
-    if any(map(_is_impaired, pool.root.walk())):
-        return Health("DEGRADED", "warning", reasons)
+    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, pool.root.walk())):
+        word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
+        return Health(word or "", "warning", reasons)
     noisy = tuple(_counters(pool.root))
     return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
 
@@ -65,7 +63,7 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 
 def _is_impaired(vdev: Vdev) -> bool:
-    """Whether a vdev tells that its pool, whatever its own state, is not whole."""
+    """Whether a vdev shows that its pool, whatever its own state, is not whole."""
     apart = vdev.kind == "root" or vdev.vclass in ("spare", "cache")
     return not apart and vdev.state not in ("ONLINE", "")
 
@@ -82,7 +80,7 @@ def _data_errors(pool: Pool) -> Iterator[str]:
         plural = "s" if pool.error_count != 1 else ""
         yield f"{pool.error_count} data error{plural}: files are damaged"
     elif pool.damaged:
-        yield "data errors, it is not told how many: files are damaged"
+        yield "data errors (number unknown): files are damaged"
 
 
 def _devices(pool: Pool) -> Iterator[str]:

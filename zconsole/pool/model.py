@@ -3,19 +3,20 @@
 Bytes are integers, times are epoch seconds, durations are seconds, shares are 0…1.
 ``None`` means that the source could not know it; it never stands for 0 or for nothing.
 Words (states, kinds, classes) are kept as strings, so that an unknown one survives verbatim.
+
+Vdevs and counters are named tuples: every sample makes one of each for every device, and as frozen
+dataclasses they make decoding a fifth slower (tests/bench/tick.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-CLASSES = ("normal", "special", "dedup", "log", "cache", "spare")
-"""Allocation classes and the two device groups, in the order the tree shows them."""
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""Of a mapping nobody gave: one for all, so it cannot be written to."""
+"""Shared empty default mapping; it cannot be written to."""
 
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
@@ -97,7 +98,7 @@ class Vdev(NamedTuple):
     resilvering: bool = False
     awaiting_resilver: bool = False
     unfilled: bool | None = None
-    """Whether it was attached and is not filled yet; None where the source does not tell."""
+    """Whether it was attached and is not filled yet; None where the source doesn't say."""
     removing: bool = False
     alloc_bytes: int | None = None
     size_bytes: int | None = None
@@ -131,7 +132,7 @@ class Vdev(NamedTuple):
     children: tuple[Vdev, ...] = ()
 
     def walk(self) -> Iterator[Vdev]:
-        """This vdev and everything below it, in the order ``zpool status`` prints."""
+        """The vdev and everything below it, in the order ``zpool status`` prints."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -144,7 +145,8 @@ class Vdev(NamedTuple):
             yield from child.leaves()
 
 
-class Scan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scan:
     """A resilver, scrub, sequential rebuild or error scrub, with counters as the kernel keeps them.
 
     Counters of a text source are what was printed, ×1024^k; ``resolution`` says how coarse
@@ -216,7 +218,8 @@ class Scan(NamedTuple):
         return (self.function, self.vdev, self.start)
 
 
-class Activity(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Activity:
     """Work that is no scan: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
 
     kind: str
@@ -241,7 +244,8 @@ class Activity(NamedTuple):
         return self.kind == "checkpoint" and self.state == "running"
 
 
-class Pool(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pool:
     """A pool as one sample saw it."""
 
     name: str
@@ -259,7 +263,7 @@ class Pool(NamedTuple):
     error_count: int | None = None
     """Data errors; None when the source printed none of it."""
     damaged: bool = False
-    """There are data errors, though nothing tells how many."""
+    """There are data errors, of unknown number."""
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not asked for, () when there are none."""
     comment: str | None = None
@@ -295,7 +299,8 @@ class Event(NamedTuple):
     """zpool, console (a change the console saw itself) or kernel."""
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sample:
     """One pool at one moment, from one source."""
 
     t: float
@@ -312,7 +317,7 @@ class Sample(NamedTuple):
     version: str | None = None
     """OpenZFS version of the machine sampled, where known: ``2.3.9``."""
     events: tuple[Event, ...] = ()
-    tunables: Mapping[str, int] = NOTHING
+    tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where the source could read them."""
     dated: bool = True
     """Whether it was taken at ``t``: of saved output that says no time, nobody knows when."""
@@ -320,7 +325,8 @@ class Sample(NamedTuple):
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
-class SampleFailure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SampleFailure:
     """Why there is no fresh sample of a pool, in words an operator can act on."""
 
     pool: str
@@ -328,7 +334,7 @@ class SampleFailure(NamedTuple):
     clock: float
     text: str
     kstat: str | None = None
-    block: Mapping[str, BlockCounters] = NOTHING
+    block: Mapping[str, BlockCounters] = field(default_factory=dict)
     """What diskstats still gives: leaf path to counters."""
     gone: tuple[str, ...] = ()
     """Paths of leaves whose devices diskstats has no longer."""
@@ -338,4 +344,4 @@ class SampleFailure(NamedTuple):
     gap: bool = False
     """Whether a recording has a sample here that could not be read."""
     began: float | None = None
-    """Seconds of the steady clock when the look that gave nothing began; None if unknown."""
+    """Seconds of the steady clock when the reading that gave nothing began; None if unknown."""

@@ -2,7 +2,7 @@
 
 After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
 scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). What stays
-tells that, as a later scrub's figures take the place of the repair's.
+shows that, as a later scrub's figures take the place of the repair's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ScanOutcome(NamedTuple):
     over: bool
     """Whether no scan of its pool runs or is paused."""
     restored: bool | None
-    """Whether all is well after it; None until that can be told: what is wrong may yet pass."""
+    """Whether all is well after it; None until that is known: what is wrong may yet pass."""
     left_behind: bool
     """Whether something is there that a good repair takes away."""
     canceled: bool

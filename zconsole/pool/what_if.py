@@ -123,8 +123,11 @@ def disk_of(word: str) -> int:
 
 
 def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:
-    """The tree with vdevs added, and others of another size. Raises UsageError for a name that
-    is no normal-class top-level vdev, or a size that what is there would not fit in."""
+    """The tree with vdevs added, and others of another size.
+
+    Raises UsageError for a name that is no normal-class top-level vdev, or a size that what is
+    there would not fit in.
+    """
     names = [vdev.name for vdev in data_vdevs(root) if vdev.vclass == "normal"]
     for name in resizes:
         if names.count(name) > 1:

@@ -33,7 +33,7 @@ from zconsole.rebalance.backend import (
 )
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
-from zconsole.system.host import FileThread
+from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
 from zconsole.system.process import DeadlineError, start_detached
 from zconsole.system.state_dir import StateError, read_end

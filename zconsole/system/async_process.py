@@ -6,6 +6,7 @@ Here for an event loop; ``zconsole.system.process`` has what runs without one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -25,7 +26,7 @@ from zconsole.system.pipe_io import (
 from zconsole.system.process import Completed, DeadlineError, zfs_environment
 
 SETTLE_STEP = 0.01
-"""Seconds between two looks at a process that was told to stop, or that is let run."""
+"""Seconds between two questions whether a process has ended."""
 
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
@@ -41,12 +42,15 @@ class HookRunner(Protocol):
     """Runs a command of the operator's own, to its end."""
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
-        """The finished command, which had ``text`` on its standard input and the operator's own
-        environment. Raises DeadlineError after ``deadline`` s, OSError if absent."""
+        """The finished command.
+
+        It has ``text`` on its standard input and the operator's own environment. Raises
+        DeadlineError after ``deadline`` s, OSError if absent.
+        """
 
 
-class Process(Protocol):
-    """A long-lived process that talks in lines."""
+class Started(Protocol):
+    """A long-lived process."""
 
     @property
     def alive(self) -> bool:
@@ -55,6 +59,13 @@ class Process(Protocol):
     @property
     def stderr(self) -> str:
         """The newest of what it wrote to stderr."""
+
+    def abandon(self) -> None:
+        """Kill it and never wait for it."""
+
+
+class Process(Started, Protocol):
+    """A long-lived process that talks in lines."""
 
     async def last_words(self, patience: float) -> str:
         """What it wrote to stderr last, once it has ended; waits ``patience`` seconds for that."""
@@ -65,9 +76,6 @@ class Process(Protocol):
     def write(self, line: str) -> None:
         """Hand it a line; lost when it is gone."""
 
-    def abandon(self) -> None:
-        """Kill it and never wait for it."""
-
 
 class Spawner(Protocol):
     """Starts long-lived processes."""
@@ -76,22 +84,11 @@ class Spawner(Protocol):
         """The running process. Raises OSError when the command is absent."""
 
 
-class Channel(Protocol):
+class Channel(Started, Protocol):
     """A long-lived process that talks in bytes."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether the kernel still has it."""
-
-    @property
-    def stderr(self) -> str:
-        """The newest of what it wrote to stderr."""
 
     def write(self, data: bytes) -> None:
         """Hand it at most PIPE_BUF bytes at once; lost when it is gone."""
-
-    def abandon(self) -> None:
-        """Kill it and never wait for it."""
 
 
 class Connector(Protocol):
@@ -105,11 +102,15 @@ class ProcessManager(Spawner, Connector, Protocol):
     """Starts long-lived processes, and knows what became of them."""
 
     async def settle(self, patience: float) -> None:
-        """Wait at most ``patience`` seconds until what was told to stop is gone."""
+        """Wait at most ``patience`` seconds until what was killed is gone."""
 
 
 class ProcessRunner:
-    """Runs real commands in a session of their own; one that hangs in the kernel is abandoned."""
+    """Runs real commands in a session of their own; one that hangs in the kernel is abandoned.
+
+    Not by asyncio's streams: they give no hold of the transport, and only that can be closed while
+    its process is stuck in the kernel.
+    """
 
     def __init__(self) -> None:
         self._started: list[asyncio.SubprocessTransport] = []
@@ -119,13 +120,9 @@ class ProcessRunner:
 
         Before Python 3.12 a child that ends after its event loop was closed is logged to stderr.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + patience
-        while loop.time() < until and any(
-            transport.is_closing() and transport.get_returncode() is None
-            for transport in self._started
-        ):
-            await asyncio.sleep(SETTLE_STEP)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await _until(lambda: not any(map(_is_ending, self._started)))
 
     def _remember(self, transport: asyncio.SubprocessTransport) -> None:
         self._started = [each for each in self._started if each.get_returncode() is None]
@@ -181,13 +178,12 @@ class LastingRunner:
     """
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run; after the deadline it is not waited for, nor told to stop."""
+        """See CommandRunner.run; after the deadline it is not waited for, nor stopped."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
             process = _unwatched(argv, out, errors)
             try:
                 async with asyncio.timeout(deadline):
-                    while process.poll() is None:
-                        await asyncio.sleep(SETTLE_STEP)
+                    await _until(lambda: process.poll() is not None)
             except TimeoutError:
                 text = f"{argv[0]} gave no answer in {deadline:.3g} s"
                 raise DeadlineError(text, lambda: process.poll() is None) from None
@@ -195,6 +191,19 @@ class LastingRunner:
                 process.returncode = 0  # it is not ours to wait for
                 raise
             return Completed(tuple(argv), process.returncode, _written(out), _written(errors))
+
+
+async def _until(ended: Callable[[], bool]) -> None:
+    """Return once it has ended: nothing says so of a process that nobody watches any more."""
+    while True:
+        if ended():
+            return
+        await asyncio.sleep(SETTLE_STEP)
+
+
+def _is_ending(transport: asyncio.SubprocessTransport) -> bool:
+    """Whether a process was killed and is still there."""
+    return transport.is_closing() and transport.get_returncode() is None
 
 
 class _TooMuchError(Exception):
@@ -216,7 +225,7 @@ class _Output(asyncio.SubprocessProtocol):
         if sum(map(len, self.stream.values())) > MOST_OUTPUT:
             self.complete.set_exception(_TooMuchError())
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+    def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
         self._ended(fd)
 
     def process_exited(self) -> None:

@@ -17,8 +17,10 @@ Write = Callable[[Path, bytes], None]
 
 
 class AsyncWriter:
-    """Writes in a daemon thread that lives while there is something to write; of every file only
-    the newest content."""
+    """Writes in a daemon thread that lives while there is something to write.
+
+    Of every file only the newest content is written.
+    """
 
     def __init__(self, write: Write = state_dir.write_private) -> None:
         self._write = write

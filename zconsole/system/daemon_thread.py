@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from zconsole.system.process import DeadlineError
+
 _T = TypeVar("_T")
 
 
@@ -25,24 +27,44 @@ async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
     return await result
 
 
-def outcome(job: Callable[[], _T], result: asyncio.Future[_T]) -> Callable[[], None]:
-    """Run ``job``; returns what settles ``result`` with it, to be called in the loop."""
-    try:
-        return partial(_settle, result, job(), None)
-    except Exception as error:
-        return partial(_settle, result, None, error)
+class FileThread:
+    """Runs cheap reads of /proc and /sys beside the event loop, one at a time.
 
+    While one is stuck, no other is begun.
+    """
 
-def post(loop: asyncio.AbstractEventLoop, settle: Callable[[], None]) -> None:
-    """Have ``settle`` called in the loop, unless that was closed meanwhile."""
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(settle)
+    def __init__(self) -> None:
+        self._busy = False
+
+    async def run(self, job: Callable[[], _T], deadline: float) -> _T:
+        """What ``job`` returns or raises. Raises DeadlineError after ``deadline`` seconds."""
+        if self._busy:
+            raise DeadlineError("reading /proc and /sys does not end", lambda: self._busy)
+        self._busy = True
+        try:
+            async with asyncio.timeout(deadline):
+                return await in_daemon_thread(self._freed, job)
+        except TimeoutError:
+            text = f"reading /proc and /sys took over {deadline:g} s"
+            raise DeadlineError(text, lambda: self._busy) from None
+
+    def _freed(self, job: Callable[[], _T]) -> _T:
+        """Run the job in its thread; whoever still waits for it or not, the next may begin."""
+        try:
+            return job()
+        finally:
+            self._busy = False
 
 
 def _work(
     job: Callable[[], _T], loop: asyncio.AbstractEventLoop, result: asyncio.Future[_T]
 ) -> None:
-    post(loop, outcome(job, result))
+    try:
+        settle = partial(_settle, result, job(), None)
+    except Exception as error:
+        settle = partial(_settle, result, None, error)
+    with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+        loop.call_soon_threadsafe(settle)
 
 
 def _settle(result: asyncio.Future[Any], value: Any, error: Exception | None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import Future, wait
+from typing import TypeVar
 
 from zconsole.system.safe_path import StateError
 
@@ -36,47 +37,21 @@ class Patient:
         """
         if self._left_behind is not None and self._left_behind.is_alive():
             raise StateError("an earlier call still hangs")
-        attempt = _Attempt(job, late)
-        thread = threading.Thread(target=attempt.run, daemon=True, name="patient")
+        attempt: Future[_T] = Future()
+        # No executor: it would wait for its threads when the program ends.
+        thread = threading.Thread(target=_run, args=(job, attempt), daemon=True, name="patient")
         thread.start()
-        if not attempt.ended.wait(patience) and attempt.give_up():
-            self._left_behind = thread
-            raise StateError(f"no answer in {patience:g} s")
-        return attempt.result()
+        if wait([attempt], patience).done:
+            return attempt.result()
+        self._left_behind = thread
+        attempt.add_done_callback(lambda done: None if done.exception() else late(done.result()))
+        raise StateError(f"no answer in {patience:g} s")
 
 
-class _Attempt(Generic[_T]):
-    """One call, and whether somebody still waits for it."""
-
-    def __init__(self, job: Callable[[], _T], late: Callable[[_T], object]) -> None:
-        self.ended = threading.Event()
-        self._job = job
-        self._late = late
-        self._lock = threading.Lock()
-        self._given_up = False
-        self._found: list[_T] = []
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        """Make the call."""
-        try:
-            self._found.append(self._job())
-        except Exception as error:  # handed to whoever waits
-            self._error = error
-        with self._lock:
-            self.ended.set()
-            given_up = self._given_up
-        if given_up and self._found:
-            self._late(self._found[0])
-
-    def give_up(self) -> bool:
-        """Wait no longer; whether it has indeed not ended."""
-        with self._lock:
-            self._given_up = not self.ended.is_set()
-            return self._given_up
-
-    def result(self) -> _T:
-        """What the call gave."""
-        if self._error is not None:
-            raise self._error
-        return self._found[0]
+def _run(job: Callable[[], _T], attempt: Future[_T]) -> None:
+    try:
+        found = job()
+    except Exception as error:  # handed to whoever waits
+        attempt.set_exception(error)
+    else:
+        attempt.set_result(found)

@@ -38,11 +38,11 @@ class Errors(asyncio.SubprocessProtocol):
         self.silent = asyncio.Event()
         """Set once there will be no more."""
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
+    def pipe_data_received(self, _: int, data: bytes) -> None:
         """See asyncio.SubprocessProtocol."""
         self.errors = (self.errors + data)[-STDERR_KEPT:]
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+    def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
         """See asyncio.SubprocessProtocol."""
         if fd == 2:
             self.silent.set()

@@ -35,7 +35,7 @@ class Completed:
 
 
 class DeadlineError(Exception):
-    """A command did not end in time; it was told to stop and is no longer waited for.
+    """A command did not end in time; it was killed and is no longer waited for.
 
     ``alive`` says whether it is still there: a call inside the kernel cannot be killed, and
     whoever asked must not ask again before it is gone.
@@ -65,7 +65,7 @@ def find_command(name: str) -> str | None:
 def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
     """``CommandRunner.run`` for programs without an event loop; safe in a thread.
 
-    Raises DeadlineError after ``deadline`` seconds, with the command told to stop and abandoned;
+    Raises DeadlineError after ``deadline`` seconds, with the command killed and abandoned;
     OSError if absent.
     """
     process = subprocess.Popen(

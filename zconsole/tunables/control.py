@@ -11,7 +11,7 @@ from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES
 from zconsole.tunables.historical import explain
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.recorded import RecordedWrite, TunableRecord
+from zconsole.tunables.recorded import RecordedWrite, TunableRecord, recorded
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
 from zconsole.tunables.tunable import Tunable
 
@@ -71,8 +71,8 @@ class Control:
 
     def list(self) -> tuple[Setting, ...]:
         """Every known tunable, those that this kernel lacks with ``value`` None."""
-        book = self._memory.peek(self._parameters.era)
-        return tuple(self._setting(tunable, book) for tunable in TUNABLES)
+        saved = self._memory.peek(self._parameters.era)
+        return tuple(self._setting(tunable, saved) for tunable in TUNABLES)
 
     def setting(self, name: str) -> Setting:
         """One tunable as it is now. Raises UsageError for a name that is none."""
@@ -80,10 +80,7 @@ class Control:
 
     def problem(self, name: str, value: int) -> str | None:
         """Why a value would be refused here, None when it may be written."""
-        tunable = known(name)
-        if tunable.never:
-            return f"{name} is not written: {tunable.never}"
-        return tunable.problem(value) or self._pair_problem({name: value}, name)
+        return self._problem(name, {name: value})
 
     def set(
         self,
@@ -102,11 +99,11 @@ class Control:
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
-        with TunableRecord(self._log, t, action) as record:
+        with recorded(self._log, t, action) as record:
             record.begin(RecordedWrite(n, self._parameters.read(n), v) for n, v in values.items())
-            with self._memory.open(self._parameters.era) as book:
+            with self._memory.open(self._parameters.era) as saved:
                 for name, value in values.items():
-                    self._write(book, record, name, value, until)
+                    self._write(saved, record, name, value, until)
         return tuple(self.setting(name) for name in values)
 
     def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
@@ -116,22 +113,23 @@ class Control:
         can't be forgotten is found changed by somebody else the next time. May take some seconds.
         """
         done: tuple[Restored, ...] | None = None
-        with TunableRecord(self._log, t, "restore") as record:
+        with recorded(self._log, t, "restore") as record:
             try:
-                with self._memory.open(self._parameters.era, HURRY) as book:
-                    done = self._put_all_back(book, record, names)
+                with self._memory.open(self._parameters.era, HURRY) as saved:
+                    done = self._put_all_back(saved, record, names)
             except StateError:
+                # The disk is gone or full; the kernel's value is what matters, so go on without.
                 if done is None:
-                    book = self._memory.peek(self._parameters.era)
-                    done = self._put_all_back(book, record, names)
+                    saved = self._memory.peek(self._parameters.era)
+                    done = self._put_all_back(saved, record, names)
         return done
 
     def orphans(self, is_alive: Callable[[str], bool] = alive) -> dict[str, SavedTunable]:
         """What a console that is no longer there had set, still in place: offer to put it back."""
-        book = self._memory.peek(self._parameters.era)
+        saved = self._memory.peek(self._parameters.era)
         return {
             name: entry
-            for name, entry in book.values.items()
+            for name, entry in saved.values.items()
             if entry.owner is not None
             and not is_alive(entry.owner)
             and self._parameters.read(name) == entry.value
@@ -142,22 +140,22 @@ class Control:
 
         Raises UsageError when nothing was set from here.
         """
-        with self._memory.open(self._parameters.era) as book:
-            if not book.values:
+        with self._memory.open(self._parameters.era) as saved:
+            if not saved.values:
                 raise UsageError("nothing was set from here")
-            on = any(entry.until != pool_guid for entry in book.values.values())
-            for name, entry in book.values.items():
-                book.values[name] = replace(entry, until=pool_guid if on else None)
+            on = any(entry.until != pool_guid for entry in saved.values.values())
+            for name, entry in saved.values.items():
+                saved.values[name] = replace(entry, until=pool_guid if on else None)
             return on
 
     def past(self) -> Past:
         """What was set from consoles since the module was loaded."""
-        book = self._memory.peek(self._parameters.era)
-        ends = {name: entry.until for name, entry in book.values.items() if entry.until}
-        return Past(tuple(book.changes), ends)
+        saved = self._memory.peek(self._parameters.era)
+        ends = {name: entry.until for name, entry in saved.values.items() if entry.until}
+        return Past(tuple(saved.changes), ends)
 
-    def _setting(self, tunable: Tunable, book: SavedTunables) -> Setting:
-        ours = book.values.get(tunable.name)
+    def _setting(self, tunable: Tunable, saved: SavedTunables) -> Setting:
+        ours = saved.values.get(tunable.name)
         return Setting(
             tunable,
             self._parameters.read(tunable.name),
@@ -168,20 +166,20 @@ class Control:
         )
 
     def _check(self, name: str, value: int, values: Mapping[str, int], guard: bool) -> None:
-        tunable = known(name)
-        problem = (
-            f"{name} is not written: {tunable.never}"
-            if tunable.never
-            else (tunable.problem(value) or self._pair_problem(values, name))
-        )
-        if problem:
+        if problem := self._problem(name, values):
             raise UsageError(problem)
         if not self._parameters.era:
             raise UnavailableError("the zfs module is not loaded")
         if self._parameters.read(name) is None:
             raise UnavailableError(f"{name} does not exist on this kernel")
-        if tunable.guarded and value and not guard:
+        if known(name).guarded and value and not guard:
             raise UsageError(f"{name} is only set under a guard that puts it back")
+
+    def _problem(self, name: str, values: Mapping[str, int]) -> str | None:
+        tunable = known(name)
+        if tunable.never:
+            return f"{name} is not written: {tunable.never}"
+        return tunable.problem(values[name]) or self._pair_problem(values, name)
 
     def _pair_problem(self, values: Mapping[str, int], name: str) -> str | None:
         """A class's least number of I/Os must not exceed its greatest (zfs(4))."""
@@ -198,52 +196,52 @@ class Control:
         return None
 
     def _write(
-        self, book: SavedTunables, record: TunableRecord, name: str, value: int, until: str | None
+        self, saved: SavedTunables, record: TunableRecord, name: str, value: int, until: str | None
     ) -> None:
         """Remember first, then write: a crash between leaves a memory that no live value meets."""
         before = self._parameters.read(name)
         if before is None or before == value:
             return
-        entry = book.values.get(name)
+        entry = saved.values.get(name)
         original = entry.original if entry and entry.value == before else before
-        previous = dict(book.values)
+        previous = dict(saved.values)
         try:
             if value == original:
-                book.values.pop(name, None)
+                saved.values.pop(name, None)
             else:
-                book.values[name] = SavedTunable(original, value, record.t, self._owner, until)
-                book.save()
+                saved.values[name] = SavedTunable(original, value, record.t, self._owner, until)
+                saved.save()  # durable before the kernel has the value: a crash must find it
             self._parameters.write(name, value)
         except BaseException:
-            book.values = previous
+            saved.values = previous
             raise
         record.done.append(RecordedWrite(name, before, value))
-        book.changes.append(Change(record.t, name, before, value))
+        saved.changes.append(Change(record.t, name, before, value))
 
     def _put_all_back(
-        self, book: SavedTunables, record: TunableRecord, names: Iterable[str] | None
+        self, saved: SavedTunables, record: TunableRecord, names: Iterable[str] | None
     ) -> tuple[Restored, ...]:
-        chosen = list(book.values) if names is None else [n for n in names if n in book.values]
-        ours = {n: book.values[n] for n in chosen}
+        chosen = list(saved.values) if names is None else [n for n in names if n in saved.values]
+        ours = {n: saved.values[n] for n in chosen}
         record.begin_restore(
             RecordedWrite(name, entry.value, entry.original)
             for name, entry in ours.items()
             if self._parameters.read(name) == entry.value
         )
-        return tuple(self._put_back(book, record, name) for name in chosen)
+        return tuple(self._put_back(saved, record, name) for name in chosen)
 
-    def _put_back(self, book: SavedTunables, record: TunableRecord, name: str) -> Restored:
-        entry = book.values[name]
+    def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
+        entry = saved.values[name]
         live = self._parameters.read(name)
         if live != entry.value:
-            del book.values[name]
+            del saved.values[name]
             return Restored(
                 name, False, f"left at {live}: somebody else changed it from our {entry.value}"
             )
         self._parameters.write(name, entry.original)
-        del book.values[name]
+        del saved.values[name]
         record.done.append(RecordedWrite(name, entry.value, entry.original))
-        book.changes.append(Change(record.t, name, entry.value, entry.original))
+        saved.changes.append(Change(record.t, name, entry.value, entry.original))
         return Restored(name, True, f"put back to {entry.original}")
 
 

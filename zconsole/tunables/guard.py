@@ -2,7 +2,7 @@
 
 It writes the value itself, so the value is never there without it. It puts the original back when
 its time is over, when the console it watches is gone (killed, dropped connection), or when it is
-told to stop; it leaves silently when somebody else has changed the value. Run as
+asked to stop; it leaves silently when somebody else has changed the value. Run as
 ``python -m zconsole.tunables.guard``.
 """
 
@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
@@ -24,11 +25,11 @@ from zconsole.system.process import PACKAGE_ROOT
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.recorded import RecordedWrite, TunableRecord
+from zconsole.tunables.recorded import RecordedWrite, TunableRecord, recorded
 from zconsole.tunables.store import FileTunableStore, alive, process_mark
 
 LOOK = 0.25
-"""Seconds between looks at the console and the value."""
+"""Seconds between two readings of the value."""
 
 WRITTEN = "written"
 """The guard's word to whoever started it, once the value is in place."""
@@ -92,11 +93,11 @@ def hold(
     held: Setting,
     over: Callable[[], bool],
     wait: Callable[[], bool],
-    record: Callable[[], TunableRecord],
+    record: Callable[[], AbstractContextManager[TunableRecord]],
 ) -> None:
     """Hold a tunable until it is over, then put its original back if the value is still ours.
 
-    ``wait`` pauses between looks and says whether to stop at once. The file of originals is not
+    ``wait`` pauses between readings and says whether to stop at once. The file of originals is not
     asked, so that losing it cannot leave the value behind. ``record`` is made when it is put back.
     """
     name = held.tunable.name
@@ -105,10 +106,10 @@ def hold(
             break
     if parameters.read(name) == held.set_by_us and held.original is not None:
         change = RecordedWrite(name, held.set_by_us, held.original)
-        with record() as told:
-            told.begin_restore([change])
+        with record() as written:
+            written.begin_restore([change])
             parameters.write(name, held.original)
-            told.done.append(change)
+            written.done.append(change)
 
 
 def _guard(args: argparse.Namespace, verdict: int) -> int:
@@ -116,6 +117,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     os.setsid()
     _quiet(keep=verdict)
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    # Blocked before the value is written: a signal in between would leave it behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parameters = SysfsParameters(args.module, args.boot_id)
     log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
@@ -131,13 +133,13 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     os.close(verdict)
     end = time.monotonic() + args.seconds
 
-    def over() -> bool:
+    def _over() -> bool:
         return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
 
-    def record() -> TunableRecord:
-        return TunableRecord(log, time.time(), "restore")
+    def _record() -> AbstractContextManager[TunableRecord]:
+        return recorded(log, time.time(), "restore")
 
-    hold(parameters, held, over, lambda: signal.sigtimedwait(signals, LOOK) is not None, record)
+    hold(parameters, held, _over, lambda: signal.sigtimedwait(signals, LOOK) is not None, _record)
     with contextlib.suppress(OSError):
         control.restore(time.time(), [name])
     log.settle()
@@ -151,6 +153,7 @@ def _quiet(keep: int) -> None:
         os.dup2(null, stream)
     os.closerange(3, keep)
     os.closerange(keep + 1, 256)
+    # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-1000")
 

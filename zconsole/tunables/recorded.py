@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from zconsole.system.audit.log import Log
+
+DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class RecordedWrite:
 
 @dataclass(slots=True)
 class TunableRecord:
-    """The lines of one change of tunables; the last is written when its block ends."""
+    """The lines of one change of tunables, inside ``recorded``."""
 
     log: Log
     t: float
@@ -44,20 +46,24 @@ class TunableRecord:
             self.log.note(self.t, "begun", **self._fields(changes))
             self._begun = True
 
-    def __enter__(self) -> TunableRecord:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._begun:
-            result = "done" if error is None else f"failed: {error}"
-            fields = {**self._fields(self.done), "ok": error is None, "result": result}
-            self.log.note(self.t, "ended", **fields)
-
     def _fields(self, changes: Iterable[RecordedWrite]) -> dict[str, Any]:
         values = [{"name": c.name, "old": c.old, "new": c.new} for c in changes]
         return {"kind": "tunable", "action": self.action, "values": values}
+
+    def end(self, result: str) -> None:
+        """Write down what became of what was begun; waits for no log."""
+        if self._begun:
+            fields = {**self._fields(self.done), "ok": result == DONE, "result": result}
+            self.log.note(self.t, "ended", **fields)
+
+
+@contextlib.contextmanager
+def recorded(log: Log, t: float, action: str) -> Iterator[TunableRecord]:
+    """The record of a change at ``t``; its last line is written when the block ends."""
+    record = TunableRecord(log, t, action)
+    try:
+        yield record
+    except BaseException as error:
+        record.end(f"failed: {error}")
+        raise
+    record.end(DONE)

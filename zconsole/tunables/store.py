@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from zconsole.system.patient import Patient
+from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
 
 NAME = "tunables.json"
@@ -24,8 +25,6 @@ KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
 MOST_BYTES = 1 << 20
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading a damaged file can run into."""
 ANSWER = 2.0
 """Seconds for the disk to answer, and …"""
 WRITTEN = 10.0
@@ -77,43 +76,47 @@ class SavedTunables:
 
 
 class TunableStore(Protocol):
-    """Where the book is kept."""
+    """Where what was set is kept."""
 
     def open(self, era: str, patience: float = PATIENCE) -> AbstractContextManager[SavedTunables]:
-        """The book of this era, to read and change by one at a time; ``patience`` is the seconds
-        to wait for one's turn."""
+        """What was set in this era, to read and change by one at a time.
+
+        ``patience`` is the seconds to wait for one's turn.
+        """
 
     def peek(self, era: str) -> SavedTunables:
-        """The book of this era, to look at."""
+        """What was set in this era, only to be read."""
 
 
 class VolatileTunableStore:
-    """A book that is forgotten with its console: for simulated kernels."""
+    """One that is forgotten with its console: for simulated kernels."""
 
     def __init__(self) -> None:
-        self._book = SavedTunables("")
+        self._saved = SavedTunables("")
 
     @contextlib.contextmanager
-    def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
+    def open(self, era: str, _: float = PATIENCE) -> Iterator[SavedTunables]:
         """See TunableStore.open."""
         yield self.peek(era)
 
     def peek(self, era: str) -> SavedTunables:
         """See TunableStore.peek."""
-        if self._book.era != era:
-            self._book = SavedTunables(era)
-        return self._book
+        if self._saved.era != era:
+            self._saved = SavedTunables(era)
+        return self._saved
 
 
 class FileTunableStore:
     """The file in the state directory, locked while it is read and changed.
 
-    A directory that doesn't answer is given up: then the book is as it was read last.
+    A directory that doesn't answer is given up: then the contents are those that were read last.
     """
 
     def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
-        """``check`` is called before each change; it raises StateError for a directory that may
-        not be used."""
+        """The file in a directory; ``check`` is called before each change.
+
+        It raises StateError for a directory that may not be used.
+        """
         self._check = check
         self._path = directory / NAME
         self._lock = directory / f"{NAME}.lock"
@@ -122,9 +125,9 @@ class FileTunableStore:
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
-        """The book of this era, exclusively; written back whole if it was changed.
+        """See TunableStore.open; written back whole if it was changed.
 
-        A book of another era is as good as empty. Raises StateError when the directory is not
+        What was set in another era counts no more. Raises StateError when the directory is not
         there, not ours to write or doesn't answer, or when another process keeps the lock.
         """
         self._patient.call(self._check)
@@ -132,38 +135,42 @@ class FileTunableStore:
             partial(self._locked, patience), patience + ANSWER, late=os.close
         )
         try:
-            book = self.peek(era)
-            saved = _dump(book)
+            found = self.peek(era)
+            saved = _dump(found)
 
-            def save() -> None:
+            def _save() -> None:
                 nonlocal saved
-                if (text := _dump(book)) != saved:
+                if (text := _dump(found)) != saved:
                     self._patient.call(partial(self._write, text, handle), WRITTEN)
                     saved = text
 
-            book.save = save
+            found.save = _save
             try:
-                yield book
+                yield found
             finally:
-                save()
+                _save()
         finally:
             os.close(handle)
 
     def peek(self, era: str) -> SavedTunables:
-        """The book of this era without a lock, to look at; as it was read last where it cannot
-        be read now, and empty when there is none."""
+        """See TunableStore.peek; without a lock.
+
+        As it was read last where it cannot be read now, and empty where nothing was set.
+        """
         try:
             read = partial(read_private, self._path, MOST_BYTES)
             self._last = _load(json.loads(self._patient.call(read, ANSWER)), era)
         except FileNotFoundError:
             self._last = SavedTunables(era)
-        except (OSError, StateError, *DAMAGE):
+        except (OSError, StateError, ValueError, RecursionError):
             pass
         return self._last.copy() if self._last.era == era else SavedTunables(era)
 
     def _write(self, text: str, lock: int) -> None:
-        """Write the file under the lock, however long that takes: a write that comes late must
-        not undo what another console wrote meanwhile."""
+        """Write the file under the lock, however long that takes.
+
+        A write that comes late must not undo what another console wrote meanwhile.
+        """
         kept = os.dup(lock)
         try:
             write_private(self._path, text.encode("ascii"))
@@ -199,22 +206,23 @@ def alive(mark: str, proc: Path = Path("/proc")) -> bool:
     return pid.isdigit() and process_mark(int(pid), proc) == mark
 
 
-def _dump(book: SavedTunables) -> str:
-    return json.dumps(
-        {
-            "version": 1,
-            "era": book.era,
-            "values": {name: asdict(entry) for name, entry in book.values.items()},
-            "changes": [asdict(change) for change in book.changes[-KEPT_CHANGES:]],
-        }
-    )
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file's contents."""
+
+    era: str
+    values: Mapping[str, SavedTunable]
+    changes: tuple[Change, ...]
+    version: int = 1
+
+
+def _dump(saved: SavedTunables) -> str:
+    changes = tuple(saved.changes[-KEPT_CHANGES:])
+    return json.dumps(asdict(_File(saved.era, saved.values, changes)))
 
 
 def _load(data: Any, era: str) -> SavedTunables:
-    if data["era"] != era:
+    file = from_json(_File, data)
+    if file.era != era:
         return SavedTunables(era)
-    return SavedTunables(
-        era,
-        {str(name): SavedTunable(**entry) for name, entry in data["values"].items()},
-        [Change(**change) for change in data["changes"]],
-    )
+    return SavedTunables(era, dict(file.values), list(file.changes))

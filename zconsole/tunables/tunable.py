@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from zconsole.pool.version import Version
 
 MIB = 1 << 20
-U32 = (1 << 32) - 1
-U64 = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)

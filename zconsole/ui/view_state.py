@@ -82,7 +82,7 @@ class ViewState:
         """The newest round with rates that take no more samples: those of a frame go on."""
         if self.latest is None:
             return None
-        frames = tuple(f._replace(series=deepcopy(f.series)) for f in self.latest.frames)
+        frames = tuple(replace(f, series=deepcopy(f.series)) for f in self.latest.frames)
         return replace(self.latest, frames=frames)
 
     @property

@@ -153,7 +153,7 @@ class TestScan:
     def test_the_name_gives_way_and_never_the_amount(self, width, name):
         trim = Activity("trim", "running", name, done_bytes=(561 << 30) // 10,
                         total_bytes=(1117 << 30))  # fmt: skip
-        for activity in (trim, trim._replace(kind="initialize")):
+        for activity in (trim, replace(trim, kind="initialize")):
             first = scan_lines(with_activities(activity), LOOK, width)[0]
             assert width_of(first) <= width
             assert plain(first).rstrip().endswith("56.1G of 1.09T") or width == 54
@@ -177,7 +177,7 @@ class TestScan:
         def at(n, eta, **more):
             trim = Activity("trim", "running", f"sd{n}", done_bytes=n << 30, total_bytes=8 << 30)
             estimate = Estimate(eta, None, None, "warming up")
-            return ActivityView(trim._replace(**more), (n << 20) * 1.0, estimate)
+            return ActivityView(replace(trim, **more), (n << 20) * 1.0, estimate)
 
         views = [at(1, 60.0), at(2, 3600.0), at(3, 20.0), at(4, 30.0, state="paused")]
         frame = replace(frames.healthy(), scans=(), activities=tuple(views))

@@ -9,6 +9,7 @@ import pytest
 
 from zconsole.cli import event_loop
 from zconsole.monitor.session import Session
+from zconsole.monitor.session_feed import SessionFeed
 from zconsole.sim.source import SimulatedSource
 
 
@@ -30,7 +31,8 @@ def test_told_to_end_it_ends_as_if_interrupted(number):
 
 async def test_what_cannot_be_kept_is_said_on_stderr(capsys):
     session = Session(notes=["no history kept: \x1b why"])
-    async with contextlib.aclosing(event_loop.rounds(SimulatedSource(), session, 0.0)) as rounds:
+    feed = SessionFeed(SimulatedSource(), session, 0.0)
+    async with contextlib.aclosing(event_loop.rounds(feed)) as rounds:
         await anext(rounds)
         await anext(rounds)
     assert capsys.readouterr() == ("", "zconsole: no history kept: \\x1b why\n")

@@ -24,5 +24,7 @@ def test_numbers_are_read():
     ],
 )
 def test_anything_else_is_told_in_words(read, word):
-    with pytest.raises(argparse.ArgumentTypeError, match=f"'{word}' is no (size|share|number)"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match=f"must be a (size|share|number) .*, not '{word}'"
+    ):
         read(word)

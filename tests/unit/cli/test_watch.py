@@ -8,8 +8,10 @@ from tests.factory import frame, mirror_pool
 from tests.records import replace
 from zconsole.cli.watch import _rounds, ending_code, over
 from zconsole.errors import ExitCode
+from zconsole.monitor.feed import Update
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
+from zconsole.zfs.sources.base import Capabilities
 
 RUNNING = Scan("resilver", "running", start=1.0)
 FINISHED = Scan("resilver", "finished", start=1.0, end=900.0, errors=0)
@@ -74,8 +76,8 @@ def test_a_pool_that_does_not_answer_is_not_over():
 async def test_where_no_pool_is_imported_it_says_so_once(capsys):
     async def nothing():
         for _ in range(2):
-            yield []
+            yield Update((), Capabilities("text"))
 
-    args = argparse.Namespace(json=False, until_done=False, count=2)
-    assert await _rounds(args, nothing(), None) == ExitCode.OK
+    args = argparse.Namespace(json=False, until_done=False)
+    assert await _rounds(args, nothing()) == ExitCode.OK
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -87,11 +88,11 @@ def test_the_start_of_a_scan_is_told_once_also_where_the_kernels_event_comes_lat
     start = Event(T + 60.2, "scrub_start", "scrub start")
     at_once, late = PoolHistory(), PoolHistory()
     at_once.push(sample(0))
-    at_once.push(sample(60)._replace(events=(start,)))
+    at_once.push(replace(sample(60), events=(start,)))
     at_once.push(sample(120, scans=(scrub,)))
     late.push(sample(0))
     late.push(sample(60.5, scans=(scrub,)))
-    late.push(sample(61, scans=(scrub,))._replace(events=(start,)))
+    late.push(replace(sample(61, scans=(scrub,)), events=(start,)))
     assert at_once.events == late.events == (start,)
 
 
@@ -133,15 +134,11 @@ def test_sparklines_hold_every_vdev_and_scan():
     history = PoolHistory()
     scan = Scan("scrub", "running", start=T, total_bytes=10**9, scanned_bytes=0, issued_bytes=0)
     for n in range(10):
-        moved = Scan(**{**_fields(scan), "issued_bytes": n * MIB})
+        moved = replace(scan, issued_bytes=n * MIB)
         history.push(sample(n, disk("a", n), scans=(moved,)))
     assert history.series.tail("a", "read", 3) == [MIB, MIB, MIB]
     assert history.series.tail("top", "read", 1) == [MIB]
     assert history.series.tail("scan:scrub:", "issue_rate", 1) == [pytest.approx(MIB)]
-
-
-def _fields(scan: Scan) -> dict:
-    return {name: getattr(scan, name) for name in Scan._fields}
 
 
 def test_a_leaf_that_came_back_is_remembered_until_a_repair_has_finished():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -203,3 +204,25 @@ def _places(node):
         yield node, key
         if isinstance(value, (dict, list)):
             yield from _places(value)
+
+
+def test_a_history_of_an_earlier_version_is_read():
+    kept = Path(__file__).parents[2] / "fixtures" / "state" / "history.json"
+    document = json.loads(kept.read_text())
+    history = PoolHistory()
+    restore(history, document, document["guid"])
+    (track,) = history.scans.tracks
+    assert (track.scan.function, track.scan.start) == ("resilver", document["scans"][0]["start"])
+    assert len(track.course.points) == 30
+    assert track.course.last is not None
+    assert history.series.tail("scan:resilver:", "issue_rate", 3)[0] is not None
+
+
+def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
+    document = json.loads(DOCUMENT)
+    document["scans"][0]["total"] = "much"
+    path = tmp_path / f"history-{GUID}.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    note = HistoryStore(tmp_path).recall(GUID, PoolHistory()) or ""
+    assert note.endswith("is damaged (scans[0].total is not a whole number)")

@@ -41,7 +41,7 @@ def test_damaged_history_is_a_note_and_never_an_end(tmp_path):
     path.write_text("{broken")
     second = Session(store=HistoryStore(tmp_path))
     assert second.advance(raws)[0].pool == frame.pool
-    assert "damaged" in second.notes[0]
+    assert "damaged" in second.take_notes()[0]
 
 
 def test_a_pool_that_stops_answering_keeps_its_tree_and_says_its_age():

@@ -8,7 +8,9 @@ import threading
 
 import pytest
 
-from zconsole.system.daemon_thread import in_daemon_thread
+from tests.unit.zfs.sources.source_fakes import gone
+from zconsole.system.daemon_thread import FileThread, in_daemon_thread
+from zconsole.system.process import DeadlineError
 
 STUCK = """
 import asyncio, threading
@@ -41,3 +43,23 @@ def test_a_stuck_job_does_not_keep_the_program_from_ending():
         [sys.executable, "-c", STUCK], check=False, timeout=30, capture_output=True
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+async def test_results_and_errors_of_a_read_come_back():
+    files = FileThread()
+    assert await files.run(lambda: 3, 30) == 3
+    with pytest.raises(ZeroDivisionError):
+        await files.run(lambda: 1 // 0, 30)
+    assert await files.run(lambda: 4, 30) == 4
+
+
+async def test_a_stuck_read_passes_its_deadline_and_blocks_nobody():
+    gate, files = threading.Event(), FileThread()
+    with pytest.raises(DeadlineError):
+        await files.run(gate.wait, 0.01)
+    with pytest.raises(DeadlineError) as caught:
+        await files.run(lambda: 1, 30)
+    assert caught.value.alive()
+    gate.set()
+    await gone(caught.value.alive)
+    assert await files.run(lambda: 1, 30) == 1

@@ -4,7 +4,8 @@ import pytest
 
 from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.presets import LIMITS, NAMES, preset
-from zconsole.tunables.tunable import U64
+
+U64 = (1 << 64) - 1
 
 
 @pytest.mark.parametrize("name", NAMES)

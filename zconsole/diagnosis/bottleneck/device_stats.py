@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, pstdev
 
 from zconsole.pool.model import IoRates, Vdev
 
@@ -74,9 +73,7 @@ class LeafStats:
     @property
     def unsteady(self) -> float:
         """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
-        recent = list(self.writes)[-16:]
-        mean = fmean(recent) if recent else 0.0
-        return pstdev(recent) / mean if len(recent) >= 4 and mean > 0 else 0.0
+        return _variation(list(self.writes)[-16:], 4, 0.0)
 
 
 @dataclass(slots=True)
@@ -94,12 +91,8 @@ class PoolLoadStats:
 
     def load(self) -> PoolLoad:
         """As evidence."""
-        return PoolLoad(self.recent[-1] if self.recent else 0.0, self.most, self._unsteady())
-
-    def _unsteady(self) -> float:
-        mean = fmean(self.recent) if self.recent else 0.0
-        known = len(self.recent) == TOTALS_KEPT and mean > 0
-        return pstdev(self.recent) / mean if known else 1.0
+        unsteady = _variation(self.recent, TOTALS_KEPT, 1.0)
+        return PoolLoad(self.recent[-1] if self.recent else 0.0, self.most, unsteady)
 
 
 def _mixed(old: float, new: float, weight: float) -> float:
@@ -116,3 +109,12 @@ def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
     both = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
     usable = rates.busy is not None and ops > 0.9 * both
     return rate / rates.busy if usable and rate / ops >= LARGE and rates.busy else rate
+
+
+def _variation(rates: Sequence[float], enough: int, unknown: float) -> float:
+    """Standard deviation by mean; ``unknown`` for fewer than ``enough`` rates, or none above 0."""
+    if len(rates) < enough or not any(rates):
+        return unknown
+    from statistics import fmean, pstdev  # only here: one sample has no rates, and starts faster
+
+    return pstdev(rates) / fmean(rates)

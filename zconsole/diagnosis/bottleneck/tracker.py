@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
@@ -104,7 +105,7 @@ class BottleneckTracker:
         watched = sample.clock - self._since
         load, turns = self._load.load(), self._turns.turns()
         if self._turns.stage is not None:
-            view = view._replace(stage=self._turns.stage)
+            view = replace(view, stage=self._turns.stage)
         seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
         found = judge(seen)
         between = self._turns.stage is not None and turns.limited

@@ -1,1 +1,1 @@
-"""Keeping watch: what is worth waking somebody for, and how they are told."""
+"""Alerts: what is worth waking somebody for, and how they are sent."""

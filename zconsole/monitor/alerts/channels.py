@@ -1,4 +1,4 @@
-"""How somebody is told: the terminal's bell and notifications, and a command of their own."""
+"""How alerts are sent: the terminal's bell and notifications, and a command of their own."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def hook_input(alert: Alert) -> str:
     return json.dumps({"version": 1, **asdict(alert)}) + "\n"
 
 
-async def run_hook(teller: HookRunner, argv: Sequence[str], alert: Alert) -> str | None:
-    """Tell the hook of one alert; returns in words what went wrong with it, or None."""
+async def run_hook(runner: HookRunner, argv: Sequence[str], alert: Alert) -> str | None:
+    """Run the hook for one alert; returns in words what went wrong with it, or None."""
     try:
-        done = await teller.tell(argv, hook_input(alert), HOOK_DEADLINE)
+        done = await runner.tell(argv, hook_input(alert), HOOK_DEADLINE)
     except DeadlineError:
         return f"the hook {argv[0]} did not end in {HOOK_DEADLINE:g} s"
     except OSError as error:

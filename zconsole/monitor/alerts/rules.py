@@ -35,6 +35,7 @@ ERRORS_QUIET = 900.0
 STANDING = 60.0
 """Seconds an estimate must have been watched before it counts as a promise."""
 LEAST_SLIP = 60.0
+"""Seconds by which an end may always move: no estimate is finer."""
 FREED = 0.01
 """Share of the pool above the floor that must be free again before the floor counts as left."""
 
@@ -78,7 +79,7 @@ class _Watched:
     active: dict[tuple[str, str], float] = field(default_factory=dict)
     """Condition (kind and subject) to the last time it held."""
     held: frozenset[tuple[str, str]] = frozenset()
-    """Those that held at the last look, however long ago that was."""
+    """Those that held in the last frame, however long ago that was."""
     errors: dict[str, int] | None = None
     working: frozenset[str] = frozenset()
     """Keys of the leaves that took part."""
@@ -97,8 +98,11 @@ class AlertRules:
         self._pools: dict[str, _Watched] = {}
 
     def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
-        """The alerts of this round. A condition that holds on is said once, and again only
-        after it has been gone for half a minute."""
+        """The alerts of this round.
+
+        A condition that holds on is said once, and again only after it has been gone for a while:
+        QUIET, or ERRORS_QUIET.
+        """
         return tuple(alert for frame in frames for alert in self._pool(frame))
 
     def _pool(self, frame: Frame) -> Iterator[Alert]:
@@ -172,7 +176,7 @@ def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "")
 
 
 def _identity(view: ScanView) -> str:
-    """A scan told from the one before it and after it."""
+    """What tells a scan from the one before it and after it."""
     return f"{view.key}:{view.scan.start or 0:.0f}"
 
 
@@ -217,6 +221,7 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
     """A restart that was seen happen: a count that rose, from unknown to one as well."""
+    # A scan first seen has no restarts to report, however many it had before.
     known = seen.restarts.get(view.key)
     now = view.restarts or 0
     seen.restarts[view.key] = now
@@ -234,6 +239,7 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
             del seen.running[key]
             seen.ended[key] = current or view
     seen.running.update({key: view for key, view in now.items() if view.scan.active})
+    # A follow-on pass, or the scrub after a rebuild: what it ends in counts, not what came before.
     if seen.running:
         seen.ended.clear()
         return

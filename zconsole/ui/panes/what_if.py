@@ -9,13 +9,17 @@ from itertools import zip_longest
 
 from zconsole import units
 from zconsole.errors import UsageError
-from zconsole.eta.duration import Duration
+from zconsole.eta.estimate import Duration
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.what_if import cost_words
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
-from zconsole.scan_report.resilver_time import PastRate, member_duration, resilver_duration
+from zconsole.scan_report.resilver_time import (
+    PastRate,
+    member_duration,
+    resilver_duration,
+)
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph

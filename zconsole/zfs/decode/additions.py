@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -41,7 +42,7 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         changes["root"] = root
     if raw.get("wait"):
         changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
-    return pool._replace(**changes) if changes else pool
+    return replace(pool, **changes) if changes else pool
 
 
 def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
@@ -147,4 +148,4 @@ def _refined(scan: Scan, remaining: str | None) -> Scan:
     if not usable or scan.state != "running" or not scan.resolution or scan.total_bytes is None:
         return scan
     issued = max(0, scan.total_bytes - int(remaining or 0))
-    return scan._replace(issued_bytes=issued, resolution=0.0)
+    return replace(scan, issued_bytes=issued, resolution=0.0)

@@ -7,6 +7,7 @@ raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
@@ -66,7 +67,7 @@ def _as_printed(scan: Scan, node: _Node) -> Scan:
     """The scan with the rounding of its bytes, which without ``--json-int`` are those of text."""
     issued = node.get("issued")
     rounding = size_resolution(issued) if isinstance(issued, str) else 0.0
-    return scan._replace(resolution=rounding, printed=True) if rounding else scan
+    return replace(scan, resolution=rounding, printed=True) if rounding else scan
 
 
 def _scan(scan: _Node, zone: tzinfo) -> Scan:

@@ -7,6 +7,7 @@ cmd/zpool/zpool_main.c (2.3.9); ``condense:`` from its 2026 development branch.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import tzinfo
 
 from zconsole.pool.model import Activity
@@ -86,7 +87,8 @@ def _with_copied(activity: Activity, details: list[str]) -> Activity:
         if match is None:
             continue
         waiting = "paused" in match["rest"]
-        return activity._replace(
+        return replace(
+            activity,
             state="paused" if waiting else activity.state,
             done_bytes=parse_size(match["n"]),
             total_bytes=parse_size(match["tot"]),

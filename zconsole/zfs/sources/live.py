@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.system.async_process import CommandRunner, ProcessManager, ProcessRunner
-from zconsole.system.host import ROOT, Clocks, FileThread, boot_id, is_root
+from zconsole.system.daemon_thread import FileThread
+from zconsole.system.host import ROOT, Clocks, boot_id, is_root
 from zconsole.system.process import DeadlineError, find_command
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities

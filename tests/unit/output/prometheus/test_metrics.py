@@ -11,12 +11,14 @@ import pytest
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.unit.diagnosis.bottleneck.watching import watched
-from zconsole.cli.export import feed
+from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
+from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import FAMILIES, families
 from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
 from zconsole.pool.model import Vdev
+from zconsole.zfs.sources.base import Capabilities
 
 JOB = {"job": "k3", "state": "running", "bytes_done": 5, "bytes_total": 10, "rate": None}
 
@@ -156,11 +158,11 @@ async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
 
     async def rounds():
-        yield [resilver]
-        yield [replace(resilver, problem="no answer")]
+        yield Update((resilver,), Capabilities("demo"))
+        yield Update((replace(resilver, problem="no answer"),), Capabilities("demo"))
 
     page = Page()
-    await feed(rounds(), page, registry_of(page), str(tmp_path / "x.prom"), 2)
+    await publish(rounds(), page, registry_of(page), str(tmp_path / "x.prom"))
     assert 'zconsole_pool_up{pool="tank"} 0.0' in (tmp_path / "x.prom").read_text()
 
 

@@ -16,8 +16,7 @@ from tests.unit.zfs.sources.source_fakes import (
     printed,
     settle,
 )
-from zconsole.system.host import Clocks, FileThread
-from zconsole.system.process import DeadlineError
+from zconsole.system.host import Clocks
 from zconsole.zfs.sources import status_message
 from zconsole.zfs.sources.commands import has_json, zpool_version
 from zconsole.zfs.sources.output_stream import OutputStream
@@ -273,25 +272,6 @@ class TestMessage:
         tree = CONFIG["vdev_tree"]
         arrays = {k: array("Q", tree[k]).tobytes() for k in ("vdev_stats", "scan_stats")}
         assert condition({**CONFIG, "vdev_tree": {**tree, **arrays}}) == condition(CONFIG)
-
-
-class TestFileThread:
-    async def test_results_and_errors_come_back(self):
-        files = FileThread()
-        assert await files.run(lambda: 3, 30) == 3
-        with pytest.raises(ZeroDivisionError):
-            await files.run(lambda: 1 // 0, 30)
-
-    async def test_a_stuck_read_passes_its_deadline_and_blocks_nobody(self):
-        import threading
-
-        gate, files = threading.Event(), FileThread()
-        with pytest.raises(DeadlineError):
-            await files.run(gate.wait, 0.01)
-        with pytest.raises(DeadlineError) as caught:
-            await files.run(lambda: 1, 30)
-        assert caught.value.alive()
-        gate.set()
 
 
 @pytest.mark.parametrize(

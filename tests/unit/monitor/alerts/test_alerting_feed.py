@@ -7,9 +7,8 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from zconsole.errors import UsageError
-from zconsole.monitor.alerts.alerting_feed import AlertingFeed
+from zconsole.monitor.alerts.alerting_feed import AlertChannels, AlertingFeed
 from zconsole.monitor.alerts.channels import hook_argv, notification, run_hook
-from zconsole.monitor.alerts.dispatcher import AlertChannels, AlertDispatcher
 from zconsole.monitor.alerts.rules import Alert, AlertThresholds
 from zconsole.monitor.feed import Update
 from zconsole.system.async_process import ProcessRunner
@@ -78,32 +77,6 @@ class Tells:
         return Completed(tuple(argv), 0, "", "")
 
 
-async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
-    teller, complaints = Tells(), []
-    wake = AlertDispatcher(
-        AlertThresholds(), AlertChannels(hook=("page", "me")), teller, complaints.append
-    )
-    assert [alert.kind for alert in wake.look([SUSPENDED])] == ["suspended"]
-    assert teller.told == []
-    await wake.aclose()
-    assert teller.told[0][0] == ("page", "me")
-    assert teller.told[0][1]["kind"] == "suspended"
-    assert complaints == []
-
-
-async def test_a_hook_that_hangs_is_complained_of():
-    complaints = []
-    wake = AlertDispatcher(
-        AlertThresholds(),
-        AlertChannels(hook=("page",)),
-        Tells(DeadlineError("page")),
-        complaints.append,
-    )
-    wake.look([SUSPENDED])
-    await wake.aclose()
-    assert complaints == ["the hook page did not end in 60 s"]
-
-
 class OneRound:
     interval = 1.0
 
@@ -114,11 +87,33 @@ class OneRound:
         pass
 
 
-async def test_a_wakeful_feed_rings_once():
-    wake = AlertDispatcher(
-        AlertThresholds(), AlertChannels(bell=True, notify=True), Tells(), lambda _: None
-    )
-    feed = AlertingFeed(OneRound(), wake)
+def alerting(channels, runner, complain):
+    return AlertingFeed(OneRound(), AlertThresholds(), channels, runner, complain)
+
+
+async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
+    teller, complaints = Tells(), []
+    feed = alerting(AlertChannels(hook=("page", "me")), teller, complaints.append)
+    update = await feed.next()
+    assert [alert.kind for alert in update.alerts] == ["suspended"]
+    assert teller.told == []
+    await feed.aclose()
+    assert teller.told[0][0] == ("page", "me")
+    assert teller.told[0][1]["kind"] == "suspended"
+    assert complaints == []
+
+
+async def test_a_hook_that_hangs_is_complained_of():
+    complaints = []
+    hangs = Tells(DeadlineError("page"))
+    feed = alerting(AlertChannels(hook=("page",)), hangs, complaints.append)
+    await feed.next()
+    await feed.aclose()
+    assert complaints == ["the hook page did not end in 60 s"]
+
+
+async def test_an_alert_rings_once():
+    feed = alerting(AlertChannels(bell=True, notify=True), Tells(), lambda _: None)
     first, second = await feed.next(), await feed.next()
     assert [alert.kind for alert in first.alerts] == ["suspended"]
     assert first.ring.startswith("\a\x1b]9;")
@@ -126,5 +121,5 @@ async def test_a_wakeful_feed_rings_once():
     assert second.ring == ""
 
 
-async def test_silent_ways_write_nothing():
+async def test_silent_channels_write_nothing():
     assert AlertChannels().terminal(ALERT) == ""

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from zconsole.tunables.store import NAME, Change, FileTunableStore, SavedTunable
+
+KEPT = Path(__file__).parents[2] / "fixtures" / "state" / NAME
+
+
+def kept_in(directory: Path, document: object) -> FileTunableStore:
+    path = directory / NAME
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return FileTunableStore(directory)
+
+
+def test_originals_of_an_earlier_version_are_read(tmp_path):
+    saved = kept_in(tmp_path, json.loads(KEPT.read_text())).peek("boot:1")
+    assert saved.values["zfs_txg_timeout"] == SavedTunable(5, 10, 1795166186.25, "12:345")
+    assert saved.values["zfs_scan_vdev_limit"].until == "1027"
+    assert saved.changes[0] == Change(1795166186.25, "zfs_txg_timeout", 5, 10)
+
+
+@pytest.mark.parametrize("original", ["5", None, True, 1.5, [5], 2**70])
+def test_an_original_that_is_no_number_is_never_handed_on(tmp_path, original):
+    document = json.loads(KEPT.read_text())
+    document["values"]["zfs_txg_timeout"]["original"] = original
+    assert kept_in(tmp_path, document).peek("boot:1").values == {}
