@@ -10,13 +10,15 @@ import platform
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.beside import apart, beside, mount
+from tests.faults.beside import apart, beside, leave_namespace, mount
 from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
+from zconsole.rebalance.engine import holders
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
@@ -262,6 +264,60 @@ def test_a_process_whose_first_thread_has_ended_is_seen(area: Path) -> None:
 def alive(process: int) -> bool:
     """Whether the first thread of a process goes on."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+CLONE_FS, CLONE_FILES = 0x200, 0x400
+
+
+def apart_in_a_thread(what: int, *acts: Callable[[], object]) -> list[Callable[[], object]]:
+    """Steps that a thread takes which shares no descriptors, or no root, with its process."""
+    thread = ThreadPoolExecutor(1)
+
+    def leave() -> None:
+        assert not ctypes.CDLL(None).unshare(what)
+
+    def first() -> object:
+        thread.submit(leave).result()
+        return thread.submit(acts[0]).result()
+
+    return [first, *(lambda act=act: thread.submit(act).result() for act in acts[1:])]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["kcmp", "no kcmp"])
+def test_a_descriptor_that_a_thread_keeps_for_itself_is_seen(
+    area: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    root, held = tree(area), []
+    monkeypatch.setattr(holders, "_KCMP", holders._KCMP if told else {})
+
+    def hold() -> None:
+        held.append(os.open(root / "held", os.O_PATH))
+
+    steps = apart_in_a_thread(CLONE_FILES, hold, lambda: opened_by_thread(held[0]))
+    with beside(*steps) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    is_left_alone(found, root)
+
+
+def opened_by_thread(fd: int) -> None:
+    append(f"/proc/thread-self/fd/{fd}")
+
+
+def test_a_mount_that_only_a_thread_sees_is_in_use(area: Path) -> None:
+    root = tree(area)
+
+    def begin() -> None:
+        leave_namespace()
+        bound(root)
+
+    steps = apart_in_a_thread(CLONE_FS, begin, lambda: append(area / "mounted"))
+    with beside(*steps) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    is_left_alone(found, root)
 
 
 # Holders that come late.

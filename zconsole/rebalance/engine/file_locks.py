@@ -167,21 +167,15 @@ class Users:
         with holders.opened(os.fspath(self.proc)) as table:
             self._read_table(table, this, "", before)
             for process in holders.processes(table):
-                try:
-                    self._read_table(table, process, process, before)
-                except OSError as error:
-                    if error.errno not in _GONE:
-                        raise
+                for place in holders.places(table, process, holders.KCMP_FS):
+                    try:
+                        self._read_table(table, place, process, before)
+                    except OSError as error:
+                        if error.errno not in _GONE:
+                            raise
 
     def _read_table(self, table: int, place: str, process: str, before: Tables) -> None:
-        try:
-            namespace = os.readlink(f"{place}/ns/mnt", dir_fd=table)
-        except FileNotFoundError:
-            if place != process:
-                raise
-            for thread in holders.threads(table, process):
-                self._read_table(table, thread, process, before)
-            return
+        namespace = os.readlink(f"{place}/ns/mnt", dir_fd=table)
         key = (namespace, os.readlink(f"{place}/root", dir_fd=table))
         if key not in self._tables:
             self._tables[key] = _table(self.proc / place, process, before.get(key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,24 @@ def test_processes_that_may_not_be_looked_at_are_counted(
 
     monkeypatch.setattr(os, "open", denied)
     assert Holders.look(frozenset(), proc=proc.path).hidden == 1
+
+
+def test_a_process_whose_threads_may_not_be_listed_ends_no_look(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the option hidepid=1 (proc(5))."""
+    proc.add(7)
+    asking, denied = os.stat, []
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        if path == "7/task":
+            denied.append(path)
+            raise PermissionError
+        return asking(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert Users(proc.path).look().lost == 0
+    assert denied
 
 
 def test_a_process_that_ends_meanwhile_holds_nothing(proc: Proc) -> None:
