@@ -24,6 +24,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system import mounts
 
 Found = dict[str, tuple[str, str | None]]
 
@@ -100,6 +101,23 @@ def test_a_file_bind_mounted_in_another_namespace_is_in_use(area: Path) -> None:
 def test_another_name_of_a_bind_mounted_file_is_in_use(area: Path) -> None:
     root = tree(area)
     (root / "too").hardlink_to(root / "held")
+    steps = (lambda: bound(root), lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    assert found.pop("too") == found["held"]
+    is_left_alone(found, root)
+
+
+def test_no_server_on_the_way_hides_a_bind_mounted_file(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the root is on NFS: what is mounted is reached from the directories of the job."""
+    root = tree(area)
+    (root / "below").mkdir()
+    (root / "below/too").hardlink_to(root / "held")
+    monkeypatch.setattr(mounts, "LOCAL", frozenset())
     steps = (lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
         create(root, area / "job.db")
@@ -334,6 +352,26 @@ def at_call(name: str, number: int, act: Callable[[], object]) -> FaultySys:
             act()
 
     return FaultySys(after=after)
+
+
+@pytest.mark.parametrize("local", [mounts.LOCAL, frozenset()], ids=["local", "server on the way"])
+def test_an_original_that_is_mounted_when_its_name_is_gone_is_seen(
+    area: Path, monkeypatch: pytest.MonkeyPatch, local: frozenset[bytes]
+) -> None:
+    root = tree(area, "held")
+    inode = (root / "held").stat().st_ino
+
+    def begin() -> None:
+        (area / "mounted").touch()
+        mount(next(p for p in root.iterdir() if p.stat().st_ino == inode), area / "mounted")
+
+    monkeypatch.setattr(mounts, "LOCAL", local)
+    create(root, area / "job.db")
+    steps = (lambda: None, begin, lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        found = moved(area, at_call("exchange", 1, other.go))
+        other.go()
+    is_left_alone(found | {"free": ("moved", None)}, root)
 
 
 LATE = {

@@ -152,8 +152,10 @@ def _is_ours(table: int) -> bool:
 
 
 def name_of(process: str, proc: Path) -> str:
-    """``name (pid 1)``, at most 30 characters; those that a terminal obeys are left out, as a
-    process may call itself what it likes."""
+    """``name (pid 1)``, at most 30 characters.
+
+    Those that a terminal obeys are left out, as a process may call itself what it likes.
+    """
     try:
         name = (proc / process / "comm").read_bytes().rstrip(b"\n").decode(errors="replace")
     except OSError:

@@ -15,7 +15,7 @@ from zconsole.rebalance.planning.company import INITIAL, notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
 from zconsole.system.mounts import View
 
-LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, (), 0)
+LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, {}, (), 0)
 
 
 @pytest.fixture
