@@ -232,7 +232,7 @@ class Users:
         before, self._layers = self._layers, {}
         for (namespace, _), table in self._tables.items():
             for mount in table.view.mounts.values():
-                if mount.kind != b"overlay":
+                if mount.kind not in overlays.KINDS:
                     continue
                 key = (namespace, mount)
                 found = before.get(key)

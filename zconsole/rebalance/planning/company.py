@@ -33,8 +33,8 @@ def notes(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -
         yield f"{look.unseen} mount namespaces have no process: files mounted in them are not seen"
     if look.lost:
         yield (
-            f"{look.lost} overlays were mounted by relative paths that are not found: unmount those"
-            " made of directories here, or what is written through them is lost"
+            f"{look.lost} overlays are made of directories that are not found: unmount those made"
+            " of directories here, or what is written through them is lost"
         )
     if any(plan.shared for plan in copied):
         yield "exported over NFS or SMB: files that other hosts hold open are not seen"

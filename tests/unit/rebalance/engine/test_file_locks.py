@@ -186,6 +186,17 @@ def test_overlays_whose_directories_are_found_nowhere_are_counted(proc: Proc) ->
     assert Users(proc.path).look().lost == 2
 
 
+@pytest.mark.parametrize("kind", ["ecryptfs", "shiftfs"])
+def test_a_directory_that_something_is_stacked_upon_is_in_use(
+    proc: Proc, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "lower").mkdir()
+    (proc.path / "5/mountinfo").write_text(
+        f"{TABLE}30 20 0:90 / {tmp_path}/upper rw - {kind} {tmp_path}/lower rw\n"
+    )
+    assert [spot.path for spot, _ in Users(proc.path).look().layers] == [bytes(tmp_path / "lower")]
+
+
 def test_an_overlay_that_one_view_finds_all_of_is_not_lost(proc: Proc, tmp_path: Path) -> None:
     for name in "luw":
         (tmp_path / "layers" / name).mkdir(parents=True)
