@@ -6,12 +6,28 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from zconsole.system.safe_path import StateError
+from zconsole.system.state_dir import StateError, state_dir
 
 _T = TypeVar("_T")
 
 PATIENCE = 2.0
 """Seconds for a call that takes a few milliseconds on a disk that is well."""
+
+
+class NoAnswerError(StateError):
+    """A call did not end within its deadline."""
+
+
+def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
+    """What ``job`` returns, which asks the state directory.
+
+    Raises NoAnswerError, which names that, when it takes longer than ``patience`` seconds.
+    """
+    try:
+        return Patient().call(job, patience)
+    except NoAnswerError as error:
+        place = state_dir(create=False)
+        raise NoAnswerError(f"state directory {place}: {error}. Check its disk") from None
 
 
 class Patient:
@@ -32,7 +48,8 @@ class Patient:
     ) -> _T:
         """What ``job`` returns or raises within ``patience`` seconds.
 
-        ``late`` is given what it returns after that. Raises StateError when there is no answer.
+        ``late`` is given what it returns after that. Raises NoAnswerError, and StateError while an
+        earlier call has not ended.
         """
         if self._left_behind is not None and self._left_behind.is_alive():
             raise StateError("an earlier call still hangs")
@@ -41,7 +58,7 @@ class Patient:
         thread.start()
         if not attempt.ended.wait(patience) and attempt.give_up():
             self._left_behind = thread
-            raise StateError(f"no answer in {patience:g} s")
+            raise NoAnswerError(f"no answer in {patience:g} s")
         return attempt.result()
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.system.host import is_root
+from zconsole.system.safe_path import StateError, check_file, directory
 from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import FORMS, Raw, numbers
 from zconsole.zfs.sources.open_text import LONGEST_LINE
@@ -75,7 +76,7 @@ class Recorder:
 
     def _open(self) -> int:
         try:
-            file = os.open(self._path, self._flags(), 0o666)
+            file = os.open(self._path, self._flags(), 0o644)
         except FileNotFoundError:
             raise NotFoundError(f"{self._path}: no such directory") from None
         except PermissionError:
@@ -83,8 +84,13 @@ class Recorder:
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from None
         self._regular = stat.S_ISREG(os.fstat(file).st_mode)
-        if self._regular:
-            self._check(file)
+        try:
+            if self._regular:
+                self._check_whose(file)
+                self._check(file)
+        except BaseException:
+            os.close(file)
+            raise
         return file
 
     def _flags(self) -> int:
@@ -92,9 +98,27 @@ class Recorder:
         path = Path(self._path)
         special = path.exists() and not path.is_file()
         flags = os.O_WRONLY if special else os.O_RDWR | os.O_CREAT
-        if is_root() and not self._path.startswith(KERNEL_LINKS):
+        if self._guarded:
             flags |= os.O_NOFOLLOW
         return flags | os.O_APPEND | os.O_CLOEXEC
+
+    @property
+    def _guarded(self) -> bool:
+        return is_root() and not self._path.startswith(KERNEL_LINKS)
+
+    def _check_whose(self, file: int) -> None:
+        """Refuse a file that somebody else may have put where root writes, as a link to another.
+
+        Raises StateError.
+        """
+        path = Path(self._path)
+        if not self._guarded:
+            return
+        try:
+            with directory(path.parent):
+                return
+        except StateError:
+            check_file(os.fstat(file), path)
 
     def _check(self, file: int) -> None:
         """Refuse a file that is something else, and drop a last line that was cut off."""
@@ -103,7 +127,6 @@ class Recorder:
             return
         with os.fdopen(os.dup(file), "rb") as existing:
             if not _is_sample(existing.readline(LONGEST_LINE + 1)):
-                os.close(file)
                 raise UsageError(f"{self._path} exists and is no recording")
             end = _end_of_last_line(existing.fileno(), size)
         if end != size:

@@ -107,6 +107,36 @@ class TestRecorder:
         with pytest.raises(ZconsoleError):
             Recorder(str(tmp_path / "r"))
 
+    @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o755])
+    def test_root_writes_to_no_file_that_somebody_else_linked(self, tmp_path, monkeypatch, mode):
+        """In a directory that others can write to, as with protected_hardlinks off (proc(5))."""
+        kept = tmp_path / "kept"
+        kept.touch()
+        place = tmp_path / "place"
+        place.mkdir()
+        (place / "recording").hardlink_to(kept)
+        place.chmod(mode)
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        refused = (
+            pytest.raises(ZconsoleError, match="2 names")
+            if mode != 0o755
+            else contextlib.nullcontext()
+        )
+        with refused, Recorder(str(place / "recording")) as recorder:
+            recorder.write([sample(1)])
+        assert (kept.read_bytes() == b"") is (mode != 0o755)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+    def test_root_writes_to_no_file_of_somebody_else_in_a_directory_of_theirs(self, tmp_path):
+        place = tmp_path / "place"
+        place.mkdir()
+        (place / "recording").touch()
+        for path in (place, place / "recording"):
+            os.chown(path, 1234, 1234)
+        with pytest.raises(ZconsoleError, match="belongs to somebody else"):
+            Recorder(str(place / "recording"))
+        assert (place / "recording").read_bytes() == b""
+
     def test_a_full_disk_leaves_whole_lines(self, tmp_path, monkeypatch):
         path = tmp_path / "r"
         written = os.write
