@@ -18,7 +18,7 @@ from zconsole.zfs.raw import FORMS, Raw, numbers
 from zconsole.zfs.sources.open_text import LONGEST_LINE
 from zconsole.zfs.sources.samples import MOST_MEMORY, memory_of
 
-KERNEL_LINKS = ("/dev/", "/proc/")
+KERNEL_LINKS = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 """Links made by the kernel (``/dev/stdout``); root follows no others."""
 
 
@@ -85,8 +85,8 @@ class Recorder:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from None
         self._regular = stat.S_ISREG(os.fstat(file).st_mode)
         try:
+            self._check_whose(os.fstat(file))
             if self._regular:
-                self._check_whose(file)
                 self._check(file)
         except BaseException:
             os.close(file)
@@ -97,6 +97,8 @@ class Recorder:
         """How to open it; a pipe or terminal cannot be read back."""
         path = Path(self._path)
         special = path.exists() and not path.is_file()
+        if special:
+            self._check_whose(path.stat())  # before it is opened: a pipe waits for a reader
         flags = os.O_WRONLY if special else os.O_RDWR | os.O_CREAT
         if self._guarded:
             flags |= os.O_NOFOLLOW
@@ -106,7 +108,7 @@ class Recorder:
     def _guarded(self) -> bool:
         return is_root() and not self._path.startswith(KERNEL_LINKS)
 
-    def _check_whose(self, file: int) -> None:
+    def _check_whose(self, status: os.stat_result) -> None:
         """Refuse a file that somebody else may have put where root writes, as a link to another.
 
         Raises StateError.
@@ -118,7 +120,7 @@ class Recorder:
             with directory(path.parent):
                 return
         except StateError:
-            check_file(os.fstat(file), path)
+            check_file(status, path)
 
     def _check(self, file: int) -> None:
         """Refuse a file that is something else, and drop a last line that was cut off."""

@@ -4,9 +4,11 @@ import contextlib
 import gzip
 import json
 import os
+import tempfile
 import threading
 import types
 from array import array
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +138,33 @@ class TestRecorder:
         with pytest.raises(ZconsoleError, match="belongs to somebody else"):
             Recorder(str(place / "recording"))
         assert (place / "recording").read_bytes() == b""
+
+    @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no directory below /dev")
+    def test_root_follows_no_link_in_a_directory_of_everybody_below_dev(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+            link = Path(place, "recording")
+            link.symlink_to(write(tmp_path / "target"))
+            with pytest.raises(ZconsoleError, match="symbolic links"):
+                Recorder(str(link))
+
+    def test_root_waits_for_no_pipe_that_somebody_else_may_have_made(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        os.mkfifo(tmp_path / "pipe")
+        tmp_path.chmod(0o1777)
+        errors = []
+
+        def recorded():
+            with pytest.raises(ZconsoleError) as error:
+                Recorder(str(tmp_path / "pipe"))
+            errors.append(str(error.value))
+
+        thread = threading.Thread(target=recorded, daemon=True)
+        thread.start()
+        thread.join(5)
+        assert ["not a regular file" in error for error in errors] == [True]
 
     def test_a_full_disk_leaves_whole_lines(self, tmp_path, monkeypatch):
         path = tmp_path / "r"
