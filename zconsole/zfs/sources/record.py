@@ -12,7 +12,7 @@ from types import TracebackType
 
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.system.host import is_root
-from zconsole.system.safe_path import StateError, check_file, directory
+from zconsole.system.safe_path import StateError, directory
 from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import FORMS, Raw, numbers
 from zconsole.zfs.sources.open_text import LONGEST_LINE
@@ -81,46 +81,27 @@ class Recorder:
             raise NotFoundError(f"{self._path}: no such directory") from None
         except PermissionError:
             raise UnavailableError(f"{self._path}: permission denied") from None
+        except FileExistsError:
+            raise ZconsoleError(
+                f"{self._path} exists, and others may write to its directory: name a new file"
+            ) from None
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from None
         self._regular = stat.S_ISREG(os.fstat(file).st_mode)
-        try:
-            self._check_whose(os.fstat(file))
-            if self._regular:
-                self._check(file)
-        except BaseException:
-            os.close(file)
-            raise
+        if self._regular:
+            self._check(file)
         return file
 
     def _flags(self) -> int:
         """How to open it; a pipe or terminal cannot be read back."""
         path = Path(self._path)
         special = path.exists() and not path.is_file()
-        if special:
-            self._check_whose(path.stat())  # before it is opened: a pipe waits for a reader
         flags = os.O_WRONLY if special else os.O_RDWR | os.O_CREAT
-        if self._guarded:
-            flags |= os.O_NOFOLLOW
+        if is_root() and not self._path.startswith(KERNEL_LINKS):
+            # A link to another file or a pipe, put there and taken away again, is seen by no check.
+            new = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            flags = (new if _others_write(path.parent) else flags) | os.O_NOFOLLOW
         return flags | os.O_APPEND | os.O_CLOEXEC
-
-    @property
-    def _guarded(self) -> bool:
-        return is_root() and not self._path.startswith(KERNEL_LINKS)
-
-    def _check_whose(self, status: os.stat_result) -> None:
-        """Refuse a file that somebody else may have put where root writes, as a link to another.
-
-        Raises StateError.
-        """
-        path = Path(self._path)
-        if not self._guarded:
-            return
-        try:
-            with directory(path.parent):
-                return
-        except StateError:
-            check_file(status, path)
 
     def _check(self, file: int) -> None:
         """Refuse a file that is something else, and drop a last line that was cut off."""
@@ -129,10 +110,20 @@ class Recorder:
             return
         with os.fdopen(os.dup(file), "rb") as existing:
             if not _is_sample(existing.readline(LONGEST_LINE + 1)):
+                os.close(file)
                 raise UsageError(f"{self._path} exists and is no recording")
             end = _end_of_last_line(existing.fileno(), size)
         if end != size:
             os.ftruncate(file, end)
+
+
+def _others_write(place: Path) -> bool:
+    """Whether somebody else can change a name in a directory. Raises FileNotFoundError."""
+    try:
+        with directory(place):
+            return False
+    except StateError:
+        return True
 
 
 def _is_sample(line: bytes) -> bool:
