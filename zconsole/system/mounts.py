@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOCAL = frozenset(
-    b"zfs ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs nilfs2 tmpfs ramfs devtmpfs rootfs overlay"
+    b"zfs ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs nilfs2 tmpfs ramfs devtmpfs rootfs"
     b" squashfs erofs iso9660 udf vfat exfat ntfs3".split()
 )
-"""Filesystems that may be asked about a name: no server, no other process answers for them."""
+"""Filesystems that may be asked about a name: no server, no other process answers for them.
+
+Not overlays: what those are made of may be on a server, or answered for by a user's process (FUSE).
+"""
 LINKS = 40
 """Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
 SELF = Path("/proc/self")

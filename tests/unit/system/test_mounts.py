@@ -138,6 +138,13 @@ def test_no_name_on_a_server_is_looked_at(process: Path, monkeypatch: pytest.Mon
     assert not [path for path in asked if "/net" in path]
 
 
+def test_no_name_on_an_overlay_is_looked_at(process: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is made of may be on a server: a container's root, say, on a share."""
+    monkeypatch.setattr(Path, "readlink", lambda self: pytest.fail(str(self)))
+    over = view(rb"20 1 0:30 / / rw - overlay overlay rw,lowerdir=/net/a:/net/b", process)
+    assert over.follow(b"/link/two") == Spot(b"0:30", b"/link/two")
+
+
 OVER = rb"30 20 0:80 / /merged rw - overlay overlay "
 
 
