@@ -159,7 +159,7 @@ class Nobody(Users):
     """No other process uses anything."""
 
     def look(self, *_: object, **__: object) -> FilesInUse:
-        self.last = FilesInUse(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, (), 0)
+        self.last = FilesInUse(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, {}, (), 0)
         return self.last
 
 

@@ -10,18 +10,21 @@ import platform
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.beside import apart, beside, mount
+from tests.faults.beside import apart, beside, leave_namespace, mount
 from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
+from zconsole.rebalance.engine import holders
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system import mounts
 
 Found = dict[str, tuple[str, str | None]]
 
@@ -98,6 +101,23 @@ def test_a_file_bind_mounted_in_another_namespace_is_in_use(area: Path) -> None:
 def test_another_name_of_a_bind_mounted_file_is_in_use(area: Path) -> None:
     root = tree(area)
     (root / "too").hardlink_to(root / "held")
+    steps = (lambda: bound(root), lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    assert found.pop("too") == found["held"]
+    is_left_alone(found, root)
+
+
+def test_no_server_on_the_way_hides_a_bind_mounted_file(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the root is on NFS: what is mounted is reached from the directories of the job."""
+    root = tree(area)
+    (root / "below").mkdir()
+    (root / "below/too").hardlink_to(root / "held")
+    monkeypatch.setattr(mounts, "LOCAL", frozenset())
     steps = (lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
         create(root, area / "job.db")
@@ -264,6 +284,60 @@ def alive(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+CLONE_FS, CLONE_FILES = 0x200, 0x400
+
+
+def apart_in_a_thread(what: int, *acts: Callable[[], object]) -> list[Callable[[], object]]:
+    """Steps that a thread takes which shares no descriptors, or no root, with its process."""
+    thread = ThreadPoolExecutor(1)
+
+    def leave() -> None:
+        assert not ctypes.CDLL(None).unshare(what)
+
+    def first() -> object:
+        thread.submit(leave).result()
+        return thread.submit(acts[0]).result()
+
+    return [first, *(lambda act=act: thread.submit(act).result() for act in acts[1:])]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["kcmp", "no kcmp"])
+def test_a_descriptor_that_a_thread_keeps_for_itself_is_seen(
+    area: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    root, held = tree(area), []
+    monkeypatch.setattr(holders, "_KCMP", holders._KCMP if told else {})
+
+    def hold() -> None:
+        held.append(os.open(root / "held", os.O_PATH))
+
+    steps = apart_in_a_thread(CLONE_FILES, hold, lambda: opened_by_thread(held[0]))
+    with beside(*steps) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    is_left_alone(found, root)
+
+
+def opened_by_thread(fd: int) -> None:
+    append(f"/proc/thread-self/fd/{fd}")
+
+
+def test_a_mount_that_only_a_thread_sees_is_in_use(area: Path) -> None:
+    root = tree(area)
+
+    def begin() -> None:
+        leave_namespace()
+        bound(root)
+
+    steps = apart_in_a_thread(CLONE_FS, begin, lambda: append(area / "mounted"))
+    with beside(*steps) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    is_left_alone(found, root)
+
+
 # Holders that come late.
 
 
@@ -278,6 +352,26 @@ def at_call(name: str, number: int, act: Callable[[], object]) -> FaultySys:
             act()
 
     return FaultySys(after=after)
+
+
+@pytest.mark.parametrize("local", [mounts.LOCAL, frozenset()], ids=["local", "server on the way"])
+def test_an_original_that_is_mounted_when_its_name_is_gone_is_seen(
+    area: Path, monkeypatch: pytest.MonkeyPatch, local: frozenset[bytes]
+) -> None:
+    root = tree(area, "held")
+    inode = (root / "held").stat().st_ino
+
+    def begin() -> None:
+        (area / "mounted").touch()
+        mount(next(p for p in root.iterdir() if p.stat().st_ino == inode), area / "mounted")
+
+    monkeypatch.setattr(mounts, "LOCAL", local)
+    create(root, area / "job.db")
+    steps = (lambda: None, begin, lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        found = moved(area, at_call("exchange", 1, other.go))
+        other.go()
+    is_left_alone(found | {"free": ("moved", None)}, root)
 
 
 LATE = {

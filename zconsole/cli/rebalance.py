@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageEr
 from zconsole.rebalance.job.job_output import Show, lasting, say
 from zconsole.rebalance.job.status_text import job_line, job_lines
 from zconsole.rebalance.planning.plan_text import plan_lines, summary_lines
+from zconsole.system.patient import in_time
 from zconsole.system.safe_path import resolved
 from zconsole.units import clean
 
@@ -35,6 +37,9 @@ NAMED = 5
 """Jobs that are named of those that cannot be read."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
+ORDERS = frozenset({"pause", "stop"})
+ANSWER = 20.0
+"""Seconds in which an order is given or fails: SQLite waits 10 for a journal that is busy."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,8 +54,9 @@ def run(args: argparse.Namespace) -> int:
     }
     if args.read_only and args.action not in LOOKS:
         raise UsageError(f"{args.action} is about changing files; not with --read-only")
+    action = partial(actions[args.action], args)
     with _worded():
-        return actions[args.action](args)
+        return in_time(action, ANSWER) if args.action in ORDERS else action()
 
 
 @contextlib.contextmanager

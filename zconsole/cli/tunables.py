@@ -15,6 +15,7 @@ from zconsole.output import json
 from zconsole.output.tunables import record, table
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit.log import MemoryLog, audit_log
+from zconsole.system.patient import in_time
 from zconsole.system.state_dir import state_dir, state_dirs
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control, Setting, known
@@ -83,7 +84,8 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
 def _remembered() -> Path:
     """Where originals are: our own directory, or the machine's where ours has none."""
     own, *others = state_dirs()
-    return next((place for place in (own, *others) if (place / NAME).exists()), own)
+    places = (place for place in (own, *others) if (place / NAME).exists())
+    return in_time(lambda: next(places, own))
 
 
 def _set(
@@ -94,14 +96,11 @@ def _set(
     problems = (control.problem(name, value) for name, value in guarded.items())
     if problem := next(filter(None, problems), None):
         raise UsageError(problem)
+    place = in_time(partial(state_dir, create=True))
     # Guarded ones last: what could be refused has been refused by then.
     control.set(plain, time.time())
     for name, value in guarded.items():
-        asyncio.run(
-            guard.start(
-                ProcessRunner(), state_dir(create=True), name, value, args.seconds, None, module
-            )
-        )
+        asyncio.run(guard.start(ProcessRunner(), place, name, value, args.seconds, None, module))
         say(f"{name} is put back in {args.seconds:g} s by a guard process")
     _show(args, [control.setting(name) for name in values])
     return ExitCode.OK
@@ -111,6 +110,7 @@ def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParamet
     chosen = preset(args.words[0], parameters, args.limit)
     for warning in chosen.warnings:
         say(warning)
+    in_time(partial(state_dir, create=True))
     _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
     return ExitCode.OK
 
@@ -120,6 +120,7 @@ def _restore(args: argparse.Namespace, control: Control) -> int:
     for entry in done:
         say(f"{entry.name}: {entry.text}")
     if not done:
+        _remembered()  # nothing is known, too, of a directory that does not answer
         say("nothing to put back")
     _show(args, [control.setting(entry.name) for entry in done])
     return ExitCode.OK

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOCAL = frozenset(
-    b"zfs ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs nilfs2 tmpfs ramfs devtmpfs rootfs overlay"
+    b"zfs ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs nilfs2 tmpfs ramfs devtmpfs rootfs"
     b" squashfs erofs iso9660 udf vfat exfat ntfs3".split()
 )
-"""Filesystems that may be asked about a name: no server, no other process answers for them."""
+"""Filesystems that may be asked about a name: no server, no other process answers for them.
+
+Not overlays: what those are made of may be on a server, or answered for by a user's process (FUSE).
+"""
 LINKS = 40
 """Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
 SELF = Path("/proc/self")
@@ -90,12 +93,17 @@ class View:
     def path_to(self, spot: Spot) -> bytes | None:
         """A path to a file of a filesystem, through filesystems that are LOCAL; None without."""
         for mount in self._by_device.get(spot.device, ()):
-            if is_inside(spot.path, mount.root):
-                path = _joined(mount.point, spot.path[len(mount.root.rstrip(b"/")) :])
-                way = self._way(path)
-                if way[-1] is mount and all(each and each.kind in LOCAL for each in way):
-                    return path
+            path = self.path_in(mount, spot)
+            if path and all(each and each.kind in LOCAL for each in self._way(path)):
+                return path
         return None
+
+    def path_in(self, mount: MountPoint, spot: Spot) -> bytes | None:
+        """A path to a file of a mount's filesystem within that; None where others cover it."""
+        if not is_inside(spot.path, mount.root):
+            return None
+        path = _joined(mount.point, spot.path[len(mount.root.rstrip(b"/")) :])
+        return path if self.top(path) is mount else None
 
     def spots(self) -> Iterator[Spot]:
         """What is mounted, but for whole filesystems, and what lies under mount points."""

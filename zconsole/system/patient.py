@@ -7,12 +7,28 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TypeVar
 
-from zconsole.system.safe_path import StateError
+from zconsole.system.state_dir import StateError, state_dir
 
 _T = TypeVar("_T")
 
 PATIENCE = 2.0
 """Seconds for a call that takes a few milliseconds on a disk that is well."""
+
+
+class NoAnswerError(StateError):
+    """A call did not end within its deadline."""
+
+
+def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
+    """What ``job`` returns, which asks the state directory.
+
+    Raises NoAnswerError, which names that, when it takes longer than ``patience`` seconds.
+    """
+    try:
+        return Patient().call(job, patience)
+    except NoAnswerError as error:
+        place = state_dir(create=False)
+        raise NoAnswerError(f"state directory {place}: {error}. Check its disk") from None
 
 
 class Patient:
@@ -33,7 +49,8 @@ class Patient:
     ) -> _T:
         """What ``job`` returns or raises within ``patience`` seconds.
 
-        ``late`` is given what it returns after that. Raises StateError when there is no answer.
+        ``late`` is given what it returns after that. Raises NoAnswerError, and StateError while an
+        earlier call has not ended.
         """
         if self._left_behind is not None and self._left_behind.is_alive():
             raise StateError("an earlier call still hangs")
@@ -45,7 +62,7 @@ class Patient:
             return attempt.result()
         self._left_behind = thread
         attempt.add_done_callback(lambda done: None if done.exception() else late(done.result()))
-        raise StateError(f"no answer in {patience:g} s")
+        raise NoAnswerError(f"no answer in {patience:g} s")
 
 
 def _run(job: Callable[[], _T], attempt: Future[_T]) -> None:

@@ -79,6 +79,24 @@ def resolved(path: Path) -> Path:
     raise StateError(f"{path} refused: too many links on the way")
 
 
+def read_regular(path: Path, most: int) -> bytes:
+    """What a file holds, whoever's it is; a pipe or device in its place is not waited for.
+
+    Raises StateError where it is no regular file or has over ``most`` bytes, and OSError.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise StateError("not a file")
+        with open(handle, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(handle)
+    if len(data) > most:
+        raise StateError(f"larger than {most} bytes")
+    return data
+
+
 def check_file(status: os.stat_result, path: Path) -> None:
     """Return for a regular file of one name that is ours or root's, and only ours to write.
 

@@ -188,12 +188,12 @@ def remove(path: Path) -> None:
 
 
 def check_database(path: Path) -> None:
-    """Return if an SQLite database, and whatever lies beside it, is a file as ``open_private``
-    gives; a log that somebody else planted would be played back into it.
+    """Return if an SQLite database, and what lies beside it, is a file as ``open_private`` gives.
 
-    SQLite opens them by name, a moment later. That is the same file: in a checked directory only
-    we can change a name. Nothing is opened here, as closing a database would drop SQLite's own
-    locks on it (fcntl_locking(2)). Raises StateError, FileNotFoundError.
+    A log that somebody else planted would be played back into it. SQLite opens them by name, a
+    moment later. That is the same file: in a checked directory only we can change a name. Nothing
+    is opened here, as closing a database would drop SQLite's own locks on it (fcntl_locking(2)).
+    Raises StateError, FileNotFoundError.
     """
     with directory(path.parent) as place:
         check_file(os.stat(path.name, dir_fd=place, follow_symlinks=False), path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
+from pathlib import Path
 
 import pytest
 from textual.geometry import Region
@@ -203,3 +205,22 @@ def test_choosing_by_name_or_path(tmp_path):
         choose("nope", found)
     with pytest.raises(ThemeError, match="No such file"):
         choose(str(tmp_path / "gone.toml"), found)
+
+
+def test_a_pipe_that_takes_the_place_of_a_theme_is_not_waited_for(tmp_path, monkeypatch):
+    """As another process may swap them between two looks."""
+    file, pipe, errors = tmp_path / "file.toml", tmp_path / "pipe.toml", []
+    file.write_text(GOOD)
+    os.mkfifo(pipe)
+    looking = file.stat()
+    monkeypatch.setattr(Path, "stat", lambda self, **_: looking)
+
+    def read():
+        with pytest.raises(ThemeError) as error:
+            read_theme(pipe)
+        errors.append(str(error.value))
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert errors == ["not a file"]

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -14,6 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from zconsole.cli import rebalance as cli
+from zconsole.cli.options import parser_of
+from zconsole.rebalance.job import job_store
+from zconsole.system.safe_path import StateError
 
 pytestmark = pytest.mark.slow
 
@@ -147,6 +153,20 @@ def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> 
     assert shell("resume", job, "--limit-rate", "1G").returncode == 0
     shell.wait(lambda s: s["state"] == "finished")
     assert shell("run", "--yes", "--json", "--journal", journal).returncode == 0
+
+
+@pytest.mark.parametrize("order", ["pause", "stop"])
+def test_an_order_waits_for_no_disk_that_does_not_answer(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(job_store, "find", lambda job: answers.wait(60))
+    monkeypatch.setattr(cli, "ANSWER", 0.1, raising=False)
+    try:
+        with pytest.raises(StateError, match=r"state directory .*: no answer in 0.1 s"):
+            cli.run(parser_of("rebalance").parse_args([order, "abcdef"]))
+    finally:
+        answers.set()
 
 
 def test_accepted_races_are_recorded_in_the_journal(shell: Shell, tree: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from zconsole.cli import tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import UnavailableError, UsageError
+from zconsole.system.state_dir import StateError
 
 TIME = "zfs_resilver_min_time_ms"
 
@@ -51,6 +54,38 @@ def test_list_has_the_contracts_keys(module, capsys):
     } <= listed[TIME].keys()
     assert listed[TIME]["value"] == 3000
     assert listed["zfs_txg_timeout"]["value"] is None
+
+
+@pytest.fixture
+def hung(tmp_path: Path, monkeypatch):
+    """A state directory on a disk that does not answer until the test is over."""
+    answers, asking = threading.Event(), os.stat
+
+    def stat(path, *args, **options):
+        if str(path).startswith((str(tmp_path / "state"), "state")):
+            answers.wait(60)
+        return asking(path, *args, **options)
+
+    opening = os.open
+
+    def open_(path, *args, **options):
+        if path == "state":
+            answers.wait(60)
+        return opening(path, *args, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "open", open_)
+    yield
+    answers.set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["list"], ["restore"], ["preset", "default"], ["set", f"{TIME}=5000"]],
+)
+def test_a_disk_that_does_not_answer_is_told_of(module, hung, words):
+    with pytest.raises(StateError, match=r"state directory .*: no answer in 2 s. Check its disk"):
+        run(module, *words)
 
 
 def test_set_and_restore(module, capsys):

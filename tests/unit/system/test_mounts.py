@@ -138,6 +138,13 @@ def test_no_name_on_a_server_is_looked_at(process: Path, monkeypatch: pytest.Mon
     assert not [path for path in asked if "/net" in path]
 
 
+def test_no_name_on_an_overlay_is_looked_at(process: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is made of may be on a server: a container's root, say, on a share."""
+    monkeypatch.setattr(Path, "readlink", lambda self: pytest.fail(str(self)))
+    over = view(rb"20 1 0:30 / / rw - overlay overlay rw,lowerdir=/net/a:/net/b", process)
+    assert over.follow(b"/link/two") == Spot(b"0:30", b"/link/two")
+
+
 OVER = rb"30 20 0:80 / /merged rw - overlay overlay "
 
 
@@ -166,6 +173,37 @@ def test_relative_directories_are_found_beside_the_others(process: Path) -> None
         Spot(b"0:51", b"/snapshots/1/fs"),
         Spot(b"0:51", b"/snapshots/2/fs"),
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "directories"),
+    [
+        (rb"/tank/data/one rw,ecryptfs_sig=1a,ecryptfs_cipher=aes", {b"/tank/data/one"}),
+        (rb"/tank/a\040b rw", {b"/tank/a b"}),
+    ],
+)
+@pytest.mark.parametrize("kind", [b"ecryptfs", b"shiftfs"])
+def test_what_stacks_upon_one_directory_names_it_as_its_source(
+    line: bytes, directories: set[bytes], kind: bytes
+) -> None:
+    mount = mounts.parse(rb"30 20 0:80 / /merged rw - " + kind + b" " + line)[30]
+    assert set(overlays.directories(mount)) == directories
+
+
+def test_branches_of_aufs_are_in_its_options_or_in_sysfs(tmp_path: Path) -> None:
+    """As au_show_options (fs/aufs/super.c) and sysaufs_si_br (fs/aufs/sysfs.c) print them."""
+    (tmp_path / "si_1a").mkdir()
+    for name, text in (("br0", "/u=rw\n"), ("br12", "/l = x=ro+wh\n"), ("brid0", "64\n")):
+        (tmp_path / "si_1a" / name).write_text(text)
+    head = rb"30 20 0:80 / /merged rw - aufs none rw,"
+    named, shown = (mounts.parse(head + b)[30] for b in (b"br:/u=rw:/l\\040x=ro+wh", b"si=1a,dio"))
+    assert set(overlays.directories(named, tmp_path)) == {b"/u", b"/l x"}
+    assert set(overlays.directories(shown, tmp_path)) == {b"/u", b"/l = x"}
+
+
+def test_a_stack_whose_directories_are_not_known_is_lost(process: Path) -> None:
+    seen = view(HOST + b"\n30 20 0:80 / /merged rw - aufs none rw,si=none", process)
+    assert overlays.found(seen.mounts[30], [seen]) == (set(), True)
 
 
 def test_only_a_newline_ends_a_line() -> None:

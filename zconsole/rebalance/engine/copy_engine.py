@@ -328,7 +328,10 @@ class CopyEngine:
 
     def _spare_users(self, look: FilesInUse) -> None:
         """Leave alone what others use, and both versions where they use both."""
-        for item in self._live():
+        live = self._live()
+        for directory in {place.directory.fd for item in live for place in item.places}:
+            look.reach(directory)
+        for item in live:
             device = item.status.st_dev
             reason = look.user(device, item.old)
             for place in item.places if look.layers else ():

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,12 @@ Tables = Mapping[tuple[str, str], Table]
 """By namespace and root directory."""
 
 
+InUse = dict[tuple[int, int], str]
+"""By device and inode of a file, the process that has it mounted, empty for this one."""
+Unreached = dict[bytes, list[tuple[Spot, str]]]
+"""By device, what is mounted where no path leads without asking a server, and by which process."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilesInUse:
     """Who uses what, at one moment."""
@@ -78,8 +85,8 @@ class FilesInUse:
     own: View
     views: tuple[View, ...]
     holders: Holders
-    mounted: Mapping[tuple[int, int], str]
-    """By device and inode of a file, the process that has it mounted, empty for this one."""
+    mounted: InUse
+    unreached: Unreached
     layers: tuple[tuple[Spot, str], ...]
     """The directories of mounted overlays, and a process that sees each."""
     unseen: int
@@ -97,6 +104,19 @@ class FilesInUse:
                 return f"in use by {holders.name_of(held.process, self.holders.proc)}"
         return None
 
+    def reach(self, directory: int) -> None:
+        """Find the files among what is ``unreached`` from an open directory of their filesystem.
+
+        To be called before ``user`` for every directory that a file has a name in.
+        """
+        mount, here = self._place(directory) if self.unreached else (None, b"")
+        if mount is None:
+            return
+        for spot, process in self.unreached.get(mount.device, ()):
+            path = self.own.path_in(mount, spot)
+            if path is not None:
+                self.mounted.update(_file(os.path.relpath(path, here), process, directory))
+
     def overlay(self, directory: int) -> str | None:
         """The same for an open directory of this process that is in, or has, part of an overlay."""
         spot = self._spot(directory) if self.layers else None
@@ -112,13 +132,20 @@ class FilesInUse:
         return next((_by("an overlay", process) for process in met), None)
 
     def _spot(self, directory: int) -> Spot | None:
-        mount = self.own.mounts.get(mounts.mount_number(directory))
+        mount, path = self._place(directory)
+        return mount.spot(path) if mount else None
+
+    def _place(self, directory: int) -> tuple[MountPoint | None, bytes]:
+        """The mount that a directory of this process was opened through, and its path."""
         path = Path(f"/proc/self/fd/{directory}").readlink()
-        return mount.spot(os.fsencode(path)) if mount else None
+        return self.own.mounts.get(mounts.mount_number(directory)), os.fsencode(path)
 
     def _is_on(self, held: HeldFile, device: int) -> bool:
-        """Whether a descriptor is on a filesystem: yes where its mount is in no table, as when it
-        was detached, and on btrfs, whose devices (st_dev) are not those of its mounts."""
+        """Whether a descriptor is on a filesystem.
+
+        Yes where its mount is in no table, as when it was detached, and on btrfs, whose devices
+        (st_dev) are not those of its mounts.
+        """
         mount = _mount_of(held, self.views)
         named = f"{os.major(device)}:{os.minor(device)}".encode()
         return mount is None or mount.kind == b"btrfs" or mount.device == named
@@ -155,9 +182,10 @@ class Users:
         own, views = tables[0].view, tuple(table.view for table in tables)
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
-        mounted, layers = dict(self._mounted(own)), tuple(self._overlaid(own))
+        mounted, unreached = self._mounted(own)
+        layers, unseen = tuple(self._overlaid(own)), self._unseen(own, found)
         self.last = FilesInUse(
-            taken, own, views, found, mounted, layers, self._unseen(own, found), self._lost()
+            taken, own, views, found, mounted, unreached, layers, unseen, self._lost()
         )
         return self.last
 
@@ -167,44 +195,44 @@ class Users:
         with holders.opened(os.fspath(self.proc)) as table:
             self._read_table(table, this, "", before)
             for process in holders.processes(table):
-                try:
-                    self._read_table(table, process, process, before)
-                except OSError as error:
-                    if error.errno not in _GONE:
-                        raise
+                for place in holders.places(table, process, holders.KCMP_FS):
+                    try:
+                        self._read_table(table, place, process, before)
+                    except OSError as error:
+                        if error.errno not in _GONE:
+                            raise
 
     def _read_table(self, table: int, place: str, process: str, before: Tables) -> None:
-        try:
-            namespace = os.readlink(f"{place}/ns/mnt", dir_fd=table)
-        except FileNotFoundError:
-            if place != process:
-                raise
-            for thread in holders.threads(table, process):
-                self._read_table(table, thread, process, before)
-            return
+        namespace = os.readlink(f"{place}/ns/mnt", dir_fd=table)
         key = (namespace, os.readlink(f"{place}/root", dir_fd=table))
         if key not in self._tables:
             self._tables[key] = _table(self.proc / place, process, before.get(key))
 
-    def _mounted(self, own: View) -> Iterator[tuple[tuple[int, int], str]]:
+    def _mounted(self, own: View) -> tuple[InUse, Unreached]:
         """Files that are mounted, or mounted on. This process's own come last, and count."""
         seen = {
             s: table.process for table in list(self._tables.values())[::-1] for s in table.spots
         }
+        files: InUse = {}
+        unreached: Unreached = defaultdict(list)
         for spot, process in seen.items():
             path = own.path_to(spot)
-            with contextlib.suppress(OSError):
-                status = os.lstat(path) if path is not None else None
-                if status and stat.S_ISREG(status.st_mode):
-                    yield (status.st_dev, status.st_ino), process
+            if path is None:
+                unreached[spot.device].append((spot, process))
+            else:
+                files |= _file(path, process)
+        return files, unreached
 
     def _overlaid(self, own: View) -> Iterator[tuple[Spot, str]]:
-        """The directories of overlays: their paths were given in the namespace that mounted them,
-        be it that which sees them or, as with most containers, ours."""
+        """The directories of overlays.
+
+        Their paths were given in the namespace that mounted them, be it that which sees them or,
+        as with most containers, ours.
+        """
         before, self._layers = self._layers, {}
         for (namespace, _), table in self._tables.items():
             for mount in table.view.mounts.values():
-                if mount.kind != b"overlay":
+                if mount.kind not in overlays.KINDS:
                     continue
                 key = (namespace, mount)
                 found = before.get(key)
@@ -233,6 +261,15 @@ def _table(place: Path, process: str, known: Table | None) -> Table:
         return Table(text, process, known.view.seen_by(place), known.spots)
     view = View(place, mounts.parse(text))
     return Table(text, process, view, frozenset(view.spots()))
+
+
+def _file(path: bytes, process: str, directory: int | None = None) -> InUse:
+    """A regular file, by device and inode; nothing for anything else, or where none is."""
+    with contextlib.suppress(OSError):
+        status = os.stat(path, dir_fd=directory, follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            return {(status.st_dev, status.st_ino): process}
+    return {}
 
 
 def _mount_of(held: HeldFile, views: Iterable[View]) -> MountPoint | None:

@@ -8,15 +8,20 @@ which print no inode number, and there only on the filesystems that the job work
 
 What a process has mapped is not looked at: a shared mapping that can be written to keeps its file
 open for writing, which refuses the lease; one that cannot never becomes writable (VM_MAYWRITE,
-mm/mmap.c). Neither are running programs: nobody writes to those (ETXTBSY). A thread that has left
-the descriptors or mounts of its process is not looked at, unless the process's first thread ended.
+mm/mmap.c). Neither are running programs: nobody writes to those (ETXTBSY).
+
+A thread may have descriptors, or a root and mounts, of its own (unshare(2)). Which do is asked of
+kcmp(2), as reading them all would cost a process of a hundred threads a hundred times as much.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import platform
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
@@ -30,6 +35,13 @@ _NO_FILES = re.compile(r"/(?:memfd:.*|SYSV[0-9a-f]{8}) \(deleted\)|/dmabuf:.*", 
 """Paths that are none: what has no name in any filesystem (d_dname, simple_dname)."""
 _NAMESPACE = "mnt:["
 """What a descriptor on a mount namespace begins with."""
+KCMP_FILES, KCMP_FS = 2, 3
+"""Descriptors; root and, as setns(2) and unshare(2) see to it, mounts (linux/kcmp.h)."""
+_KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
+"""Number of the call (asm/unistd.h); elsewhere all threads are read."""
+_SINGLE = 3
+"""Links of ``task`` in a process of one thread (proc_task_getattr, fs/proc/base.c)."""
+_libc = ctypes.CDLL(None)
 
 
 class HeldFile(NamedTuple):
@@ -68,12 +80,14 @@ class Holders:
                 listen()
                 if process in but:
                     continue
-                try:
-                    found._read(table, process, process, listen)
-                except PermissionError:
-                    found.hidden += 1
-                except (FileNotFoundError, ProcessLookupError):
-                    continue  # it ended
+                for place in places(table, process, KCMP_FILES):
+                    try:
+                        found._read(table, place, process, listen)
+                    except PermissionError:
+                        found.hidden += 1
+                        break
+                    except (FileNotFoundError, ProcessLookupError):
+                        continue  # it ended
         return found
 
     def _read(self, table: int, place: str, process: str, listen: Callable[[], None]) -> None:
@@ -89,9 +103,6 @@ class Holders:
                     if _is_file(link):
                         held = _held(table, place, number, process)
                         self.by_inode[held.inode].append(held)
-        if not numbers and place == process:
-            for thread in threads(table, process):
-                self._read(table, thread, process, listen)
 
 
 @contextlib.contextmanager
@@ -115,18 +126,36 @@ def processes(table: int) -> list[str]:
     return [name for name in names(table) if name.isdecimal()]
 
 
-def threads(table: int, process: str) -> list[str]:
-    """The threads of a process but the first, below /proc, which is open. Raises OSError.
+def places(table: int, process: str, what: int) -> Iterator[str]:
+    """A process and its threads that share no descriptors (KCMP_FILES) or mounts (KCMP_FS) with it.
 
-    A first thread that has ended, as others may go on without it, has nothing any more.
+    They are named below /proc, which is open. A first thread that has ended, as others may go on
+    without it, shares nothing. All threads are given where the kernel does not tell.
     """
-    with opened(f"{process}/task", table) as tasks:
-        return [f"{process}/task/{name}" for name in names(tasks) if name != process]
+    yield process
+    try:
+        if os.stat(f"{process}/task", dir_fd=table).st_nlink == _SINGLE:
+            return
+        with opened(f"{process}/task", table) as tasks:
+            others = [name for name in names(tasks) if name != process]
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return  # it ended, or may not be looked at
+    number = _KCMP.get(platform.machine()) if _is_ours(table) else None
+    for name in others:
+        if number is None or _libc.syscall(number, int(process), int(name), what, 0, 0):
+            yield f"{process}/task/{name}"
+
+
+def _is_ours(table: int) -> bool:
+    """Whether the numbers in /proc, which is open, are those that system calls take."""
+    return sys.maxsize > 2**32 and os.readlink("self", dir_fd=table) == str(os.getpid())
 
 
 def name_of(process: str, proc: Path) -> str:
-    """``name (pid 1)``, at most 30 characters; those that a terminal obeys are left out, as a
-    process may call itself what it likes."""
+    """``name (pid 1)``, at most 30 characters.
+
+    Those that a terminal obeys are left out, as a process may call itself what it likes.
+    """
     try:
         name = (proc / process / "comm").read_bytes().rstrip(b"\n").decode(errors="replace")
     except OSError:

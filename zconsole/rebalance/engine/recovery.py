@@ -36,6 +36,7 @@ class Version:
     """One of the two versions of a file, as found under some name; open, leased if possible."""
 
     fd: int
+    directory: int
     digest: bytes
     meta: metadata.Metadata
     ctime_ns: int
@@ -212,6 +213,7 @@ class Recovery:
     def _in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""
         look = self.users.recent()
+        look.reach(version.directory)
         status = self.sys.fstat(version.fd)
         used = look.user(status.st_dev, status.st_ino)
         if used is None and directory is not None:
@@ -224,7 +226,7 @@ class Recovery:
             leased = self._lease(file)
             meta, status = metadata.read(self.sys, file, Abilities())
             digest = content.digest(self.sys, file, status.st_size, self.tick, make)
-            yield Version(file, digest, meta, status.st_ctime_ns, leased)
+            yield Version(file, fd, digest, meta, status.st_ctime_ns, leased)
 
     @contextlib.contextmanager
     def _opened(self, fd: int, name: bytes) -> Iterator[int]:

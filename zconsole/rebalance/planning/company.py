@@ -10,6 +10,7 @@ from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
 from zconsole.rebalance.planning.engine_choice import COPIES
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.system.patient import NoAnswerError, Patient
 
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
@@ -33,8 +34,8 @@ def notes(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -
         yield f"{look.unseen} mount namespaces have no process: files mounted in them are not seen"
     if look.lost:
         yield (
-            f"{look.lost} overlays were mounted by relative paths that are not found: unmount those"
-            " made of directories here, or what is written through them is lost"
+            f"{look.lost} overlays are made of directories that are not found: unmount those made"
+            " of directories here, or what is written through them is lost"
         )
     if any(plan.shared for plan in copied):
         yield "exported over NFS or SMB: files that other hosts hold open are not seen"
@@ -59,7 +60,10 @@ def _is_sharing(process: Path) -> bool:
     try:
         name = (process / "comm").read_text(errors="replace").strip()
         if name.startswith(_VIRTUAL):
-            return any(word in _SHARING for word in (process / "cmdline").read_bytes().split(b"\0"))
+            line = Patient().call((process / "cmdline").read_bytes)  # of its memory: may hang
+            return any(word in _SHARING for word in line.split(b"\0"))
+    except NoAnswerError:
+        return True
     except OSError:
         return False  # it ended
     return name in _GUESTS

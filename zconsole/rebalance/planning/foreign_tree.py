@@ -19,8 +19,10 @@ class Tree:
     """The files below ``root``. Paths are absolute, as processes with that root name them."""
 
     def __init__(self, root: Path, follow: bool = True) -> None:
-        """Without ``follow`` no symbolic link is followed: in another mount namespace an absolute
-        one would lead back into this one."""
+        """Without ``follow`` no symbolic link is followed.
+
+        In another mount namespace an absolute one would lead back into this one.
+        """
         self.root = root
         self._follow = follow
 

@@ -44,8 +44,10 @@ class Shares:
 
 
 def shares_of(tree: Tree, run: Run | None) -> Shares:
-    """What is shared by the files of a tree; ``run`` asks this machine's own Samba, None of a
-    tree that is not this machine's."""
+    """What is shared by the files of a tree.
+
+    ``run`` asks this machine's own Samba; it is None for a tree that is not this machine's.
+    """
     found = Shares()
     for file in CONFIGURATIONS:
         _take_file(found, tree, file, DEEPEST, missing_is_known=True)

@@ -7,7 +7,6 @@ No textual is imported here; ``zconsole.ui.theme.styles`` turns a theme into sty
 from __future__ import annotations
 
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ZconsoleError
+from zconsole.system.safe_path import StateError, read_regular
 
 DEFAULT = "dark"
 SIXTEEN = "ansi16"
@@ -121,9 +121,11 @@ def choose(wanted: str, themes: Themes) -> ThemeFile:
 def read_theme(path: Path) -> ThemeFile:
     """The theme in a file. Raises ThemeError naming the key that is wrong."""
     try:
-        data = tomllib.loads(_text(path))
+        data = tomllib.loads(read_regular(path, _LARGEST).decode())
     except OSError as error:
         raise ThemeError(error.strerror or str(error)) from error
+    except StateError as error:
+        raise ThemeError(str(error)) from error
     except RecursionError:
         raise ThemeError("not TOML: nested too deep") from None
     except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
@@ -138,16 +140,6 @@ def read_theme(path: Path) -> ThemeFile:
         dark=data.get("dark", True),
         ansi=ansi,
     )
-
-
-def _text(path: Path) -> str:
-    """What a theme's file holds; a pipe would be waited for, and a device never ends."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ThemeError("not a file")
-    if found.st_size > _LARGEST:
-        raise ThemeError(f"larger than {_LARGEST} bytes")
-    return path.read_text(encoding="utf-8")
 
 
 def _check_keys(data: Mapping[str, Any]) -> None:

@@ -12,11 +12,12 @@ from types import TracebackType
 
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.system.host import is_root
+from zconsole.system.safe_path import StateError, directory
 from zconsole.zfs.raw import FORMS, Raw, numbers
 from zconsole.zfs.sources.open_text import LONGEST_LINE
 from zconsole.zfs.sources.samples import is_sample
 
-KERNEL_LINKS = ("/dev/", "/proc/")
+KERNEL_LINKS = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 """Links made by the kernel (``/dev/stdout``); root follows no others."""
 
 
@@ -74,11 +75,15 @@ class Recorder:
 
     def _open(self) -> int:
         try:
-            file = os.open(self._path, self._flags(), 0o666)
+            file = os.open(self._path, self._flags(), 0o644)
         except FileNotFoundError:
             raise NotFoundError(f"{self._path}: no such directory") from None
         except PermissionError:
             raise UnavailableError(f"{self._path}: permission denied") from None
+        except FileExistsError:
+            raise ZconsoleError(
+                f"{self._path} exists, and others may write to its directory: name a new file"
+            ) from None
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from None
         self._regular = stat.S_ISREG(os.fstat(file).st_mode)
@@ -92,7 +97,9 @@ class Recorder:
         special = path.exists() and not path.is_file()
         flags = os.O_WRONLY if special else os.O_RDWR | os.O_CREAT
         if is_root() and not self._path.startswith(KERNEL_LINKS):
-            flags |= os.O_NOFOLLOW
+            # A link to another file or a pipe, put there and taken away again, is seen by no check.
+            new = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            flags = (new if _others_write(path.parent) else flags) | os.O_NOFOLLOW
         return flags | os.O_APPEND | os.O_CLOEXEC
 
     def _check(self, file: int) -> None:
@@ -108,6 +115,15 @@ class Recorder:
             end = _end_of_last_line(existing.fileno(), size)
         if end != size:
             os.ftruncate(file, end)
+
+
+def _others_write(place: Path) -> bool:
+    """Whether somebody else can change a name in a directory. Raises FileNotFoundError."""
+    try:
+        with directory(place):
+            return False
+    except StateError:
+        return True
 
 
 def _end_of_last_line(file: int, size: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,24 @@ def test_processes_that_may_not_be_looked_at_are_counted(
     assert Holders.look(frozenset(), proc=proc.path).hidden == 1
 
 
+def test_a_process_whose_threads_may_not_be_listed_ends_no_look(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the option hidepid=1 (proc(5))."""
+    proc.add(7)
+    asking, denied = os.stat, []
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        if path == "7/task":
+            denied.append(path)
+            raise PermissionError
+        return asking(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert Users(proc.path).look().lost == 0
+    assert denied
+
+
 def test_a_process_that_ends_meanwhile_holds_nothing(proc: Proc) -> None:
     proc.add(7)
     (proc.path / "7/fd").rmdir()
@@ -165,6 +184,17 @@ def test_overlays_whose_directories_are_found_nowhere_are_counted(proc: Proc) ->
     proc.add(7, namespace="mnt:[2]")
     (proc.path / "7/mountinfo").write_text(TABLE + "".join(lines))
     assert Users(proc.path).look().lost == 2
+
+
+@pytest.mark.parametrize("kind", ["ecryptfs", "shiftfs"])
+def test_a_directory_that_something_is_stacked_upon_is_in_use(
+    proc: Proc, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "lower").mkdir()
+    (proc.path / "5/mountinfo").write_text(
+        f"{TABLE}30 20 0:90 / {tmp_path}/upper rw - {kind} {tmp_path}/lower rw\n"
+    )
+    assert [spot.path for spot, _ in Users(proc.path).look().layers] == [bytes(tmp_path / "lower")]
 
 
 def test_an_overlay_that_one_view_finds_all_of_is_not_lost(proc: Proc, tmp_path: Path) -> None:

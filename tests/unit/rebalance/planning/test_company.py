@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from zconsole.rebalance.planning.company import INITIAL, notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
 from zconsole.system.mounts import View
 
-LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, (), 0)
+LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, {}, (), 0)
 
 
 @pytest.fixture
@@ -98,3 +99,16 @@ def test_virtual_machines_are_told_of(proc: Path, name: str, words: bytes, share
     (proc / "7/comm").write_text(f"{name}\n")
     (proc / "7/cmdline").write_bytes(words)
     assert any("virtual machine" in line for line in told(proc)) is shared
+
+
+def test_a_process_whose_command_line_gives_no_answer_is_not_waited_for(
+    proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its arguments may be in a file of a filesystem that a user answers for (FUSE)."""
+    answers = threading.Event()
+    (proc / "7/comm").write_text("qemu-system-x86\n")
+    monkeypatch.setattr(Path, "read_bytes", lambda self: answers.wait(30) and b"")
+    try:
+        assert any("virtual machine" in line for line in told(proc))
+    finally:
+        answers.set()

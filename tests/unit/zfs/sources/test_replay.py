@@ -4,9 +4,11 @@ import contextlib
 import gzip
 import json
 import os
+import tempfile
 import threading
 import types
 from array import array
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +108,70 @@ class TestRecorder:
         (tmp_path / "r").symlink_to(tmp_path / "target")
         with pytest.raises(ZconsoleError):
             Recorder(str(tmp_path / "r"))
+
+    @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o755])
+    def test_root_writes_to_no_file_that_somebody_else_linked(self, tmp_path, monkeypatch, mode):
+        """In a directory that others can write to, as with protected_hardlinks off (proc(5))."""
+        kept = tmp_path / "kept"
+        kept.touch()
+        place = tmp_path / "place"
+        place.mkdir()
+        (place / "recording").hardlink_to(kept)
+        place.chmod(mode)
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        refused = (
+            pytest.raises(ZconsoleError, match="others may write")
+            if mode != 0o755
+            else contextlib.nullcontext()
+        )
+        with refused, Recorder(str(place / "recording")) as recorder:
+            recorder.write([sample(1)])
+        assert (kept.read_bytes() == b"") is (mode != 0o755)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+    def test_root_writes_to_no_file_of_somebody_else_in_a_directory_of_theirs(self, tmp_path):
+        place = tmp_path / "place"
+        place.mkdir()
+        (place / "recording").touch()
+        for path in (place, place / "recording"):
+            os.chown(path, 1234, 1234)
+        with pytest.raises(ZconsoleError, match="others may write"):
+            Recorder(str(place / "recording"))
+        assert (place / "recording").read_bytes() == b""
+
+    def test_root_begins_a_recording_where_others_can_write(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        tmp_path.chmod(0o1777)
+        with Recorder(str(tmp_path / "recording")) as recorder:
+            recorder.write([sample(1)])
+        assert json.loads((tmp_path / "recording").read_text())["t"] == 1
+
+    @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no directory below /dev")
+    def test_root_follows_no_link_in_a_directory_of_everybody_below_dev(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+            link = Path(place, "recording")
+            link.symlink_to(write(tmp_path / "target"))
+            with pytest.raises(ZconsoleError, match="symbolic links"):
+                Recorder(str(link))
+
+    def test_root_waits_for_no_pipe_that_somebody_else_may_have_made(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(record, "is_root", lambda: True)
+        os.mkfifo(tmp_path / "pipe")
+        tmp_path.chmod(0o1777)
+        errors = []
+
+        def recorded():
+            with pytest.raises(ZconsoleError) as error:
+                Recorder(str(tmp_path / "pipe"))
+            errors.append(str(error.value))
+
+        thread = threading.Thread(target=recorded, daemon=True)
+        thread.start()
+        thread.join(5)
+        assert ["others may write" in error for error in errors] == [True]
 
     def test_a_full_disk_leaves_whole_lines(self, tmp_path, monkeypatch):
         path = tmp_path / "r"
