@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.job.job_output import Show, lasting, say
-from zconsole.rebalance.job.status_text import job_line, job_lines
-from zconsole.rebalance.planning.plan_text import plan_lines, summary_lines
+from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
+from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.system.safe_path import resolved
 from zconsole.units import clean
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from zconsole.rebalance.job.control import JobStatus, Unread
     from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
+    from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.plan_model import RebalancePlan
     from zconsole.rebalance.planning.settings import Settings
     from zconsole.rebalance.planning.survey import Ages, Sink
@@ -105,11 +105,11 @@ def _plan(args: argparse.Namespace) -> int:
     settings, reader = _settings(args), FactsReader()
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
-    made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
+    made = plan.make(Sys(), reader, found, settings, sink).document()
     if args.json:
         _print_json(made.as_json())
     else:
-        print("\n".join(plan_lines(made.as_json())))
+        print("\n".join(plan_lines(made)))
     return ExitCode.FAILED if made.refused else ExitCode.OK
 
 
@@ -170,7 +170,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
     if not args.detach and not control.is_counted(record):
-        _show_plan(control.recount(record, FactsReader()).plan.as_json())
+        _show_plan(control.recount(record, FactsReader()).plan.document())
     return record
 
 
@@ -186,7 +186,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
         raise UsageError("no terminal to ask on: pass --yes")
 
     def ask(plan: RebalancePlan) -> None:
-        _show_plan(plan.as_json())
+        _show_plan(plan.document())
         if not args.yes and not _agreed():
             raise ZconsoleError("nothing was done")
 
@@ -199,9 +199,9 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
     return made.record, made.locks
 
 
-def _show_plan(plan: Mapping[str, Any]) -> None:
-    if plan["refused"]:
-        raise ZconsoleError(f"refused: {plan['refused']}")
+def _show_plan(plan: PlanDocument) -> None:
+    if plan.refused:
+        raise ZconsoleError(f"refused: {plan.refused}")
     say("\n".join(plan_lines(plan)))
 
 

@@ -25,12 +25,12 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    PlanView,
     Root,
     plan_words,
     quoted,
     run_words,
 )
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.host import FileThread
@@ -128,7 +128,7 @@ class LiveRebalance:
         argv = (*_MODULE, "zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
-    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
         argv = (*_MODULE, "zconsole", "rebalance", "plan", "--json", "--progress")
         process = await self._spawn((*argv, *plan_words(settings)))
@@ -136,7 +136,7 @@ class LiveRebalance:
             while (line := await process.readline()) is not None:
                 data = json.loads(line)
                 if "progress" not in data:
-                    yield PlanView.from_json(settings, data)
+                    yield PlanDocument.from_json(data)
                     return
                 yield Counted(**data["progress"])
             last_words = await process.last_words(DEADLINE)

@@ -10,8 +10,8 @@ from tests.records import replace
 from tests.ui import frames
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.monitor.join import joined
-from zconsole.rebalance.backend import Counted, DirectoryView, JobView, PlanView, VdevFill
-from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
+from zconsole.rebalance.backend import Counted, JobView
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.flow import scan_pace
@@ -22,7 +22,7 @@ from zconsole.ui.rebalance.job_watch import JobWatch, reason
 from zconsole.ui.rebalance.limits import LIMITS, MIN_FREE, RATE, TARGET
 from zconsole.ui.rebalance.options import PLAN as LAST
 from zconsole.ui.rebalance.options import option_about, option_lines
-from zconsole.ui.rebalance.plan_lines import counting_lines, plan_lines
+from zconsole.ui.rebalance.plan_lines import JobPace, counting_lines, pace_of, plan_lines
 from zconsole.ui.widgets.draw import plain, width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
@@ -52,26 +52,45 @@ JOB = JobView(
     days=({"day": "2026-11-20", "moved_bytes": 5, "files_done": 1, "spread": 0.5},),
     notes=("new snapshot of tank/\x1b: what moves from now on stays allocated twice",),
 )
-PLAN = PlanView(
-    SETTINGS,
+EMPTY = PlannedDirectory(
+    dir="/tank/b",
+    dataset="tank/b",
+    files=5,
+    bytes=1 << 30,
+    skipped={},
+    sampled={},
+    engine=None,
+    why="dedup is on",
+    space_needed_bytes=0,
+    pinned_bytes={"snapshots": None},
+    next_incremental_bytes=None,
+    allocated_bytes=0,
+    allocated_after_bytes=None,
+    sizes_from=None,
+    old_bytes=None,
+    below=(),
+)
+PLAN = PlanDocument(
     (
-        DirectoryView(
-            ODD,
-            10,
-            1 << 40,
-            "copy",
-            "no rewrite",
-            {"special file": 2},
-            {"snapshots": 1 << 30},
-            7,
-            {"opened": 40, "open for writing": 3},
+        replace(
+            EMPTY,
+            dir=ODD,
+            files=10,
+            bytes=1 << 40,
+            engine="copy",
+            why="no rewrite",
+            skipped={"special file": 2},
+            pinned_bytes={"snapshots": 1 << 30},
+            next_incremental_bytes=7,
+            sampled={"opened": 40, "open for writing": 3},
         ),
-        DirectoryView("/tank/b", 5, 1 << 30, None, "dedup is on", {}, {"snapshots": None}),
+        EMPTY,
     ),
-    (VdevFill("raidz1-0", 0.93, 0.7), VdevFill("raidz1-1", 0.0, 0.6)),
-    0.93,
-    0.1,
-    available=1 << 40,
+    spread_before=0.93,
+    spread_after=0.1,
+    target_spread=0.05,
+    available_bytes=1 << 40,
+    vdevs=(PredictedFill("raidz1-0", 0.93, 0.7), PredictedFill("raidz1-1", 0.0, 0.6)),
     notes=("a scrub is running: the job waits for its end",),
     refused=f"{ODD}: not possible",
 )
@@ -79,6 +98,13 @@ PLAN = PlanView(
 
 def text(lines) -> str:
     return "\n".join(plain(line) for line in lines)
+
+
+LOOK = DisplayFormat()
+
+
+def shown(plan, denied="", look=LOOK, width=100, settings=SETTINGS, pace=None):
+    return plan_lines(plan, settings, pace, "zconsole …", denied, look, width)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +115,7 @@ def test_lines_keep_to_the_width_and_hold_nothing_a_terminal_acts_on(width, look
     for lines in (
         job_lines(JOB, 0.0, {"raidz1-0": 0.9, "raidz1-1": None}, look, width),
         job_rows((JOB, replace(JOB, state="dead", bytes_total=None)), look, width),
-        plan_lines(PLAN, JobPace(1e6, "the rate limit"), "zconsole …", "not root", look, width),
+        shown(PLAN, "not root", look, width),
         counting_lines(Counted(5, 10, ODD), 12.0, look, width),
     ):
         assert all(width_of(line) <= width for line in lines), text(lines)
@@ -120,7 +146,7 @@ def test_a_job_tells_everything_there_is():
 
 
 def test_a_plan_tells_everything_there_is():
-    said = text(plan_lines(PLAN, None, "zconsole rebalance run", "read-only", DisplayFormat(), 100))
+    said = text(shown(PLAN, "read-only"))
     for words in (
         "Not possible",
         "2 skipped: special file",
@@ -139,10 +165,10 @@ def test_a_plan_tells_everything_there_is():
 
 
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
-    free = replace(PLAN, settings=replace(SETTINGS, limits=Limits()), bytes_to_target=1 << 30)
-    said = text(plan_lines(free, None, "", "", DisplayFormat(), 100))
+    free = replace(PLAN, bytes_to_target=1 << 30)
+    said = text(shown(free, settings=replace(SETTINGS, limits=Limits())))
     assert "a spread of 5 % takes 1G of it: stop at a spread of 5 to move no more" in said
-    said = text(plan_lines(replace(free, settings=SETTINGS), None, "", "", DisplayFormat(), 100))
+    said = text(shown(free))
     assert "to move no more" not in said
 
 
@@ -187,13 +213,12 @@ def test_nonsense_is_refused_in_words(limit, answer):
 
 
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
-    free = replace(PLAN, settings=replace(SETTINGS, limits=Limits()), raw_factor=2.0)
-    assert pace_of(free, (), None) is None
-    assert pace_of(free, (), 8e6) == JobPace(2e6, "half the pace of the last scan")
-    assert pace_of(free, (JOB,), 8e6) == JobPace(1e6, "the pace of another job")
-    limited = replace(free, settings=SETTINGS)
-    assert pace_of(limited, (), None) == JobPace(5e6, "the rate limit")
-    assert pace_of(limited, (JOB,), None) == JobPace(1e6, "the pace of another job")
+    plan = replace(PLAN, raw_factor=2.0)
+    assert pace_of(plan, None, (), None) is None
+    assert pace_of(plan, None, (), 8e6) == JobPace(2e6, "half the pace of the last scan")
+    assert pace_of(plan, None, (JOB,), 8e6) == JobPace(1e6, "the pace of another job")
+    assert pace_of(plan, 5e6, (), None) == JobPace(5e6, "the rate limit")
+    assert pace_of(plan, 5e6, (JOB,), None) == JobPace(1e6, "the pace of another job")
 
 
 def test_the_pace_of_a_scan_is_its_mean():
@@ -302,8 +327,7 @@ def test_a_choice_that_is_cut_is_told_whole():
     ],
 )
 def test_a_plan_tells_sizes_where_they_matter(aim, after, said):
-    sizes = {"allocated": 100 << 20, "after": after, "sizes_from": "lz4, 9 blocks tried"}
-    part = replace(PLAN.parts[0], **sizes)
-    plan = replace(PLAN, parts=(part,), settings=replace(SETTINGS, aim=aim))
-    shown = text(plan_lines(plan, None, "", "", DisplayFormat(), 100))
-    assert said in shown if said else "afterwards" not in shown
+    sizes = {"allocated_bytes": 100 << 20, "allocated_after_bytes": after}
+    part = replace(PLAN.directories[0], **sizes, sizes_from="lz4, 9 blocks tried")
+    lines = text(shown(replace(PLAN, directories=(part,)), settings=replace(SETTINGS, aim=aim)))
+    assert said in lines if said else "afterwards" not in lines

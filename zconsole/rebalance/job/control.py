@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, ZconsoleError
-from zconsole.rebalance.backend import interrupted
+from zconsole.rebalance.backend import RUNNING, interrupted
 from zconsole.rebalance.engine import schema
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
@@ -26,7 +26,7 @@ from zconsole.rebalance.job.counting import WALKING, WalkSink
 from zconsole.rebalance.job.job import JobClocks, job_of, understood
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
-from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
@@ -34,7 +34,6 @@ from zconsole.system.process import start_detached
 from zconsole.system.safe_path import sync_directory
 from zconsole.system.state_dir import read_end
 
-RUNNING = ("running", "paused", "waiting")
 START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
@@ -211,7 +210,7 @@ def _walk_into(
     sink = WalkSink(journal, clocks)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
     with journal.lazily_durable():
-        made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
+        made = plan.make(Sys(), reader, found, settings, sink)
         sink.flush()
         sink.obey()
         engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
@@ -230,7 +229,7 @@ def _walk_into(
             "engines": engines,
             "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
             "raw_factor": pool.raw_factor if pool else 1.0,
-            "floors": plan.floors(made),
+            "floors": forecast.floors(made),
             "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
             "bytes_to_target": made.bytes_to_target,
             "created": time.time(),

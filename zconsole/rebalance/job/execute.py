@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -15,6 +15,7 @@ from zconsole.rebalance.backend import HUNG_UP, TERMINATED
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job import job_of
+from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import JobLock, Record
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.job.runner import JobRunner
@@ -34,9 +35,6 @@ close twenty times what one does."""
 
 UMASK = 0o022
 """A stricter one of the operator's would be taken back from every copy."""
-
-Show = Callable[[Sequence[dict[str, Any]]], None]
-"""Given what became of files, a batch at a time, and the summary last."""
 
 
 def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:

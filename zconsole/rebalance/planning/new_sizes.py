@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
-from zconsole.rebalance.planning import compressing
+from zconsole.rebalance.planning import compressing, zdb
 from zconsole.rebalance.planning.compressing import Compressor
 from zconsole.rebalance.planning.facts import Dataset, PoolFacts
 from zconsole.rebalance.planning.layout import BlockLayout, layouts
@@ -60,14 +60,28 @@ class Trial:
         return self.copies * sum(share * layout.used(stored) for share, layout in self.layouts)
 
 
-def foretell(
+def predict_all(
+    sys: Sys,
+    plans: Sequence[DirectoryPlan],
+    pool: PoolFacts,
+    listed: Sequence[Mapping[int, Listed]],
+) -> PoolFacts:
+    """Note in each plan what its blocks take afterwards; returns the pool with its sector."""
+    if pool.sector is None:
+        pool = replace(pool, sector=zdb.sector([f for files in listed for f in files.values()]))
+    for plan, files in zip(plans, listed, strict=True):
+        plan.sizes = predict(sys, plan, pool, files)
+    return pool
+
+
+def predict(
     sys: Sys,
     plan: DirectoryPlan,
     pool: PoolFacts,
-    told: Mapping[int, Listed],
+    listed: Mapping[int, Listed],
     clock: Callable[[], float] = time.monotonic,
 ) -> Sizes | None:
-    """What the blocks of a directory become, by a sample of its files and what zdb ``told`` of it.
+    """What the blocks of a directory become, by a sample of its files and what zdb ``listed``.
 
     None off ZFS, and where nothing is going to move.
     """
@@ -78,27 +92,27 @@ def foretell(
     compress = compressing.compressor(name)
     if compress is None:
         return Sizes(allocated, None, f"compression={name} cannot be tried here")
-    if reason := _unknown(dataset, pool, told):
+    if reason := _unknown(dataset, pool, listed):
         return Sizes(allocated, None, reason)
     sector = pool.sector or USUAL_SECTOR
     trial = Trial(compress, dataset.number("copies") or 1, layouts_of(pool), sector)
-    files = [f for f in plan.found.sample.files if not told or f.inode in told]
+    files = [f for f in plan.found.sample.files if not listed or f.inode in listed]
     copied = plan.choice.engine == "copy"  # and so gets the recordsize of today
     record = (dataset.number("recordsize") or USUAL_RECORD) if copied else None
     tried = list(_tried(sys, chosen(files, record), trial, clock))
-    share = _paired(tried, trial, told) if told else _by_du(tried, trial, files, record)
+    share = _paired(tried, trial, listed) if listed else _by_du(tried, trial, files, record)
     if share is None:
         return Sizes(allocated, None, "nothing to try it on")
     words = "uncompressed" if compress is len else name
     return Sizes(allocated, round(allocated * share), f"{words}, {len(tried)} blocks tried")
 
 
-def _unknown(dataset: Dataset, pool: PoolFacts, told: Mapping[int, Listed]) -> str | None:
+def _unknown(dataset: Dataset, pool: PoolFacts, listed: Mapping[int, Listed]) -> str | None:
     """Why no trial could tell."""
     if dataset.is_on("dedup"):
         return "dedup is on"
     expanded = pool.properties.get("feature@raidz_expansion") == "active"
-    return "after a raidz expansion only zdb tells (root)" if expanded and not told else None
+    return "after a raidz expansion only zdb tells (root)" if expanded and not listed else None
 
 
 def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
@@ -106,10 +120,10 @@ def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
     return layouts(pool.spaces, pool.sector or USUAL_SECTOR)
 
 
-def narrowed(told: Mapping[int, Listed], pool: PoolFacts) -> float | None:
+def narrowed(listed: Mapping[int, Listed], pool: PoolFacts) -> float | None:
     """Raw bytes of the listed blocks as written now by those they take; None without any."""
     shares = layouts_of(pool)
-    extents = [extent for listed in told.values() for extent in listed.extents]
+    extents = [extent for file in listed.values() for extent in file.extents]
     before = sum(extent.raw for extent in extents)
     after = sum(
         extent.copies * share * layout.raw(extent.stored)
@@ -194,11 +208,11 @@ def _is_hole(sys: Sys, fd: int, point: SampledBlock) -> bool:
         return True
 
 
-def _paired(tried: Tried, trial: Trial, told: Mapping[int, Listed]) -> float | None:
+def _paired(tried: Tried, trial: Trial, listed: Mapping[int, Listed]) -> float | None:
     """New raw bytes by old, of the same blocks."""
     before = after = 0.0
     for point, stored in tried:
-        before += told[point.file.inode].raw(point.at, point.length) / point.length
+        before += listed[point.file.inode].raw(point.at, point.length) / point.length
         after += trial.raw(stored) / point.length
     return after / before if before else None
 

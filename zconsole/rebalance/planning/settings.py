@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from zconsole.rebalance.planning.engine_choice import EngineRequest
-from zconsole.rebalance.planning.plan_model import Goal
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -20,6 +17,7 @@ class Limits:
     max_bytes: int | None = None
     until_spread: float | None = None
     min_free: float | None = None
+    """A share of the pool."""
 
     def changed(self, wanted: Mapping[str, Any]) -> Limits:
         """These limits with some replaced; unknown names are ignored."""
@@ -38,17 +36,6 @@ class Settings:
     allow_non_zfs: bool = False
     during_scan: bool = False
     limits: Limits = Limits()
-
-    @property
-    def wish(self) -> EngineRequest:
-        """The part that choosing an engine needs."""
-        return EngineRequest(self.engine, self.aim, self.accept_races, self.allow_non_zfs)
-
-    @property
-    def goal(self) -> Goal:
-        """The part that predicting needs."""
-        limits = self.limits
-        return Goal(limits.until_spread, limits.max_bytes, limits.min_free)
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` reads."""

@@ -16,9 +16,9 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    PlanView,
     Root,
 )
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance_plan import children, chosen, measured, propose
@@ -107,7 +107,7 @@ class SimulatedRebalance:
         """See RebalanceBackend.explore."""
         return SimulatedExplorer(self._world.pools)
 
-    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
         made = propose(self._pool_of(settings), settings)
         for step in range(1, STEPS + 1):
@@ -128,9 +128,9 @@ class SimulatedRebalance:
             raise ZconsoleError(f"refused: {made.refused}")
         work = Rewrite(chosen(pool, settings), during_scan=settings.during_scan)
         name = f"{0xD3A0 + len(self._jobs):06x}"
-        engine = made.parts[0].engine or ""
-        before = {vdev.name: vdev.before for vdev in made.vdevs}
-        job = _Job(name, pool, settings, work, engine, before, made.raw_factor)
+        engine = made.directories[0].engine or ""
+        before = {vdev.name: vdev.fill_before for vdev in made.vdevs or ()}
+        job = _Job(name, pool, settings, work, engine, before, made.raw_factor or 1.0)
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work

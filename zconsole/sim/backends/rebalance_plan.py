@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import DirectoryView, Measured, PlanView, VdevFill
+from zconsole.rebalance.backend import Measured
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.plan_model import FLOOR, TARGET
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory
+from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, fills
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.rewrite import scanning
 from zconsole.sim.state import PoolState, SimulatedDirectory, top_name
@@ -64,60 +65,64 @@ def chosen(pool: PoolState, settings: Settings) -> list[SimulatedDirectory]:
     ]
 
 
-def propose(pool: PoolState, settings: Settings) -> PlanView:
+def propose(pool: PoolState, settings: Settings) -> PlanDocument:
     """The plan of a job on a simulated pool, by the real one's arithmetic."""
-    choice = _choice(pool, settings)
-    parts = tuple(_part(pool, root, choice) for root in settings.dirs)
+    choice, limits = _choice(pool, settings), settings.limits
+    directories = tuple(_directory(pool, root, choice) for root in settings.dirs)
     spaces, factor = _spaces(pool), _factor(pool)
-    whole = sum(part.bytes for part in parts)
-    goal = settings.limits.until_spread
-    limit = min(whole, settings.limits.max_bytes or whole) * factor
-    raw = allocator.raw_to_target(spaces, TARGET if goal is None else goal, limit)
-    moved = limit if goal is None or raw is None else raw
+    whole = sum(each.bytes for each in directories)
+    target = TARGET if limits.until_spread is None else limits.until_spread
+    most = min(whole, limits.max_bytes or whole) * factor
+    raw = allocator.raw_to_target(spaces, target, most)
+    moved = most if limits.until_spread is None or raw is None else raw
     pinned = _pinned(pool, settings)
     after = allocator.rewritten(spaces, moved, pinned=pinned)
     free = sum(space.free for space in spaces)
-    floor = settings.limits.min_free if settings.limits.min_free is not None else FLOOR
-    available = max(0, round((free - floor * sum(s.size for s in spaces)) / factor))
-    made = PlanView(
-        settings,
-        parts,
-        tuple(VdevFill(b.name, b.fill, a.fill) for b, a in zip(spaces, after, strict=True)),
-        allocator.spread(spaces),
-        allocator.spread(after),
-        TARGET if goal is None else goal,
-        None if raw is None else round(raw / factor),
-        available,
-        max((top.frag for top in pool.normal_tops()), default=None),
-        factor,
-        "all data alike",
-        _notes(pool, choice),
+    floor = FLOOR if limits.min_free is None else limits.min_free
+    made = PlanDocument(
+        directories,
+        pool=pool.name,
+        spread_before=allocator.spread(spaces),
+        spread_after=allocator.spread(after),
+        target_spread=target,
+        bytes_to_target=None if raw is None else round(raw / factor),
+        available_bytes=max(0, round((free - floor * sum(s.size for s in spaces)) / factor)),
+        fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
+        raw_factor=factor,
+        vdevs=fills(spaces, after),
+        estimate="all data alike",
+        notes=_notes(pool, choice),
     )
-    return replace(made, refused=_refusal(made, choice, round(pinned * whole)))
+    return replace(made, refused=_refusal(made, settings, choice, round(pinned * whole)))
 
 
 def _choice(pool: PoolState, settings: Settings) -> Choice:
     version = tuple(int(part) for part in pool.version.split("."))
     mount = Mount("zfs", pool.name, f"/{pool.name}")
-    return choose(settings.wish, mount, Dataset(pool.name, {}), version, None, exported="")
+    return choose(settings, mount, Dataset(pool.name, {}), version, None, exported="")
 
 
-def _part(pool: PoolState, root: str, choice: Choice) -> DirectoryView:
+def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
     held = [d for d in pool.directories if f"{d.path}/".startswith(f"{root}/")]
     factor = _factor(pool)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
     size = round(sum(d.size for d in held) / factor)
-    return DirectoryView(
-        root,
-        sum(d.files for d in held),
-        size,
-        choice.engine,
-        choice.why,
-        pinned={"snapshots": pinned, "clones": 0, "checkpoint": 0, "dedup": 0, "block_clones": 0},
-        incremental=pinned,
-        allocated=size,
-        after=size,
+    return PlannedDirectory(
+        dir=root,
+        dataset=pool.name,
+        files=sum(d.files for d in held),
+        bytes=size,
+        skipped={},
+        sampled={},
+        engine=choice.engine,
+        why=choice.why,
+        space_needed_bytes=pinned,
+        pinned_bytes={"snapshots": pinned},
+        next_incremental_bytes=pinned,
+        allocated_bytes=size,
+        allocated_after_bytes=size,
         sizes_from="simulated: written as before",
+        old_bytes=None,
         below=_below(pool, root),
     )
 
@@ -146,14 +151,14 @@ def _notes(pool: PoolState, choice: Choice) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _refusal(made: PlanView, choice: Choice, pinned: int) -> str | None:
+def _refusal(made: PlanDocument, settings: Settings, choice: Choice, pinned: int) -> str | None:
     if choice.engine is None:
-        return f"{made.settings.dirs[0]}: {choice.why}"
+        return f"{settings.dirs[0]}: {choice.why}"
     if not made.files:
-        return f"{made.settings.dirs[0]}: no files"
-    if made.available is not None and pinned > made.available:
-        return f"needs {pinned} bytes and only {made.available} are free above the floor"
-    goal, before, after = made.settings.limits.until_spread, made.spread_before, made.spread_after
-    if made.settings.aim == "balance" and goal is not None and made.bytes_to_target is None:
+        return f"{settings.dirs[0]}: no files"
+    if pinned > made.available_bytes:
+        return f"needs {pinned} bytes and only {made.available_bytes} are free above the floor"
+    goal, before, after = settings.limits.until_spread, made.spread_before, made.spread_after
+    if settings.aim == "balance" and goal is not None and made.bytes_to_target is None:
         return f"a spread of {goal:g} cannot be reached: {before:.3f} to {after:.3f}"
     return None

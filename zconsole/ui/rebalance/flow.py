@@ -7,8 +7,8 @@ from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
-from zconsole.rebalance.backend import JobView, PlanView, by_hand
-from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
+from zconsole.rebalance.backend import JobView, by_hand
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped_lines
@@ -22,7 +22,7 @@ from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import LIMITS, Limit
 from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
-from zconsole.ui.rebalance.plan_lines import plan_lines
+from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.ui.widgets.draw import Line
 
@@ -101,9 +101,8 @@ class RebalanceFlow:
                 return None
             row = picked
             if picked == PLAN:
-                chosen = await self._confirm(settings)
-                if chosen is not None:
-                    return await self.watch.rebalance_backend.start(chosen.settings)
+                if await self._confirmed(settings):
+                    return await self.watch.rebalance_backend.start(settings)
             elif FIXED <= picked < FIXED + len(LIMITS):
                 settings = await self._limited(settings, LIMITS[picked - FIXED])
             else:
@@ -134,23 +133,22 @@ class RebalanceFlow:
             return settings
         return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
 
-    async def _confirm(self, settings: Settings) -> PlanView | None:
+    async def _confirmed(self, settings: Settings) -> bool:
+        """Whether the plan of these settings was read, and is to be run."""
         context, rebalance_backend = self.context, self.watch.rebalance_backend
         look, denied = context.look, context.denied
+        command = by_hand(rebalance_backend, settings)
 
-        def body(proposal: PlanView, width: int) -> tuple[Line, ...]:
-            command = by_hand(rebalance_backend, settings)
-            return plan_lines(proposal, self._pace(proposal), command, denied, look, width)
+        def body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
+            frame = self._frame()
+            scan_rate = scan_pace(frame) if frame else None
+            pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
+            return plan_lines(plan, settings, pace, command, denied, look, width)
 
         clock = context.app.view_state.options.clock
-        screen = PlanScreen(
-            rebalance_backend.plan(settings), body, denied, look, context.palette, clock
-        )
+        steps = rebalance_backend.plan(settings)
+        screen = PlanScreen(steps, body, denied, look, context.palette, clock)
         return await context.app.push_screen_wait(screen)
-
-    def _pace(self, proposal: PlanView) -> JobPace | None:
-        frame = self._frame()
-        return pace_of(proposal, self._jobs(), scan_pace(frame) if frame else None)
 
     async def _attach(self, job: str) -> None:
         context = self.context

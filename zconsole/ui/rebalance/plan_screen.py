@@ -12,7 +12,8 @@ from textual.screen import Screen
 from textual.widgets import Button
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import Counted, PlanView
+from zconsole.rebalance.backend import Counted
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat
@@ -21,12 +22,12 @@ from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
-Body = Callable[[PlanView, int], Sequence[Line]]
+Body = Callable[[PlanDocument, int], Sequence[Line]]
 """A plan as lines of a width."""
 
 
-class PlanScreen(Screen[PlanView | None]):
-    """Returns the plan when it is to be run, None when it is not. Raises what making it raised."""
+class PlanScreen(Screen[bool]):
+    """Returns whether the plan is to be run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave_plan", show=False),
@@ -40,7 +41,7 @@ class PlanScreen(Screen[PlanView | None]):
 
     def __init__(
         self,
-        steps: AsyncIterator[Counted | PlanView],
+        steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
         look: DisplayFormat,
@@ -57,7 +58,7 @@ class PlanScreen(Screen[PlanView | None]):
         self._counted = Counted()
         self._heard = clock()
         self._problem = ""
-        self.proposal: PlanView | None = None
+        self.plan: PlanDocument | None = None
         """The plan, once it is made."""
 
     def compose(self) -> ComposeResult:
@@ -85,8 +86,8 @@ class PlanScreen(Screen[PlanView | None]):
         try:
             async for step in self._steps:
                 self._heard = self._clock()
-                if isinstance(step, PlanView):
-                    self.proposal = step
+                if isinstance(step, PlanDocument):
+                    self.plan = step
                 else:
                     self._counted = step
                 self.fill()
@@ -96,12 +97,12 @@ class PlanScreen(Screen[PlanView | None]):
         self.query_one("#cancel", Button).focus()
 
     def _tick(self) -> None:
-        if self.proposal is None and not self._problem:
+        if self.plan is None and not self._problem:
             self.fill()
 
     def fill(self) -> None:
         """Draw what there is to show now."""
-        made = self.proposal
+        made = self.plan
         ready = made is not None and made.refused is None and not self._denied
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
@@ -117,8 +118,8 @@ class PlanScreen(Screen[PlanView | None]):
         width = self.app.size.width
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
-        if self.proposal is not None:
-            return self._body(self.proposal, width)
+        if self.plan is not None:
+            return self._body(self.plan, width)
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, self._look, width)
 
@@ -132,9 +133,9 @@ class PlanScreen(Screen[PlanView | None]):
 
     def action_leave_plan(self) -> None:
         """Not this one; what is still looking at files ends with the screen."""
-        self.dismiss(None)
+        self.dismiss(False)
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Cancel, or run."""
         message.stop()
-        self.dismiss(self.proposal if message.button.id == "run" else None)
+        self.dismiss(message.button.id == "run")

@@ -48,14 +48,14 @@ def planned(root: Path, engine: str | None = "rewrite", **properties: str) -> Di
     return DirectoryPlan(place, found, Choice(engine, ""), len(files), 0)
 
 
-def foretold(
+def predicted(
     root: Path,
     pool: PoolFacts = MIRROR,
     told: Mapping[int, Listed] | None = None,
     engine: str = "rewrite",
     **properties: str,
 ) -> Sizes:
-    sizes = new_sizes.foretell(Sys(), planned(root, engine, **properties), pool, told or {})
+    sizes = new_sizes.predict(Sys(), planned(root, engine, **properties), pool, told or {})
     assert sizes is not None
     return sizes
 
@@ -87,7 +87,7 @@ def listing(root: Path, raw: int, stored: int, copies: int = 1) -> dict[int, Lis
 
 
 def test_what_compression_would_save(texts: Path) -> None:
-    sizes = foretold(texts, compression="gzip-6")
+    sizes = predicted(texts, compression="gzip-6")
     assert sizes.after is not None
     assert sizes.after < sizes.before / 3
     assert sizes.estimate == f"gzip-6, {new_sizes.POINTS} blocks tried"
@@ -95,18 +95,18 @@ def test_what_compression_would_save(texts: Path) -> None:
 
 
 def test_the_same_settings_change_nothing(texts: Path) -> None:
-    assert growth(foretold(texts, compression="off")) == pytest.approx(1, abs=0.02)
+    assert growth(predicted(texts, compression="off")) == pytest.approx(1, abs=0.02)
 
 
 def test_two_copies_take_twice_as_much(texts: Path) -> None:
-    sizes = foretold(texts, compression="off", copies="2")
+    sizes = predicted(texts, compression="off", copies="2")
     assert growth(sizes) == pytest.approx(2, abs=0.04)
     assert sizes.change == pytest.approx(sizes.before, rel=0.04)
 
 
 def test_larger_records_compress_better(texts: Path) -> None:
     small, large = (
-        growth(foretold(texts, engine="copy", compression="gzip", recordsize=str(size)))
+        growth(predicted(texts, engine="copy", compression="gzip", recordsize=str(size)))
         for size in (4 << 10, 128 << 10)
     )
     assert small == pytest.approx(1, abs=0.02)  # nothing is smaller than a sector
@@ -119,27 +119,27 @@ def test_holes_stay_holes(tmp_path: Path) -> None:
         file.truncate(100 * RECORD)
     os.sync()
     for compression in ("off", "gzip"):
-        sizes = foretold(tmp_path, compression=compression)
+        sizes = predicted(tmp_path, compression=compression)
         assert growth(sizes) == pytest.approx(1, abs=0.6)
 
 
 def test_zdb_compares_each_block_with_itself(texts: Path) -> None:
     told = listing(texts, raw=0x8000, stored=0x8000)
-    assert growth(foretold(texts, told=told, compression="off")) == pytest.approx(4)
-    smaller = foretold(texts, told=told, engine="copy", compression="off", recordsize="16384")
+    assert growth(predicted(texts, told=told, compression="off")) == pytest.approx(4)
+    smaller = predicted(texts, told=told, engine="copy", compression="off", recordsize="16384")
     assert growth(smaller) == pytest.approx(4)  # parts of larger blocks count for their share
 
 
 def test_zdb_counts_every_copy(texts: Path) -> None:
     told = listing(texts, RECORD, RECORD, copies=2)
-    assert growth(foretold(texts, told=told, compression="off")) == pytest.approx(0.5)
+    assert growth(predicted(texts, told=told, compression="off")) == pytest.approx(0.5)
 
 
 def test_more_disks_in_a_raidz_take_less_parity(texts: Path) -> None:
     told = listing(texts, raw=176 << 10, stored=RECORD)
     narrowed = pytest.approx(160 / 176)
     assert new_sizes.narrowed(told, RAIDZ) == narrowed
-    assert growth(foretold(texts, RAIDZ, told, compression="off")) == narrowed
+    assert growth(predicted(texts, RAIDZ, told, compression="off")) == narrowed
     assert new_sizes.narrowed({}, RAIDZ) is None
 
 
@@ -151,21 +151,21 @@ def test_more_disks_in_a_raidz_take_less_parity(texts: Path) -> None:
     ],
 )
 def test_what_cannot_be_known_is_said(texts: Path, properties: dict[str, str], reason: str) -> None:
-    sizes = foretold(texts, **properties)
+    sizes = predicted(texts, **properties)
     assert (sizes.after, sizes.estimate, sizes.change) == (None, reason, 0)
 
 
 def test_after_an_expansion_du_tells_nothing(texts: Path) -> None:
-    sizes = foretold(texts, RAIDZ, compression="off")
+    sizes = predicted(texts, RAIDZ, compression="off")
     assert (sizes.after, sizes.estimate) == (None, "after a raidz expansion only zdb tells (root)")
 
 
 def test_what_does_not_move_keeps_its_size(texts: Path) -> None:
-    assert new_sizes.foretell(Sys(), planned(texts, engine=None), MIRROR, {}) is None
+    assert new_sizes.predict(Sys(), planned(texts, engine=None), MIRROR, {}) is None
 
 
 def test_an_empty_directory_has_no_sizes(tmp_path: Path) -> None:
-    assert foretold(tmp_path, compression="off").after is None
+    assert predicted(tmp_path, compression="off").after is None
 
 
 def test_another_file_of_the_name_is_not_read(texts: Path) -> None:
@@ -174,14 +174,14 @@ def test_another_file_of_the_name_is_not_read(texts: Path) -> None:
     (texts / "text0").write_bytes(b"x")
     (texts / "text1").unlink()
     (texts / "text1").symlink_to(texts / "text2")
-    tried = new_sizes.foretell(Sys(), plan, MIRROR, {})
+    tried = new_sizes.predict(Sys(), plan, MIRROR, {})
     assert tried is not None
     assert tried.estimate == f"uncompressed, {new_sizes.POINTS // 2} blocks tried"
 
 
 def test_time_runs_out(texts: Path) -> None:
     clock = itertools.count(0, new_sizes.SECONDS / 10)
-    tried = new_sizes.foretell(Sys(), planned(texts), MIRROR, {}, lambda: next(clock))
+    tried = new_sizes.predict(Sys(), planned(texts), MIRROR, {}, lambda: next(clock))
     assert tried is not None
     assert tried.estimate == "uncompressed, 10 blocks tried"
 
@@ -190,7 +190,7 @@ def test_the_end_of_a_file_takes_a_whole_block_without_compression(tmp_path: Pat
     for number in range(20):
         (tmp_path / f"f{number}").write_bytes(os.urandom(RECORD + 4096))
     os.sync()
-    sizes = foretold(tmp_path, compression="off")
+    sizes = predicted(tmp_path, compression="off")
     assert growth(sizes) == pytest.approx(2 * RECORD / (RECORD + 4096), rel=0.02)
 
 
