@@ -19,8 +19,7 @@ from zconsole.system.safe_path import resolved
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.audited import AuditedJobs
-    from zconsole.rebalance.job.control import JobStatus, Unread
+    from zconsole.rebalance.job.control import AuditedJobs, JobStatus, Unread
     from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
     from zconsole.rebalance.planning.plan_document import PlanDocument
@@ -160,7 +159,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
-    from zconsole.rebalance.job import control, resuming
+    from zconsole.rebalance.job import control, creation, resuming
     from zconsole.rebalance.planning.facts import FactsReader
 
     record = control.adopt(journal)
@@ -169,8 +168,8 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     resuming.refuse_difference(journal, control.status(record).settings, dirs, given)
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
-    if not args.detach and not control.is_counted(record):
-        _show_plan(control.recount(record, FactsReader()).plan.document())
+    if not args.detach and (recounted := creation.recount(record, FactsReader())):
+        _show_plan(recounted.document())
     return record
 
 
@@ -179,7 +178,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
 
     Unless another process is to run it, its trees stay locked, so that no job comes between.
     """
-    from zconsole.rebalance.job import control
+    from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
     if not args.yes and not sys.stdin.isatty():
@@ -195,7 +194,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
 
     settings = _settings(args)
     hold = not args.detach
-    made = control.create(settings, FactsReader(), journal, args.yes, begun, ask=ask, hold=hold)
+    made = creation.create(settings, FactsReader(), journal, args.yes, begun, ask=ask, hold=hold)
     return made.record, made.locks
 
 
@@ -239,7 +238,7 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 
 def _audited() -> AuditedJobs:
     """Orders to jobs, each with its lines in the audit log."""
-    from zconsole.rebalance.job.audited import AuditedJobs
+    from zconsole.rebalance.job.control import AuditedJobs
     from zconsole.system.audit.log import audit_log
 
     return AuditedJobs(audit_log())

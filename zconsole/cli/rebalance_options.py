@@ -74,10 +74,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _window(word: str) -> str:
-    from zconsole.rebalance.job.pacer import window_gate
+    from zconsole.rebalance.planning.settings import window_minutes
 
     fits = False
     with contextlib.suppress(ValueError):
-        fits = bool(window_gate(word, lambda: 0))
+        fits = bool(window_minutes(word))
     check(word, "window, as 22:00-06:00", fits)
     return word

@@ -170,7 +170,7 @@ class LiveRebalance:
     ) -> None:
         """See RebalanceBackend.order."""
         from zconsole.rebalance.job import job_store
-        from zconsole.rebalance.job.audited import AuditedJobs
+        from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
         work = _worded(lambda: audited.steer(job_store.find(job), order, limits))
@@ -179,7 +179,7 @@ class LiveRebalance:
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
         from zconsole.rebalance.job import job_store
-        from zconsole.rebalance.job.audited import AuditedJobs
+        from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
         await self._beside(self._writing, _worded(lambda: audited.resume(job_store.find(job))))
@@ -216,7 +216,7 @@ def _begun(journal: Path) -> tuple[str | None, bool]:
     One that is only planned, or runs no more, may be about to remove its journal.
     """
     from zconsole.rebalance.job import control, job_store
-    from zconsole.rebalance.job.counting import WALKING
+    from zconsole.rebalance.job.job import WALKING
 
     record = job_store.by_journal(journal)
     if record is None:

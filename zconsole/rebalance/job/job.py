@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from zconsole.errors import NotUnderstoodError, ZconsoleError
+from zconsole.errors import NotUnderstoodError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.plan_model import FLOOR, JobDirectory
+from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
+
+WALKING = "counting files"
+"""What a job says that is still being planned by the process that will run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,19 @@ class JobClocks:
     """When this machine was started, epoch seconds."""
     sleep: Callable[[float], None] = time.sleep
     local: Callable[[], datetime] = datetime.now
+
+
+class JobOrders(NamedTuple):
+    """What a job was told since it began: an order (run, pause or stop), and limits changed."""
+
+    order: str
+    limits: Mapping[str, Any]
+
+
+def orders_of(journal: Journal) -> JobOrders:
+    """The newest orders; those of a job that was never given any are to run as it was planned."""
+    data = journal.get("control") or {}
+    return JobOrders(data.get("order", "run"), data.get("limits") or {})
 
 
 class Floor(NamedTuple):
@@ -45,12 +59,6 @@ def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
         return {root: Floor(*floor) for root, floor in data["floors"].items()}
     size = sum(size for _, size, *_ in data["spaces"]) / data["raw_factor"]
     return {data["settings"]["dirs"][0]: Floor(data["reserve"], size)}
-
-
-def is_same_filesystem(one: str, other: str) -> bool:
-    """Whether the keys of two places (planned.Place.key) mean the same: a dataset that was renamed
-    keeps its guid, which others have none of."""
-    return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +91,10 @@ class Job:
 
 @contextmanager
 def understood(journal: Journal) -> Iterator[None]:
-    """Raises NotUnderstoodError where what the journal says has not the shape this version gives
-    it: it is damaged, or of another version."""
+    """Raises NotUnderstoodError where the journal's values do not have this version's shape.
+
+    It is damaged, or of another version.
+    """
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -117,24 +127,9 @@ def _named(name: str) -> str:
     return name
 
 
-def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
-    """Find the roots again, by filesystem and inode; device numbers may be new.
-
-    Raises ZconsoleError where one is not what it was, OSError.
-    """
-    changes = {}
-    by_root = {place.root: place for place in places}
-    keys = journal.get("keys") or {}
-    for row in journal.roots():
-        place = by_root.get(row.name)
-        fd = open_path(sys, row.name)
-        status = sys.fstat(fd)
-        sys.close(fd)
-        known = keys.get(os.fsdecode(row.name), "")
-        same = place is not None and is_same_filesystem(known, place.key)
-        if not same or status.st_ino != row.ino:
-            raise ZconsoleError(f"{os.fsdecode(row.name)} is not what it was when walked")
-        if status.st_dev != row.dev:
-            changes[row.dev] = status.st_dev
-    if changes:
-        journal.change_devices(changes)
+def walking_settings(journal: Journal, alive: bool) -> Settings | None:
+    """The settings of a job that counts its files, or will when it is resumed."""
+    asked = journal.get("walking") or {}
+    if not asked or not (asked["agreed"] or alive):
+        return None
+    return Settings.from_json(asked["settings"])

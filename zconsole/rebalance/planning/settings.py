@@ -14,6 +14,7 @@ class Limits:
     rate: float | None = None
     max_latency: float | None = None
     window: str | None = None
+    """See ``window_minutes``."""
     max_bytes: int | None = None
     until_spread: float | None = None
     min_free: float | None = None
@@ -45,3 +46,17 @@ class Settings:
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
         """The settings of a journal."""
         return cls(**{**data, "dirs": tuple(data["dirs"]), "limits": Limits(**data["limits"])})
+
+
+def window_minutes(text: str) -> tuple[int, int]:
+    """Begin and end of ``22:00-06:00``, minutes of the day. Raises ValueError for anything else."""
+    start, end = (_minutes(word) for word in text.split("-"))
+    return start, end
+
+
+def _minutes(word: str) -> int:
+    hours, minutes = map(int, word.strip().split(":"))
+    value = hours * 60 + minutes
+    if not (0 <= hours <= 24 and 0 <= minutes < 60 and value <= 1440):
+        raise ValueError(word)
+    return value

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.job.pacer import window_gate
 from zconsole.rebalance.planning.plan_model import FLOOR
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Limits, window_minutes
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.units import latency, parse_size
 
@@ -65,7 +64,7 @@ def _wait(answer: str) -> float:
 
 def _window(answer: str) -> str:
     try:
-        window_gate(answer, lambda: 0)
+        window_minutes(answer)
     except ValueError as error:
         raise ZconsoleError(f"{answer}: not a time of the day such as 22:00-06:00") from error
     return answer

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.test_rebalance import Shell
+from zconsole.rebalance.job.resuming import is_same_filesystem
 from zconsole.rebalance.planning.facts import mount_of
 from zconsole.system.mounts import mount_at
 
@@ -93,6 +94,7 @@ def meta(tree: Path) -> dict[str, str]:
         "walking": {"settings": settings, "agreed": True},
         "keys": {root: f"{mount.kind}:{mount.source}:"},
         "walk_skipped": {},
+        "control": {"order": "pause", "limits": {"rate": 9000000, "min_free": 0.01}},
         "status": {"state": "running", "why": None, "pid": 32640, "t": 1795433709.0},
         "job": {
             "name": JOB,
@@ -121,3 +123,19 @@ def test_it_is_resumed_and_what_was_left_is_settled(tree: Path, shell: Shell, by
     assert (ended["files_done"], ended["failed"]) == (2, {})
     found = {path.name: path.read_bytes() for path in tree.iterdir()}
     assert found == {"first": b"one", "second": b"other"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        ("zfs:tank/data:17", "zfs:tank/data:17", True),
+        ("zfs:tank/data:17", "zfs:tank/renamed:17", True),
+        ("zfs:tank/data:17", "zfs:tank/data:18", False),
+        ("zfs:tank/data:", "zfs:tank/other:", False),
+        ("ext4:/dev/sda1:", "ext4:/dev/sda1:", True),
+        ("ext4:/dev/sda1:", "ext4:/dev/sdb1:", False),
+        ("", "zfs:tank/data:17", False),
+    ],
+)
+def test_a_renamed_dataset_is_the_same(before: str, now: str, same: bool) -> None:
+    assert is_same_filesystem(before, now) is same
