@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import textwrap
+from importlib import resources
 from pathlib import Path
 
 from zconsole.cli.option_types import check, positive, share, size_above_0
-from zconsole.rebalance.job import systemd_unit
+
+UNIT = "zconsole-rebalance.service"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +39,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _show_unit(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = systemd_unit.shown(sys.argv[0], sys.executable)
+    parser.epilog = (
+        "To have interrupted jobs go on after a reboot, install this as\n"
+        f"/etc/systemd/system/{UNIT} and enable it:\n\n"
+        + textwrap.indent(systemd_unit(sys.argv[0], sys.executable), "  ")
+    )
+
+
+def systemd_unit(program: str, interpreter: str) -> str:
+    """The unit that resumes jobs, with the whole path of this program: systemd searches few.
+
+    ``program`` is how it was started; where that is a module, ``interpreter`` runs it.
+    """
+    template = (resources.files("zconsole") / "share" / UNIT).read_text()
+    if Path(program).name == "zconsole":
+        return template.format(command=_word(str(Path(program).absolute())))
+    return template.format(command=f"{_word(interpreter)} -m zconsole")
+
+
+def _word(path: str) -> str:
+    """A path as systemd takes it for one word (systemd.service(5))."""
+    safe = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{safe}"' if safe != path or " " in path else path
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
