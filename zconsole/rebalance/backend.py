@@ -19,7 +19,7 @@ RUNNING = ("running", "paused", "waiting")
 INTERRUPTED = ("dead", "planned")
 """States of a job that a death or a reboot left; a resume goes on with it."""
 TERMINATED, HUNG_UP = "terminated", "hung up"
-"""Why a job stopped that a shutdown or the end of its terminal told to."""
+"""Why a job stopped that a shutdown or the end of its terminal ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class JobView:
     """As they are now: those of the settings, with what was changed since."""
     engine: str
     t: float | None = None
-    """When it last told of itself, epoch seconds."""
+    """When it last wrote its status, epoch seconds."""
     files_done: int = 0
     files_total: int | None = None
     bytes_done: int = 0
@@ -68,7 +68,7 @@ class JobView:
 
     @property
     def interrupted(self) -> bool:
-        """Whether it ended without having been told to."""
+        """Whether it ended without an order to stop."""
         return interrupted(self.state, self.why)
 
     @property
@@ -94,7 +94,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """The directories inside one, or why they cannot be told."""
+    """The directories inside one, or why they cannot be listed."""
 
     path: str
     names: tuple[str, ...] = ()

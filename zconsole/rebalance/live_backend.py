@@ -148,15 +148,15 @@ class LiveRebalance:
         """See RebalanceBackend.start."""
         from zconsole.rebalance.job import job_store
 
-        where = await self._beside(self._writing, job_store.directory)
+        where = await self._write(job_store.directory)
         token = secrets.token_hex(4)
         journal, log = where / f"{token}.db", where / f"{token}.log"
         argv = [*_MODULE, "zconsole", "rebalance", "run", "--yes", f"--journal={journal}"]
         pid = start_detached([*argv, *run_words(settings)], log)
         for look in range(round(STARTING / LOOK)):
             # In this order: a job that ended before it is looked for has removed what it refused.
-            over = os.waitpid(pid, os.WNOHANG)[0] == pid
-            job, settled = await self._beside(self._writing, _worded(lambda: _begun(journal)))
+            over = _has_ended(pid)
+            job, settled = await self._write(lambda: _begun(journal))
             if job and (over or settled or look * LOOK >= COUNTING):
                 self._logs[job] = log
                 return job
@@ -173,8 +173,7 @@ class LiveRebalance:
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
-        work = _worded(lambda: audited.steer(job_store.find(job), order, limits))
-        await self._beside(self._writing, work)
+        await self._write(lambda: audited.steer(job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
@@ -182,7 +181,7 @@ class LiveRebalance:
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
-        await self._beside(self._writing, _worded(lambda: audited.resume(job_store.find(job))))
+        await self._write(lambda: audited.resume(job_store.find(job)))
 
     def last_words(self, job: str) -> str:
         """See RebalanceBackend.last_words."""
@@ -196,7 +195,17 @@ class LiveRebalance:
         except OSError as error:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
 
+    async def _write(self, work: Callable[[], _T]) -> _T:
+        """Do work on journals, one piece after another. Raises ZconsoleError."""
+        import sqlite3
+
+        try:
+            return await self._beside(self._writing, work)
+        except sqlite3.Error as error:
+            raise UnavailableError(f"the job's journal: {error}") from error
+
     async def _beside(self, thread: FileThread, work: Callable[[], _T]) -> _T:
+        """Do work in a thread that can be given up. Raises ZconsoleError."""
         try:
             return await thread.run(work, DEADLINE)
         except DeadlineError as error:
@@ -208,6 +217,11 @@ class LiveRebalance:
 def own_command(program: str) -> str:
     """What to type for this program: with its path where it is no module of an interpreter."""
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child has ended; never waits."""
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
 
 
 def _begun(journal: Path) -> tuple[str | None, bool]:
@@ -226,19 +240,6 @@ def _begun(journal: Path) -> tuple[str | None, bool]:
         return record.job, seen.why != WALKING and seen.state not in ("planned", "dead")
     except ZconsoleError:
         return record.job, False  # its journal has no more than a name yet
-
-
-def _worded(work: Callable[[], _T]) -> Callable[[], _T]:
-    """The same work, with what SQLite says in our words."""
-    import sqlite3
-
-    def told() -> _T:
-        try:
-            return work()
-        except sqlite3.Error as error:
-            raise UnavailableError(f"the job's journal: {error}") from error
-
-    return told
 
 
 def _text(log: Path) -> str:

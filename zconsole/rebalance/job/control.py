@@ -121,7 +121,7 @@ def status(record: Record) -> JobStatus:
             state, why = "running", WALKING
         if state in RUNNING and not alive:
             state, why = "dead", aftermath.cause(record, data.get("t"))
-        if state not in RUNNING:  # what was told last is of when something was being moved
+        if state not in RUNNING:  # the last figures are of when files were being moved
             data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
             return JobStatus(record, state, why, counting, {}, data)
@@ -188,13 +188,13 @@ def start(record: Record) -> None:
             _judge_end(record, pid, ended, said)
             break
         alive += job_store.is_alive(record)
-        if alive * START_LOOK >= BEGINNING or (alive and _told_by(record, pid)):
+        if alive * START_LOOK >= BEGINNING or (alive and _written_by(record, pid)):
             break
         time.sleep(START_LOOK)
 
 
-def _told_by(record: Record, pid: int) -> JobStatus | None:
-    """The state of a job when it is this process that told it."""
+def _written_by(record: Record, pid: int) -> JobStatus | None:
+    """The state of a job when this process wrote it."""
     try:
         found = status(record)
     except (ZconsoleError, OSError, sqlite3.Error):
@@ -204,15 +204,15 @@ def _told_by(record: Record, pid: int) -> JobStatus | None:
 
 def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
     """Raise EndedAtOnceError unless the process that has ended did what it was to do."""
-    told = _told_by(record, pid)
-    if ended.si_status == ExitCode.OK or (told is not None and told.state == "finished"):
+    found = _written_by(record, pid)
+    if ended.si_status == ExitCode.OK or (found is not None and found.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
     words = read_end(record.log, aftermath.TAIL, said).decode(errors="surrogateescape")
     last = next(
         (line for line in reversed(words.split("\n")) if line.strip()), "it has ended at once"
     )
-    why = told.why if told is not None and told.state == "stopped" else None
+    why = found.why if found is not None and found.state == "stopped" else None
     code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
     raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
 

@@ -65,8 +65,8 @@ def create(
     ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
     is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
     nobody else can run the job; when it raises, nothing is kept either. ``hold``: the trees stay
-    locked, for ``execute`` to go on with. Raises StopJobError when told to stop, ZconsoleError, and
-    what ``ask``, ``plan.places`` and ``plan.make`` raise.
+    locked, for ``execute`` to go on with. Raises StopJobError when stopped, ZconsoleError, and what
+    ``ask``, ``plan.places`` and ``plan.make`` raise.
     """
     found = plan.places(settings.dirs, reader)
     with ExitStack() as held:
@@ -192,7 +192,7 @@ def _walk_into(
 
 @dataclass(slots=True)
 class WalkSink:
-    """Writes a walk into a journal. Raises StopJobError when the job is told to stop."""
+    """Writes a walk into a journal. Raises StopJobError when the job is stopped."""
 
     journal: Journal
     clocks: JobClocks = field(default_factory=JobClocks)

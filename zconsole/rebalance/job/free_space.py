@@ -17,7 +17,7 @@ WINDOW = 900.0
 STEP = 15.0
 """Seconds between two figures that are kept."""
 TREND_SECONDS = 120.0
-"""Seconds of figures that tell a trend."""
+"""Seconds of figures that make a trend."""
 FAR = 86400.0
 """Seconds from which on the floor is too far to be spoken of."""
 SPACE_INTERVAL = 0.5
@@ -77,7 +77,7 @@ def _most(seen: list[tuple[float, int]]) -> tuple[float, int]:
 
 @dataclass(slots=True)
 class SpaceGate:
-    """Closed while free space is at the floor. Also tells how much may be written now."""
+    """Closed while free space is at the floor. Also knows how much may be written now."""
 
     reserves: Mapping[bytes, int]
     """Bytes of the free space that are not for this job, by its directories: they may be on
@@ -92,10 +92,10 @@ class SpaceGate:
     trend: Trend = field(default_factory=Trend)
 
     def room(self, fresh: bool = False, device: int | None = None) -> int:
-        """Bytes that may be written before the floor is reached, as of half a second ago: on one
-        filesystem, or on each.
+        """Bytes that may be written before the floor is reached, as of half a second ago.
 
-        Raises StopJobError when all of its directories are gone.
+        On the filesystem of ``device``, or on each. Raises StopJobError when all of the job's
+        directories are gone.
         """
         now = self.clock()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
@@ -123,15 +123,17 @@ class SpaceGate:
         return None if self.room() > 0 else AT_FLOOR
 
     def before_batch(self) -> str | None:
-        """A gate that is closed hardly above the floor, too, where the plan saw more room. Not for
-        the midst of a portion: what is in flight may be what took the room."""
+        """A gate that is closed hardly above the floor, too, where the plan saw more room.
+
+        Not for the midst of a portion: what is in flight may be what took the room.
+        """
         self.room()
         return AT_FLOOR if self._tight else None
 
 
 @dataclass(slots=True)
 class SpaceErrors:
-    """Counts batches that met a full filesystem. ``room`` tells its free bytes as of now.
+    """Counts batches that met a full filesystem. ``room`` returns its free bytes as of now.
 
     A quota of one user, group or project is none: the files of others still have room.
     """

@@ -1,4 +1,4 @@
-"""What a running job is told: its part of the journal, and where time comes from."""
+"""What a running job is to do: its part of the journal, and where time comes from."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JobClocks:
 
 
 class JobOrders(NamedTuple):
-    """What a job was told since it began: an order (run, pause or stop), and limits changed."""
+    """The orders of an operator since a job began: run, pause or stop, and changed limits."""
 
     order: str
     limits: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Floor(NamedTuple):
 
 
 def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
-    """Those a journal tells, by root; journals of before knew one filesystem only."""
+    """Those of a journal, by root; older journals know one filesystem only."""
     if "floors" in data:
         return {root: Floor(*floor) for root, floor in data["floors"].items()}
     size = sum(size for _, size, *_ in data["spaces"]) / data["raw_factor"]

@@ -23,9 +23,9 @@ Show = Callable[[Sequence[dict[str, Any]]], None]
 
 
 def lasting(show: Show) -> Show:
-    """The same until nobody takes it any more: the job goes on to its end and has it in status."""
+    """Ignore a closed pipe: the job goes on to its end, and ``status`` has what it came to."""
 
-    def told(records: Sequence[dict[str, Any]]) -> None:
+    def lasting_show(records: Sequence[dict[str, Any]]) -> None:
         try:
             show(records)
         except OSError as error:
@@ -34,7 +34,7 @@ def lasting(show: Show) -> Show:
                 reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
                 say(f"zconsole: stdout: {reason}; the job goes on")
 
-    return told
+    return lasting_show
 
 
 def records(

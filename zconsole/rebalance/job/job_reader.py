@@ -57,7 +57,7 @@ class JobReader:
     def _read(self, record: Record) -> _Known:
         stamp = (job_store.is_alive(record), _written(record))
         known = self._known.get(record.job)
-        # Of a running job no time of writing tells enough: SQLite writes first, commits after.
+        # A running job is always read: SQLite writes first and commits after, so times may be late.
         if known is None or known.stamp != stamp or stamp[0]:
             known = self._known[record.job] = self._view(record, stamp, known)
         return known

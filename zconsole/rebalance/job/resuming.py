@@ -2,7 +2,7 @@
 
 A rollback undoes what a job has moved, and its journal knows nothing of that. A copy is another
 inode than its original: where one of some copies is the original again, all are looked at. What was
-rewritten in place cannot be told from what was not.
+rewritten in place cannot be distinguished from what was not.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ DISKSTATS = Path("/proc/diskstats")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the gates look at."""
+    """What the gates depend on."""
 
     reader: FactsReader
     places: Sequence[JobDirectory]
@@ -83,32 +83,32 @@ def _devices(around: Surroundings) -> frozenset[str]:
 
 @dataclass(slots=True)
 class PeriodicCheck:
-    """Looks at something every ``interval`` seconds, in a thread of its own.
+    """Checks something every ``interval`` seconds, in a thread of its own.
 
     zpool takes its time, and meanwhile other processes may be waiting for a file of ours. Only
-    the first look is waited for.
+    the first check is waited for.
     """
 
-    look: Callable[[], None]
+    action: Callable[[], None]
     interval: float
     clock: Callable[[], float]
-    _looked: float | None = None
+    _checked: float | None = None
     _thread: threading.Thread | None = None
 
     def __call__(self) -> None:
-        """Look if it is time to."""
+        """Check if it is time to."""
         now = self.clock()
-        if self._looked is None:
-            self._looked = now
-            self.look()
-        elif now - self._looked >= self.interval and not self.at_it:
-            self._looked = now
-            self._thread = threading.Thread(target=self.look, daemon=True)
+        if self._checked is None:
+            self._checked = now
+            self.action()
+        elif now - self._checked >= self.interval and not self.is_running:
+            self._checked = now
+            self._thread = threading.Thread(target=self.action, daemon=True)
             self._thread.start()
 
     @property
-    def at_it(self) -> bool:
-        """Whether a look is under way."""
+    def is_running(self) -> bool:
+        """Whether a check is under way."""
         return self._thread is not None and self._thread.is_alive()
 
 
@@ -120,18 +120,18 @@ class PoolGate:
     pool: str
     during_scan: bool
     clock: Callable[[], float]
-    looks: PeriodicCheck = field(init=False)
+    check: PeriodicCheck = field(init=False)
     _reason: str | None = None
 
     def __post_init__(self) -> None:
-        self.looks = PeriodicCheck(self._look, POOL_INTERVAL, self.clock)
+        self.check = PeriodicCheck(self._check, POOL_INTERVAL, self.clock)
 
     def __call__(self) -> str | None:
         """The gate; asks zpool every POOL_INTERVAL seconds."""
-        self.looks()
+        self.check()
         return self._reason
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._reason = self._ask()
 
     def _ask(self) -> str | None:
@@ -155,26 +155,26 @@ class SnapshotGate:
     room: Callable[[], int]
     clock: Callable[[], float]
     note: Callable[[str], None]
-    looks: PeriodicCheck = field(init=False)
+    check: PeriodicCheck = field(init=False)
     _began: dict[str, int] = field(default_factory=dict)
-    """The txg of each dataset's newest snapshot at the first look: dates follow set clocks."""
+    """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
     _newest: dict[str, int] = field(default_factory=dict)
     _held: dict[str, int] = field(default_factory=dict)
-    """How many snapshots of each dataset were held at the last look."""
+    """How many snapshots of each dataset were held at the last check."""
 
     def __post_init__(self) -> None:
-        self.looks = PeriodicCheck(self._look, SNAPSHOT_INTERVAL, self.clock)
+        self.check = PeriodicCheck(self._check, SNAPSHOT_INTERVAL, self.clock)
 
     def __call__(self) -> str | None:
         """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""
-        self.looks()
+        self.check()
         if any(newest > self._began[name] for name, newest in self._newest.items()):
             left, room = self.left(), self.room()
             if left > room:
                 return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
         return None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         for name in self.datasets:
             try:
                 newest, held = self.reader.snapshots_now(name)
@@ -213,13 +213,13 @@ class Backoff:
     clock: Callable[[], float]
     spell: float = 0.0
     until: float = 0.0
-    _looked: float = 0.0
+    _checked: float = 0.0
 
     def __call__(self) -> str | None:
         """The gate."""
         now = self.clock()
-        if now - self._looked >= 1.0:
-            self._looked = now
+        if now - self._checked >= 1.0:
+            self._checked = now
             wait = self.latency()
             slow = wait is not None and wait > self.limit
             self.spell = min(8.0, max(0.5, self.spell * 2)) if slow else self.spell / 2

@@ -48,15 +48,18 @@ def choose(
         return Choice(None, "dedup is on: the same content again only adds a reference")
     rewrite = _rewrite(settings, dataset, version, can_rewrite)
     copy = _copy(settings, dataset, version, exported, in_use)
-    if settings.engine == "rewrite" or (settings.engine == "auto" and rewrite.engine):
-        return rewrite
-    if settings.engine == "auto" and copy.engine:
-        return Choice("copy", f"{rewrite.why}; {copy.why}")
     if settings.engine == "auto":
-        return Choice(None, f"rewrite: {rewrite.why}; copy: {copy.why}")
-    if copy.engine and rewrite.engine:
+        return rewrite if rewrite.engine else _instead(copy, rewrite.why)
+    if settings.engine == "copy" and copy.engine and rewrite.engine:
         return Choice("copy", f"{copy.why}; rewrite would keep every inode (--engine=rewrite)")
-    return copy
+    return rewrite if settings.engine == "rewrite" else copy
+
+
+def _instead(copy: Choice, no_rewrite: str) -> Choice:
+    """The copy engine, or none: neither would do."""
+    if copy.engine:
+        return Choice("copy", f"{no_rewrite}; {copy.why}")
+    return Choice(None, f"rewrite: {no_rewrite}; copy: {copy.why}")
 
 
 def _without_zfs(settings: Settings, mount: Mount, exported: str, in_use: str | None) -> Choice:

@@ -106,7 +106,7 @@ class PoolFacts:
     used: int | None = None
     """What the datasets use, without parity; for raw bytes by logical."""
     sector: int | None = None
-    """Bytes of the smallest piece that is allocated; None where nobody told."""
+    """Bytes of the smallest piece that is allocated; None where it is not known."""
 
     @property
     def health(self) -> str:

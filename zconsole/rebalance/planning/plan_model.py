@@ -17,7 +17,7 @@ from zconsole.rebalance.planning.survey import Survey
 BATCH_BYTES = 256 << 20
 """What the copy engine has in flight beside a file that is larger."""
 FLOOR = 0.05
-"""Share of a pool that stays free unless told otherwise; ZFS slows down when nearly full."""
+"""Share of a pool that stays free by default; ZFS slows down when nearly full."""
 TARGET = 0.05
 """The spread a plan speaks of when none is asked for."""
 LARGE_FIRST = "large before small"
@@ -34,7 +34,7 @@ class JobDirectory:
 
     @property
     def key(self) -> str:
-        """What tells this filesystem from others, on every boot: on ZFS, not just its name."""
+        """What identifies this filesystem on every boot: on ZFS, not just its name."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
         return f"{self.mount.kind}:{self.mount.source}:{guid}"
 

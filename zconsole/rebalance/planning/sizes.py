@@ -29,7 +29,7 @@ from zconsole.system.mounts import mount_at
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""
-TELL = 0.5
+ANSWER_INTERVAL = 0.5
 """Seconds between two figures of a directory that is still being counted."""
 CHUNK = 65536
 
@@ -45,7 +45,7 @@ class _Count:
     since: float | None
     """When the newest vdev was added, epoch seconds."""
     held: Held = field(default_factory=Held)
-    told: float = 0.0
+    answered: float = 0.0
 
     def advance(self, clock: Callable[[], float]) -> bool:
         """Count for a slice of time; whether that was all. Raises OSError."""
@@ -57,7 +57,7 @@ class _Count:
         return True
 
     def answer(self, done: bool) -> dict[str, Any]:
-        """The line that tells how far it is."""
+        """The line that says how far it is."""
         files, size, old = self.held
         return _measured(self.path, size, files, done, None if self.since is None else old)
 
@@ -68,7 +68,7 @@ class Measurer:
 
     answer: Answer
     clock: Callable[[], float] = time.monotonic
-    since: Callable[[bytes], float | None] = lambda path: None
+    since: Callable[[bytes], float | None] = lambda _: None
     """When the newest vdev of the pool that a path is on was added, if there is such a moment."""
     _sys: Sys = field(default_factory=Sys)
     _counts: list[_Count] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Measurer:
         self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
 
     def advance(self) -> None:
-        """Count a little further, and tell."""
+        """Count a little further, and answer now and then."""
         count = self._counts[-1]
         try:
             done = count.advance(self.clock)
@@ -105,8 +105,8 @@ class Measurer:
             return
         if done:
             self._counts.remove(count)
-        if done or self.clock() - count.told >= TELL:
-            count.told = self.clock()
+        if done or self.clock() - count.answered >= ANSWER_INTERVAL:
+            count.answered = self.clock()
             self.answer(count.answer(done))
 
     def _used(self, path: str) -> None:

@@ -27,7 +27,7 @@ from zconsole.sim.source import World
 from zconsole.sim.state import PoolState, Rewrite
 
 STEPS = 6
-"""Counts that are told while a plan is made."""
+"""Counts that are shown while a plan is made."""
 USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0.06}
 """Directories of a pool that comes without: shares of its data."""
 
@@ -76,8 +76,7 @@ class SimulatedExplorer:
 
 
 class SimulatedRebalance:
-    """See RebalanceBackend. Its jobs move what the simulated pools hold, as simulated time
-    passes."""
+    """See RebalanceBackend. Its jobs move what the simulated pools hold."""
 
     def __init__(self, world: World, pause: float = 0.0) -> None:
         """``pause`` is how many seconds each step of making a plan takes."""

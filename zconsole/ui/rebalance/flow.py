@@ -63,7 +63,7 @@ class RebalanceFlow:
         return self.watch.jobs.get(self.pool, ())
 
     async def _guarded_new(self) -> None:
-        """A new job; what goes wrong on the way is told, and the list comes back."""
+        """A new job; a problem on the way is shown, and the list comes back."""
         try:
             await self._new()
         except ZconsoleError as error:
@@ -183,7 +183,7 @@ def _first(jobs: tuple[JobView, ...]) -> int:
 
 
 def scan_pace(frame: Frame) -> float | None:
-    """Mean allocated bytes/s of the newest scan that ended and took long enough to tell."""
+    """Mean allocated bytes/s of the newest scan that ended and took long enough to measure."""
     for view in frame.scans:
         scan = view.scan
         if scan.state != "finished" or scan.start is None or scan.end is None:

@@ -23,9 +23,9 @@ from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.lines_view import LinesView
 
-Deed = Callable[[], Coroutine[Any, Any, None]]
+Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
-"""Seconds between two looks at the job."""
+"""Seconds between two refreshes of the job."""
 WORDS = {
     "p": "pause",
     "r": "resume",
@@ -153,8 +153,8 @@ class JobScreen(Screen[None]):
 
     def action_order(self, order: str) -> None:
         """Pause it, or end it."""
-        confirmation = partial(self._watch.rebalance_backend.order, self._job, order)
-        self._steer("p" if order == "pause" else "s", confirmation)
+        give = partial(self._watch.rebalance_backend.order, self._job, order)
+        self._steer("p" if order == "pause" else "s", give)
 
     def action_go_on(self) -> None:
         """Go on: with a paused job, or with one that ended before its time."""
@@ -168,7 +168,7 @@ class JobScreen(Screen[None]):
         key = {"rate": "l", "target": "t", "floor": "f"}[which]
         self._steer(key, partial(self._ask, _ASKED[which]))
 
-    def _steer(self, key: str, confirmation: Deed) -> None:
+    def _steer(self, key: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         self._said = ""
         reason = self._denied() or ("" if key in offered(self.job) else self._idle())
@@ -176,7 +176,7 @@ class JobScreen(Screen[None]):
             self._said = reason
             self.fill()
             return
-        begin(self, partial(self._confirmation, confirmation), group="steer", exit_on_error=False)
+        begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     def _idle(self) -> str:
         job = self.job
@@ -184,9 +184,9 @@ class JobScreen(Screen[None]):
             return "the job is not known"
         return f"the job is {job.state}"
 
-    async def _confirmation(self, confirmation: Deed) -> None:
+    async def _do(self, steering: Steering) -> None:
         try:
-            await confirmation()
+            await steering()
         except ZconsoleError as error:
             self._said = str(error)
         await self._refresh()

@@ -58,7 +58,7 @@ def pace_of(
 def counting_lines(
     counted: Counted, silent: float, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """While a plan is made: how far it is; ``silent`` seconds without a sign are told."""
+    """While a plan is made: how far it is; ``silent`` seconds without a sign are shown."""
     lines: list[Line] = [
         (
             Span(" looking at the files: ", "dim"),

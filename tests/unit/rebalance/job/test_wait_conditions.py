@@ -37,8 +37,8 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
-def settle(looks: PeriodicCheck) -> None:
-    while looks.at_it:
+def settle(check: PeriodicCheck) -> None:
+    while check.is_running:
         threading.Event().wait(0.001)
 
 
@@ -50,7 +50,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
     clock.now += POOL_INTERVAL
     assert gate() is None
     ready.set()
-    settle(gate.looks)
+    settle(gate.check)
     assert gate() == "a scrub is running"
 
 
@@ -67,13 +67,13 @@ def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
     gate()
-    settle(gate.looks)
+    settle(gate.check)
     assert gate() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
     assert len(notes) == 1
     assert "tank/a" in notes[0]
     clock.now += SNAPSHOT_INTERVAL
     gate()
-    settle(gate.looks)
+    settle(gate.check)
     assert gate() is None
 
 
@@ -86,7 +86,7 @@ def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
     for _ in range(2):
         clock.now += SNAPSHOT_INTERVAL
         gate()
-        settle(gate.looks)
+        settle(gate.check)
     assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
 
 
