@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
         "plan": _plan,
         "run": _run,
         "status": _status,
-        "pause": _pause,
-        "stop": _stop,
+        "pause": _steer,
+        "stop": _steer,
         "resume": _resume,
     }
     if args.read_only and args.action not in LOOKS:
@@ -274,20 +274,12 @@ def _show_job(status: JobStatus, as_json: bool) -> None:
         print("\n".join(job_lines(data, left)))
 
 
-def _pause(args: argparse.Namespace) -> int:
-    return _steer(args, "pause")
-
-
-def _stop(args: argparse.Namespace) -> int:
-    return _steer(args, "stop")
-
-
-def _steer(args: argparse.Namespace, order: str) -> int:
+def _steer(args: argparse.Namespace) -> int:
     from zconsole.rebalance.job import control, job_store
 
     record = job_store.find(args.job)
-    _audited().steer(record, order)
-    say(f"{order}: job {record.job}")
+    _audited().steer(record, args.action)
+    say(f"{args.action}: job {record.job}")
     if args.json:
         _print_json(control.status(record).as_json())
     return ExitCode.OK

@@ -21,7 +21,7 @@ from zconsole.rebalance.backend import (
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.sim.backends.rebalance_plan import children, chosen, measured, propose
+from zconsole.sim.backends.rebalance_plan import below, children, measured, propose
 from zconsole.sim.rewrite import spread, spread_over
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState, Rewrite
@@ -125,7 +125,7 @@ class SimulatedRebalance:
         made = propose(pool, settings)
         if made.refused:
             raise ZconsoleError(f"refused: {made.refused}")
-        work = Rewrite(chosen(pool, settings), during_scan=settings.during_scan)
+        work = Rewrite(below(pool, *settings.dirs), during_scan=settings.during_scan)
         name = f"{0xD3A0 + len(self._jobs):06x}"
         engine = made.directories[0].engine or ""
         before = {vdev.name: vdev.fill_before for vdev in made.vdevs or ()}

@@ -39,30 +39,21 @@ def _spaces(pool: PoolState) -> tuple[Space, ...]:
 
 def children(pools: tuple[PoolState, ...], path: str) -> tuple[str, ...]:
     """Names of the directories in one, sorted."""
-    inside = [d.path[len(path) + 1 :] for d in _everywhere(pools) if d.path.startswith(f"{path}/")]
-    return tuple(sorted({name.split("/")[0] for name in inside}))
+    paths = [each.path for pool in pools for each in below(pool, path) if each.path != path]
+    return tuple(sorted({name[len(path) + 1 :].split("/")[0] for name in paths}))
 
 
 def measured(pools: tuple[PoolState, ...], path: str) -> Measured:
     """What a directory holds, with everything below it, in bytes of its files."""
-    held = [
-        (pool, d) for pool in pools for d in pool.directories if f"{d.path}/".startswith(f"{path}/")
-    ]
-    size = sum(d.size / _factor(pool) for pool, d in held)
-    return Measured(path, round(size), sum(d.files for _, d in held))
+    found = [(_factor(pool), below(pool, path)) for pool in pools]
+    size = sum(d.size / factor for factor, held in found for d in held)
+    return Measured(path, round(size), sum(d.files for _, held in found for d in held))
 
 
-def _everywhere(pools: tuple[PoolState, ...]) -> list[SimulatedDirectory]:
-    return [directory for pool in pools for directory in pool.directories]
-
-
-def chosen(pool: PoolState, settings: Settings) -> list[SimulatedDirectory]:
-    """The directories a job is about, those below what it was given included."""
-    return [
-        directory
-        for directory in pool.directories
-        if any(f"{directory.path}/".startswith(f"{root}/") for root in settings.dirs)
-    ]
+def below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
+    """The directories that are one of these or inside one."""
+    inside = tuple(f"{root}/" for root in roots)
+    return [each for each in pool.directories if f"{each.path}/".startswith(inside)]
 
 
 def propose(pool: PoolState, settings: Settings) -> PlanDocument:
@@ -103,7 +94,7 @@ def _choice(pool: PoolState, settings: Settings) -> Choice:
 
 
 def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
-    held = [d for d in pool.directories if f"{d.path}/".startswith(f"{root}/")]
+    held = below(pool, root)
     factor = _factor(pool)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
     size = round(sum(d.size for d in held) / factor)
@@ -123,11 +114,11 @@ def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
         allocated_after_bytes=size,
         sizes_from="simulated: written as before",
         old_bytes=None,
-        below=_below(pool, root),
+        below=_largest_first(pool, root),
     )
 
 
-def _below(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
+def _largest_first(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
     """The directories in a root, those that hold most first."""
     names = children((pool,), root)
     sizes = [(measured((pool,), f"{root}/{name}").bytes or 0, name) for name in names]
@@ -137,7 +128,7 @@ def _below(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
 
 
 def _pinned(pool: PoolState, settings: Settings) -> float:
-    held = chosen(pool, settings)
+    held = below(pool, *settings.dirs)
     size = sum(directory.size for directory in held)
     return sum(d.size * d.pinned for d in held) / size if size else 0.0
 

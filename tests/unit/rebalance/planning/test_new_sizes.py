@@ -15,11 +15,13 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import new_sizes
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.new_sizes import BlockLayout, layouts_of
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.reservoir import Reservoir, Taken
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.zdb import Listed
 
+KIB = 1 << 10
 RECORD = 128 << 10
 MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 1 << 40, 0, disks=2),), (2, 3, 9))
 RAIDZ = PoolFacts(
@@ -206,3 +208,43 @@ def test_blocks_are_chosen_by_their_bytes(tmp_path: Path) -> None:
     assert {point.at // RECORD for point in points if point.file.name == b"large"} == set(range(9))
     (small,) = {point for point in points if point.file.name == b"small"}
     assert (small.at, small.length, small.bytes) == (0, RECORD, RECORD - 1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "size", "raw"),
+    [
+        (BlockLayout(4096), 128 * KIB, 128 * KIB),
+        (BlockLayout(4096), 5000, 8 * KIB),
+        (BlockLayout(4096), 0, 0),
+        (BlockLayout(4096, 1, 4), 128 * KIB, 176 * KIB),  # 32 + 11 parity + 1 to fill up
+        (BlockLayout(4096, 1, 5), 128 * KIB, 160 * KIB),
+        (BlockLayout(4096, 2, 6), 128 * KIB, 192 * KIB),
+        (BlockLayout(4096, 2, 6), 4 * KIB, 12 * KIB),
+        (BlockLayout(4096, 3, 11), 8 * KIB, 32 * KIB),
+        (BlockLayout(4096, 2, 4, grouped=True), 4 * KIB, 24 * KIB),
+        (BlockLayout(4096, 2, 4, grouped=True), 128 * KIB, 192 * KIB),
+    ],
+)
+def test_parity_and_padding(layout: BlockLayout, size: int, raw: int) -> None:
+    assert layout.raw(size) == raw
+
+
+def test_used_space_counts_a_block_of_128_kib_as_itself() -> None:
+    assert BlockLayout(4096, 1, 4).used(128 * KIB) == 128 * KIB
+    assert BlockLayout(4096, 2, 6).used(4 * KIB) == 8 * KIB
+
+
+def test_the_vdevs_of_a_pool_get_writes_by_their_free_space() -> None:
+    spaces = (
+        Space("raidz2-0", 400, 100, disks=6),
+        Space("draid1:3d:5c:1s-1", 100, 0, disks=5),
+        Space("mirror-2", 100, 100, disks=2),
+        Space("raidz1-3", 10, 10),  # of which nobody knows the disks
+    )
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), sector=4096)
+    assert layouts_of(pool) == [
+        (0.75, BlockLayout(4096, 2, 6)),
+        (0.25, BlockLayout(4096, 1, 3, grouped=True)),
+        (0.0, BlockLayout(4096)),
+        (0.0, BlockLayout(4096)),
+    ]
