@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,15 +68,10 @@ def _worded() -> Iterator[None]:
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
     """The limits that were given, by their names in the settings."""
-    given = {
-        "rate": args.limit_rate,
-        "max_latency": args.max_latency,
-        "window": args.window,
-        "max_bytes": args.max_bytes,
-        "until_spread": args.until_spread,
-        "min_free": args.min_free,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    from zconsole.rebalance.planning.settings import Limits
+
+    given = ((limit.name, getattr(args, limit.name)) for limit in fields(Limits))
+    return {name: value for name, value in given if value is not None}
 
 
 def _settings(args: argparse.Namespace) -> Settings:

@@ -82,7 +82,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit-rate", type=size_above_0, metavar="BYTES/S")
+    parser.add_argument("--limit-rate", dest="rate", type=size_above_0, metavar="BYTES/S")
     parser.add_argument("--max-latency", type=positive, metavar="SECONDS")
     parser.add_argument("--max-bytes", type=size_above_0, metavar="N")
     parser.add_argument("--until-spread", type=share, metavar="F", help="0 to 1")

@@ -74,11 +74,9 @@ class LiveExplorer:
         if line is None:
             return None
         data = json.loads(line)
-        if "listing" in data:
-            return DirectoryListing(data["listing"], tuple(data["names"]), data["problem"])
-        return Measured(
-            data["measured"], data["bytes"], data["files"], data["done"], data.get("old")
-        )
+        if listing := data.get("listing"):
+            return DirectoryListing(**{**listing, "names": tuple(listing["names"])})
+        return Measured(**data["measured"])
 
     def close(self) -> None:
         """See Explorer.close."""

@@ -97,22 +97,22 @@ async def test_directories_are_listed_at_once_and_measured_as_they_are_counted(
 
 
 def test_the_newest_question_is_counted_first_and_half_counts_are_told(tree):
-    told: list[dict] = []
+    told: list = []
     ticks = iter(float(n) for n in range(1000))
     measurer = Measurer(told.append, lambda: next(ticks))
     measurer.ask({"open": str(tree)})
     measurer.ask({"open": str(tree / "a")})
     while measurer.busy:
         measurer.advance()
-    measured = [t for t in told if "measured" in t]
-    assert Path(measured[0]["measured"]).name == "deep"
-    assert any(not t["done"] for t in measured)
-    finals = [t["measured"] for t in measured if t["done"]]
+    measured = [answer for answer in told if isinstance(answer, Measured)]
+    assert Path(measured[0].path).name == "deep"
+    assert any(not answer.done for answer in measured)
+    finals = [answer.path for answer in measured if answer.done]
     assert [Path(p).name for p in finals[:2]] == ["deep", "a"]
 
 
 def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
-    told: list[dict] = []
+    told: list = []
     added = time.time() - 1000
     measurer = Measurer(told.append, since=lambda path: added)
     measurer.ask({"open": str(tree)})
@@ -120,11 +120,12 @@ def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
     measurer.ask({"open": str(tree / "a")})
     while measurer.busy:
         measurer.advance()
-    old = {Path(t["measured"]).name: (t["old"], t["bytes"]) for t in told if t.get("done")}
+    measured = [answer for answer in told if isinstance(answer, Measured)]
+    old = {Path(m.path).name: (m.old, m.bytes) for m in measured if m.done}
     assert old["a"] == (0, 12_001_000)
     assert old["deep"] == (1000, 1000)
     Measurer(told.append).ask({"used": str(tree)})
-    assert told[-1]["old"] is None
+    assert told[-1].old is None
 
 
 def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch):
