@@ -113,7 +113,7 @@ def _counter(clock: Callable[[], float]) -> Sink:
     files = size = 0
     shown = float("-inf")
 
-    def count(portion: Portion, _: Ages) -> None:
+    def _count(portion: Portion, _: Ages) -> None:
         nonlocal files, size, shown
         files += len(portion.files)
         size += sum(status.st_size for _, status in portion.files)
@@ -122,7 +122,7 @@ def _counter(clock: Callable[[], float]) -> Sink:
             where = os.fsdecode(portion.directory.name)
             _print_json({"progress": {"files": files, "bytes": size, "where": where}})
 
-    return count
+    return _count
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -180,17 +180,17 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("no terminal to ask on: pass --yes")
 
-    def ask(plan: RebalancePlan) -> None:
+    def _ask(plan: RebalancePlan) -> None:
         _show_plan(plan.document())
         if not args.yes and not _agreed():
             raise ZconsoleError("nothing was done")
 
-    def begun(record: Record) -> None:
+    def _begun(record: Record) -> None:
         say(f"job {record.job}")
 
     settings = _settings(args)
     hold = not args.detach
-    made = creation.create(settings, FactsReader(), journal, args.yes, begun, ask=ask, hold=hold)
+    made = creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
     return made.record, made.locks
 
 

@@ -75,23 +75,39 @@ def create(
         with closing(job_store.JobLock(record)):
             walking = {"settings": settings.as_json(), "agreed": agreed}
             journal = _new_journal(record, {"walking": walking})
-            kept = False
-            try:
+
+            def _plan() -> RebalancePlan:
                 begun(record)
                 made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
                 ask(made)
                 journal.set("walking", {**walking, "agreed": True})
-                kept = not made.refused
-            except StopJobError:
-                kept = agreed
-                raise
-            finally:
-                journal.close()
-                if not kept:
-                    _forget(record)
+                return made
+
+            made = _kept_or_forgotten(record, journal, agreed, _plan)
         if hold:
             held.pop_all()
     return Created(record, made, locks if hold else None)
+
+
+def _kept_or_forgotten(
+    record: Record, journal: Journal, agreed: bool, plan: Callable[[], RebalancePlan]
+) -> RebalancePlan:
+    """Plan a job, and remove what there is of it when it is refused or that fails.
+
+    Where somebody stops it whose operator has ``agreed``, it stays and can be resumed.
+    """
+    kept = False
+    try:
+        made = plan()
+        kept = not made.refused
+    except StopJobError:
+        kept = agreed
+        raise
+    finally:
+        journal.close()
+        if not kept:
+            _forget(record)
+    return made
 
 
 def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
@@ -169,25 +185,30 @@ def _walk_into(
     if made.refused:
         journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
         return made
-    pool = made.pool
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", {})
-    journal.set(
-        "job",
-        {
-            "name": record.job,
-            "settings": settings.as_json(),
-            "engines": engines,
-            "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
-            "raw_factor": pool.raw_factor if pool else 1.0,
-            "floors": forecast.floors(made),
-            "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
-            "bytes_to_target": made.bytes_to_target,
-            "created": time.time(),
-        },
-    )
+    # The last: a journal that has it is one whose walk was finished.
+    journal.set("job", _values(record, settings, made, engines))
     sync_directory(journal.path.parent)
     return made
+
+
+def _values(
+    record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
+) -> dict[str, Any]:
+    """What ``job_of`` reads: the format of journals, which jobs of other versions have too."""
+    pool = made.pool
+    return {
+        "name": record.job,
+        "settings": settings.as_json(),
+        "engines": engines,
+        "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
+        "raw_factor": pool.raw_factor if pool else 1.0,
+        "floors": forecast.floors(made),
+        "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
+        "bytes_to_target": made.bytes_to_target,
+        "created": time.time(),
+    }
 
 
 @dataclass(slots=True)

@@ -89,11 +89,11 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
 def _signals(control: JobControl, alarm: Alarm) -> Iterator[None]:
     """Stop at the next chunk on the signals that nohup left us, and hear of broken leases."""
 
-    def stop(number: int, _: object) -> None:
+    def _stop(number: int, _: object) -> None:
         control.stop = STOPPING[signal.Signals(number)]
 
     heeded = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
-    wanted: dict[signal.Signals, Any] = dict.fromkeys(heeded, stop)
+    wanted: dict[signal.Signals, Any] = dict.fromkeys(heeded, _stop)
     wanted[signal.SIGIO] = alarm
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     # One may be on its way yet when the last lease is gone; unheard, it would end the process.

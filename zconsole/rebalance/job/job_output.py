@@ -25,7 +25,7 @@ Show = Callable[[Sequence[dict[str, Any]]], None]
 def lasting(show: Show) -> Show:
     """Ignore a closed pipe: the job goes on to its end, and ``status`` has what it came to."""
 
-    def lasting_show(records: Sequence[dict[str, Any]]) -> None:
+    def _show(records: Sequence[dict[str, Any]]) -> None:
         try:
             show(records)
         except OSError as error:
@@ -34,7 +34,7 @@ def lasting(show: Show) -> Show:
                 reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
                 say(f"zconsole: stdout: {reason}; the job goes on")
 
-    return lasting_show
+    return _show
 
 
 def records(

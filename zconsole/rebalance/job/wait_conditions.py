@@ -193,13 +193,13 @@ def window_gate(text: str, local: Callable[[], datetime]) -> Gate:
     """Open between two times of the day, ``22:00-06:00``. Raises ValueError for anything else."""
     start, end = window_minutes(text)
 
-    def gate() -> str | None:
+    def _gate() -> str | None:
         time = local()
         now = time.hour * 60 + time.minute
         inside = start <= now < end if start <= end else now >= start or now < end
         return None if inside or start == end else f"outside {text}"
 
-    return gate
+    return _gate
 
 
 @dataclass(slots=True)

@@ -52,12 +52,12 @@ class RebalanceFlow:
     def _list(self, row: int | None) -> PickScreen:
         look = self.context.look
 
-        def lines(width: int) -> tuple[Line, ...]:
+        def _lines(width: int) -> tuple[Line, ...]:
             return job_rows(self._jobs(), look, width)
 
         start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
-        return PickScreen(title, lines, self.context.palette, start=start, wide=True)
+        return PickScreen(title, _lines, self.context.palette, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
@@ -139,7 +139,7 @@ class RebalanceFlow:
         look, denied = context.look, context.denied
         command = by_hand(rebalance_backend, settings)
 
-        def body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
+        def _body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
             frame = self._frame()
             scan_rate = scan_pace(frame) if frame else None
             pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
@@ -147,7 +147,7 @@ class RebalanceFlow:
 
         clock = context.app.view_state.options.clock
         steps = rebalance_backend.plan(settings)
-        screen = PlanScreen(steps, body, denied, look, context.palette, clock)
+        screen = PlanScreen(steps, _body, denied, look, context.palette, clock)
         return await context.app.push_screen_wait(screen)
 
     async def _attach(self, job: str) -> None:
