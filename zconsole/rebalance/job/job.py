@@ -53,14 +53,6 @@ class Floor(NamedTuple):
     size: float
 
 
-def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
-    """Those of a journal, by root; older journals know one filesystem only."""
-    if "floors" in data:
-        return {root: Floor(*floor) for root, floor in data["floors"].items()}
-    size = sum(size for _, size, *_ in data["spaces"]) / data["raw_factor"]
-    return {data["settings"]["dirs"][0]: Floor(data["reserve"], size)}
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a journal says about the job it belongs to."""
@@ -76,7 +68,7 @@ class Job:
     """By root path."""
     bytes_to_target: int | None
     rooms: Mapping[bytes, int] = field(default_factory=dict)
-    """Bytes of free space that the plan saw for the job, by root path; none in older journals."""
+    """Bytes of free space that the plan saw for the job, by root path."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -114,9 +106,9 @@ def job_of(journal: Journal) -> Job:
             engines=data["engines"],
             spaces=tuple(Space(*space) for space in data["spaces"]),
             raw_factor=data["raw_factor"],
-            floors=floors(data),
+            floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             bytes_to_target=data["bytes_to_target"],
-            rooms={os.fsencode(root): room for root, room in data.get("rooms", {}).items()},
+            rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )
 
 
