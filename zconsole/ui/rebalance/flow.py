@@ -76,14 +76,8 @@ class RebalanceFlow:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted")
         folders = Folders(roots)
         while True:
-            screen = FoldersScreen(
-                self.pool,
-                folders,
-                await rebalance_backend.explore(),
-                self.context.look,
-                self.context.palette,
-                self.context.app.view_state.options.clock,
-            )
+            explorer = await rebalance_backend.explore()
+            screen = FoldersScreen(self.context, self.pool, folders, explorer)
             dirs = await self.context.app.push_screen_wait(screen)
             if dirs is None:
                 return
@@ -145,24 +139,12 @@ class RebalanceFlow:
             pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
             return plan_lines(plan, settings, pace, command, denied, look, width)
 
-        clock = context.app.view_state.options.clock
-        steps = rebalance_backend.plan(settings)
-        screen = PlanScreen(steps, _body, denied, look, context.palette, clock)
+        screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied)
         return await context.app.push_screen_wait(screen)
 
     async def _attach(self, job: str) -> None:
-        context = self.context
-        screen = JobScreen(
-            self.pool,
-            job,
-            self.watch,
-            self._fills,
-            self._now,
-            context.why_denied,
-            context.look,
-            context.palette,
-        )
-        await context.app.push_screen_wait(screen)
+        screen = JobScreen(self.context, self.pool, job, self.watch, self._fills, self._now)
+        await self.context.app.push_screen_wait(screen)
 
     def _frame(self) -> Frame | None:
         frames = self.context.app.view_state.frames

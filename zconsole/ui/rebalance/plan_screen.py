@@ -8,17 +8,16 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Button
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import Counted
 from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.flow_screen import FlowScreen
 from zconsole.ui.rebalance.plan_lines import counting_lines
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -26,7 +25,7 @@ Body = Callable[[PlanDocument, int], Sequence[Line]]
 """A plan as lines of a width."""
 
 
-class PlanScreen(Screen[bool]):
+class PlanScreen(FlowScreen[bool]):
     """Returns whether the plan is to be run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,22 +40,17 @@ class PlanScreen(Screen[bool]):
 
     def __init__(
         self,
+        context: FlowContext,
         steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
-        look: DisplayFormat,
-        palette: Palette,
-        clock: Callable[[], float],
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._steps = steps
         self._body = body
         self._denied = denied
-        self._look = look
-        self._palette = palette
-        self._clock = clock
         self._counted = Counted()
-        self._heard = clock()
+        self._heard = self._clock()
         self._problem = ""
         self.plan: PlanDocument | None = None
         """The plan, once it is made."""
@@ -71,15 +65,10 @@ class PlanScreen(Screen[bool]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        for view in self.query(LinesView):
-            view.dress(self._palette)
+        self.dress()
         self.query_one("#plan", LinesView).focus()
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
-        self.fill()
-
-    def on_resize(self) -> None:
-        """Wrap to the new width."""
         self.fill()
 
     async def _make(self) -> None:
