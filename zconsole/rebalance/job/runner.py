@@ -137,6 +137,8 @@ class JobRunner:
         began = self.clocks.monotonic()
         stopped_by = "done"
         try:
+            # Devices first: recovery finds files by them. What a death left halfway is settled
+            # before anything else is asked of the files or done to them.
             resuming.adopt_devices(self.sys, self.journal, self.places)
             self._recover()
             if back := resuming.requeue_restored(self.sys, self.journal, self._directories):
@@ -156,7 +158,7 @@ class JobRunner:
                 raise
             stopped_by = READ_ONLY
         self._settle(stopped_by)
-        seconds = self.clocks.monotonic() - began
+        seconds = self.clocks.monotonic() - began  # before the end waits for txgs to settle
         self._end(stopped_by)
         return self.accounts.summary(stopped_by, seconds)
 
@@ -224,7 +226,7 @@ class JobRunner:
             copied, rewritten = self._by_engine(rows)
             began, handled = self.clocks.monotonic(), self.progress.handled
             if self.control.limits.until_spread is not None:
-                self._engine.release()
+                self._engine.release()  # originals still open hold their blocks: they count
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
@@ -236,6 +238,7 @@ class JobRunner:
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
         """Those to copy and those to rewrite."""
+        # By device: a job's directories may be on datasets with different engines.
         engine_of = {
             row.dev: self.job.engines[os.fsdecode(row.name)] for row in self.journal.roots()
         }
@@ -246,7 +249,7 @@ class JobRunner:
 
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
-        largest = BATCH_BYTES  # and small enough for some looks on the way to a wanted spread
+        largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
         if self.control.limits.until_spread is not None and self._around.effect is not None:
             largest = min(largest, self._around.effect.step or largest)
         self._batches.adapt(seconds, size, largest, self.control.limits.rate)
