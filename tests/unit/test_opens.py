@@ -15,6 +15,7 @@ SYSTEM = "reads what the kernel makes (/proc, /sys, /dev) and the machine's conf
 KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a stream"
 NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
+PACKAGED = "reads a file of the package itself"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
@@ -23,6 +24,7 @@ ELSEWHERE = {
     "actions/signature.py": SYSTEM,
     "cli/main.py": KERNEL,
     "cli/output.py": SYSTEM,
+    "cli/rebalance_options.py": PACKAGED,
     "rebalance/engine/file_locks.py": SYSTEM,
     "rebalance/engine/holders.py": SYSTEM,
     "rebalance/engine/syscalls.py": ENGINE,
@@ -30,7 +32,7 @@ ELSEWHERE = {
     "rebalance/planning/exports.py": SYSTEM,
     "rebalance/planning/foreign_tree.py": SYSTEM,
     "rebalance/job/job_output.py": KERNEL,
-    "rebalance/job/pacer.py": SYSTEM,
+    "rebalance/job/wait_conditions.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,
