@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job import control
+from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.job import JobClocks, job_of
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import plan
@@ -147,7 +147,7 @@ def tree_of(area: Path, files: int, size: int) -> Path:
 def create(root: Path, journal: Path, **settings: Any) -> None:
     """Walk a tree into a new journal."""
     wanted = Settings((str(root),), allow_non_zfs=True, **settings)
-    created = control.create(wanted, FactsReader(), journal)
+    created = creation.create(wanted, FactsReader(), journal)
     assert created.plan.refused is None, created.plan.refused
 
 

@@ -480,7 +480,7 @@ def refusal(*roots: Path, **settings: Any) -> str | None:
     wanted = Settings(tuple(map(str, roots)), allow_non_zfs=True, **settings)
     reader = FactsReader()
     found = plan.places(wanted.dirs, reader)
-    return plan.make(Sys(), reader, found, wanted.wish, wanted.goal).refused
+    return plan.make(Sys(), reader, found, wanted).refused
 
 
 @pytest.mark.parametrize("part", ["", "up", "low", "work", "up/below"])

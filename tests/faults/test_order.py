@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import Journal, Result, State
 from zconsole.rebalance.engine.swap import Swapper
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.runner import JobRunner
+from zconsole.rebalance.job.runner import FilesystemSync
 
 
 class Disks:
@@ -27,15 +27,15 @@ class Disks:
         self.told: set[int] = set()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
-        finish, sync, record = Swapper.finish, JobRunner._sync, Journal.record
+        finish, sync, record = Swapper.finish, FilesystemSync.one, Journal.record
         closing = Journal.close_directories
 
         def finished(swapper: Swapper, item: Item) -> None:
             finish(swapper, item)
             self.replaced |= {place.row.number for place in item.places}
 
-        def synced(runner: JobRunner, fd: int) -> None:
-            sync(runner, fd)
+        def synced(syncs: FilesystemSync, fd: int) -> None:
+            sync(syncs, fd)
             self.settled |= self.replaced
 
         def recorded(journal: Journal, results: Sequence[Result], *words: Any, **more: Any) -> None:
@@ -49,7 +49,7 @@ class Disks:
             closing(journal)
 
         monkeypatch.setattr(Swapper, "finish", finished)
-        monkeypatch.setattr(JobRunner, "_sync", synced)
+        monkeypatch.setattr(FilesystemSync, "one", synced)
         monkeypatch.setattr(Journal, "record", recorded)
         monkeypatch.setattr(Journal, "close_directories", closed)
         if named:
@@ -83,14 +83,14 @@ def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
         if list(root.glob(".zc-*")):
             break
     removed: list[str] = []
-    unlink, sync, record = Sys.unlink, JobRunner._sync, Journal.record
+    unlink, sync, record = Sys.unlink, FilesystemSync.one, Journal.record
 
     def unlinked(system: Sys, directory: int, name: bytes) -> None:
         unlink(system, directory, name)
         removed.append("since the last sync")
 
-    def synced(runner: JobRunner, fd: int) -> None:
-        sync(runner, fd)
+    def synced(syncs: FilesystemSync, fd: int) -> None:
+        sync(syncs, fd)
         removed.clear()
 
     def recorded(journal: Journal, results: Sequence[Result], *words: Any, **more: Any) -> None:
@@ -98,7 +98,7 @@ def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
         record(journal, results, *words, **more)
 
     monkeypatch.setattr(Sys, "unlink", unlinked)
-    monkeypatch.setattr(JobRunner, "_sync", synced)
+    monkeypatch.setattr(FilesystemSync, "one", synced)
     monkeypatch.setattr(Journal, "record", recorded)
     run(area / "job.db")
     assert not list(root.glob(".zc-*"))

@@ -9,23 +9,23 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.job.job_output import Show, lasting, say
-from zconsole.rebalance.job.status_text import job_line, job_lines
-from zconsole.rebalance.planning.plan_text import plan_lines, summary_lines
+from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
+from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.system.patient import in_time
 from zconsole.system.safe_path import resolved
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.audited import AuditedJobs
-    from zconsole.rebalance.job.control import JobStatus, Unread
+    from zconsole.rebalance.job.control import AuditedJobs, JobStatus, Unread
     from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
+    from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.plan_model import RebalancePlan
     from zconsole.rebalance.planning.settings import Settings
     from zconsole.rebalance.planning.survey import Ages, Sink
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
         "plan": _plan,
         "run": _run,
         "status": _status,
-        "pause": _pause,
-        "stop": _stop,
+        "pause": _steer,
+        "stop": _steer,
         "resume": _resume,
     }
     if args.read_only and args.action not in LOOKS:
@@ -74,15 +74,10 @@ def _worded() -> Iterator[None]:
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
     """The limits that were given, by their names in the settings."""
-    given = {
-        "rate": args.limit_rate,
-        "max_latency": args.max_latency,
-        "window": args.window,
-        "max_bytes": args.max_bytes,
-        "until_spread": args.until_spread,
-        "min_free": args.min_free,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    from zconsole.rebalance.planning.settings import Limits
+
+    given = ((limit.name, getattr(args, limit.name)) for limit in fields(Limits))
+    return {name: value for name, value in given if value is not None}
 
 
 def _settings(args: argparse.Namespace) -> Settings:
@@ -111,11 +106,11 @@ def _plan(args: argparse.Namespace) -> int:
     settings, reader = _settings(args), FactsReader()
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
-    made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
+    made = plan.make(Sys(), reader, found, settings, sink).document()
     if args.json:
         _print_json(made.as_json())
     else:
-        print("\n".join(plan_lines(made.as_json())))
+        print("\n".join(plan_lines(made)))
     return ExitCode.FAILED if made.refused else ExitCode.OK
 
 
@@ -124,7 +119,7 @@ def _counter(clock: Callable[[], float]) -> Sink:
     files = size = 0
     shown = float("-inf")
 
-    def count(portion: Portion, _: Ages) -> None:
+    def _count(portion: Portion, _: Ages) -> None:
         nonlocal files, size, shown
         files += len(portion.files)
         size += sum(status.st_size for _, status in portion.files)
@@ -133,7 +128,7 @@ def _counter(clock: Callable[[], float]) -> Sink:
             where = os.fsdecode(portion.directory.name)
             _print_json({"progress": {"files": files, "bytes": size, "where": where}})
 
-    return count
+    return _count
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -166,7 +161,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
-    from zconsole.rebalance.job import control, resuming
+    from zconsole.rebalance.job import control, creation, resuming
     from zconsole.rebalance.planning.facts import FactsReader
 
     record = control.adopt(journal)
@@ -175,8 +170,8 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     resuming.refuse_difference(journal, control.status(record).settings, dirs, given)
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
-    if not args.detach and not control.is_counted(record):
-        _show_plan(control.recount(record, FactsReader()).plan.as_json())
+    if not args.detach and (recounted := creation.recount(record, FactsReader())):
+        _show_plan(recounted.document())
     return record
 
 
@@ -185,29 +180,29 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
 
     Unless another process is to run it, its trees stay locked, so that no job comes between.
     """
-    from zconsole.rebalance.job import control
+    from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("no terminal to ask on: pass --yes")
 
-    def ask(plan: RebalancePlan) -> None:
-        _show_plan(plan.as_json())
+    def _ask(plan: RebalancePlan) -> None:
+        _show_plan(plan.document())
         if not args.yes and not _agreed():
             raise ZconsoleError("nothing was done")
 
-    def begun(record: Record) -> None:
+    def _begun(record: Record) -> None:
         say(f"job {record.job}")
 
     settings = _settings(args)
     hold = not args.detach
-    made = control.create(settings, FactsReader(), journal, args.yes, begun, ask=ask, hold=hold)
+    made = creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
     return made.record, made.locks
 
 
-def _show_plan(plan: Mapping[str, Any]) -> None:
-    if plan["refused"]:
-        raise ZconsoleError(f"refused: {plan['refused']}")
+def _show_plan(plan: PlanDocument) -> None:
+    if plan.refused:
+        raise ZconsoleError(f"refused: {plan.refused}")
     say("\n".join(plan_lines(plan)))
 
 
@@ -245,7 +240,7 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 
 def _audited() -> AuditedJobs:
     """Orders to jobs, each with its lines in the audit log."""
-    from zconsole.rebalance.job.audited import AuditedJobs
+    from zconsole.rebalance.job.control import AuditedJobs
     from zconsole.system.audit.log import audit_log
 
     return AuditedJobs(audit_log())
@@ -281,20 +276,12 @@ def _show_job(status: JobStatus, as_json: bool) -> None:
         print("\n".join(job_lines(data, left)))
 
 
-def _pause(args: argparse.Namespace) -> int:
-    return _steer(args, "pause")
-
-
-def _stop(args: argparse.Namespace) -> int:
-    return _steer(args, "stop")
-
-
-def _steer(args: argparse.Namespace, order: str) -> int:
+def _steer(args: argparse.Namespace) -> int:
     from zconsole.rebalance.job import control, job_store
 
     record = job_store.find(args.job)
-    _audited().steer(record, order)
-    say(f"{order}: job {record.job}")
+    _audited().steer(record, args.action)
+    say(f"{args.action}: job {record.job}")
     if args.json:
         _print_json(control.status(record).as_json())
     return ExitCode.OK

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import textwrap
+from importlib import resources
 from pathlib import Path
 
 from zconsole.cli.option_types import add_common, check, positive, share, size_above_0
-from zconsole.rebalance.job import systemd_unit
+
+UNIT = "zconsole-rebalance.service"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +40,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _show_unit(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = systemd_unit.shown(sys.argv[0], sys.executable)
+    parser.epilog = (
+        "To have interrupted jobs go on after a reboot, install this as\n"
+        f"/etc/systemd/system/{UNIT} and enable it:\n\n"
+        + textwrap.indent(systemd_unit(sys.argv[0], sys.executable), "  ")
+    )
+
+
+def systemd_unit(program: str, interpreter: str) -> str:
+    """The unit that resumes jobs, with the whole path of this program: systemd searches few.
+
+    ``program`` is how it was started; where that is a module, ``interpreter`` runs it.
+    """
+    template = (resources.files("zconsole") / "share" / UNIT).read_text()
+    if Path(program).name == "zconsole":
+        return template.format(command=_word(str(Path(program).absolute())))
+    return template.format(command=f"{_word(interpreter)} -m zconsole")
+
+
+def _word(path: str) -> str:
+    """A path as systemd takes it for one word (systemd.service(5))."""
+    safe = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{safe}"' if safe != path or " " in path else path
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +83,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit-rate", type=size_above_0, metavar="BYTES/S")
+    parser.add_argument("--limit-rate", dest="rate", type=size_above_0, metavar="BYTES/S")
     parser.add_argument("--max-latency", type=positive, metavar="SECONDS")
     parser.add_argument("--max-bytes", type=size_above_0, metavar="N")
     parser.add_argument("--until-spread", type=share, metavar="F", help="0 to 1")
@@ -75,10 +99,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _window(word: str) -> str:
-    from zconsole.rebalance.job.pacer import window_gate
+    from zconsole.rebalance.planning.settings import window_minutes
 
     fits = False
     with contextlib.suppress(ValueError):
-        fits = bool(window_gate(word, lambda: 0))
+        fits = bool(window_minutes(word))
     check(word, "a window, as 22:00-06:00", fits)
     return word

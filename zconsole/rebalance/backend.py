@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.settings import Limits, Settings
 
 RUNNING = ("running", "paused", "waiting")
@@ -18,131 +19,7 @@ RUNNING = ("running", "paused", "waiting")
 INTERRUPTED = ("dead", "planned")
 """States of a job that a death or a reboot left; a resume goes on with it."""
 TERMINATED, HUNG_UP = "terminated", "hung up"
-"""Why a job stopped that a shutdown or the end of its terminal told to."""
-TARGET = 0.05
-"""The spread a plan speaks of when none is asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class VdevFill:
-    """A normal-class top-level vdev: its fill as a share 0…1, before and after."""
-
-    name: str
-    before: float
-    after: float
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryView:
-    """What a plan says of one directory; sizes in bytes, ``None`` where ZFS would have to say."""
-
-    dir: str
-    files: int
-    bytes: int
-    engine: str | None
-    why: str
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Files by the reason they will be left as they are."""
-    pinned: Mapping[str, int | None] = field(default_factory=dict)
-    """Old blocks that stay allocated, by what holds them."""
-    incremental: int | None = None
-    """What the next incremental send grows by."""
-    sampled: Mapping[str, int] = field(default_factory=dict)
-    """What the files that were opened showed, counted: see ``pool_text.looked_words``."""
-    old: int | None = None
-    """Bytes in files older than the newest vdev; None where there is none, or nobody knows."""
-    below: tuple[Mapping[str, Any], ...] = ()
-    """The directories in it that are worth most: see ``hot_directories.as_json``."""
-    allocated: int = 0
-    """What the blocks take now."""
-    after: int | None = None
-    """What they take when all are written again."""
-    sizes_from: str | None = None
-    """How that is known, or why not; None where there is nothing to say."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanView:
-    """A plan, made: measured and predicted, and refused where it cannot work."""
-
-    settings: Settings
-    parts: tuple[DirectoryView, ...]
-    vdevs: tuple[VdevFill, ...] = ()
-    spread_before: float | None = None
-    spread_after: float | None = None
-    target: float = TARGET
-    bytes_to_target: int | None = None
-    available: int | None = None
-    """Bytes that may be written before the free-space floor."""
-    fragmentation: float | None = None
-    raw_factor: float = 1.0
-    """Allocated bytes a byte of a file takes: parity and padding."""
-    estimate: str = ""
-    """What the prediction rests on."""
-    notes: tuple[str, ...] = ()
-    refused: str | None = None
-    special: tuple[VdevFill, ...] = ()
-    """The special vdevs, where the pool has any."""
-    order: str = ""
-    """Which files go first."""
-
-    @property
-    def files(self) -> int:
-        """Files that will be moved."""
-        return sum(part.files for part in self.parts)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that will be moved: all, or as many as the limit or the wanted spread needs."""
-        limits, whole = self.settings.limits, sum(part.bytes for part in self.parts)
-        bounds = [whole, limits.max_bytes]
-        if limits.until_spread is not None:
-            bounds.append(self.bytes_to_target)
-        return min(bound for bound in bounds if bound is not None)
-
-    @classmethod
-    def from_json(cls, settings: Settings, data: Mapping[str, Any]) -> PlanView:
-        """The object ``zconsole rebalance plan --json`` prints. Raises KeyError, TypeError."""
-        return cls(
-            settings,
-            tuple(_part(part) for part in data["directories"]),
-            _fills(data["vdevs"]),
-            data["spread_before"],
-            data["spread_after"],
-            data["target_spread"] or TARGET,
-            data["bytes_to_target"],
-            data["available_bytes"],
-            data["fragmentation"],
-            data["raw_factor"] or 1.0,
-            data["estimate"],
-            tuple(data["notes"]),
-            data["refused"],
-            _fills(data.get("special")),
-            data.get("order") or "",
-        )
-
-
-def _fills(rows: Sequence[Mapping[str, Any]] | None) -> tuple[VdevFill, ...]:
-    return tuple(VdevFill(row["name"], row["fill_before"], row["fill_after"]) for row in rows or ())
-
-
-def _part(data: Mapping[str, Any]) -> DirectoryView:
-    return DirectoryView(
-        data["dir"],
-        data["files"],
-        data["bytes"],
-        data["engine"],
-        data["why"],
-        data["skipped"],
-        data["pinned_bytes"],
-        data["next_incremental_bytes"],
-        data.get("sampled") or {},
-        data.get("old_bytes"),
-        tuple(data.get("below") or ()),
-        data.get("allocated_bytes") or 0,
-        data.get("allocated_after_bytes"),
-        data.get("sizes_from"),
-    )
+"""Why a job stopped that a shutdown or the end of its terminal ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +44,7 @@ class JobView:
     """As they are now: those of the settings, with what was changed since."""
     engine: str
     t: float | None = None
-    """When it last told of itself, epoch seconds."""
+    """When it last wrote its status, epoch seconds."""
     files_done: int = 0
     files_total: int | None = None
     bytes_done: int = 0
@@ -191,7 +68,7 @@ class JobView:
 
     @property
     def interrupted(self) -> bool:
-        """Whether it ended without having been told to."""
+        """Whether it ended without an order to stop."""
         return interrupted(self.state, self.why)
 
     @property
@@ -217,7 +94,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """The directories inside one, or why they cannot be told."""
+    """The directories inside one, or why they cannot be listed."""
 
     path: str
     names: tuple[str, ...] = ()
@@ -268,8 +145,8 @@ class RebalanceBackend(Protocol):
     async def explore(self) -> Explorer:
         """An explorer of its own. Raises ZconsoleError."""
 
-    def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
-        """Make a plan; counts on the way, the proposal last. Closing it ends the work.
+    def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
+        """Make a plan; counts on the way, the plan last. Closing it ends the work.
 
         Raises ZconsoleError.
         """

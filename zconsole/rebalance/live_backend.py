@@ -25,12 +25,12 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    PlanView,
     Root,
     plan_words,
     quoted,
     run_words,
 )
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
@@ -74,11 +74,9 @@ class LiveExplorer:
         if line is None:
             return None
         data = json.loads(line)
-        if "listing" in data:
-            return DirectoryListing(data["listing"], tuple(data["names"]), data["problem"])
-        return Measured(
-            data["measured"], data["bytes"], data["files"], data["done"], data.get("old")
-        )
+        if listing := data.get("listing"):
+            return DirectoryListing(**{**listing, "names": tuple(listing["names"])})
+        return Measured(**data["measured"])
 
     def close(self) -> None:
         """See Explorer.close."""
@@ -128,7 +126,7 @@ class LiveRebalance:
         argv = (*_MODULE, "zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
-    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
         argv = (*_MODULE, "zconsole", "rebalance", "plan", "--json", "--progress")
         process = await self._spawn((*argv, *plan_words(settings)))
@@ -136,7 +134,7 @@ class LiveRebalance:
             while (line := await process.readline()) is not None:
                 data = json.loads(line)
                 if "progress" not in data:
-                    yield PlanView.from_json(settings, data)
+                    yield PlanDocument.from_json(data)
                     return
                 yield Counted(**data["progress"])
             last_words = await process.last_words(DEADLINE)
@@ -148,15 +146,15 @@ class LiveRebalance:
         """See RebalanceBackend.start."""
         from zconsole.rebalance.job import job_store
 
-        where = await self._beside(self._writing, job_store.directory)
+        where = await self._write(job_store.directory)
         token = secrets.token_hex(4)
         journal, log = where / f"{token}.db", where / f"{token}.log"
         argv = [*_MODULE, "zconsole", "rebalance", "run", "--yes", f"--journal={journal}"]
         pid = start_detached([*argv, *run_words(settings)], log)
         for look in range(round(STARTING / LOOK)):
             # In this order: a job that ended before it is looked for has removed what it refused.
-            over = os.waitpid(pid, os.WNOHANG)[0] == pid
-            job, settled = await self._beside(self._writing, _worded(lambda: _begun(journal)))
+            over = _has_ended(pid)
+            job, settled = await self._write(lambda: _begun(journal))
             if job and (over or settled or look * LOOK >= COUNTING):
                 self._logs[job] = log
                 return job
@@ -170,19 +168,18 @@ class LiveRebalance:
     ) -> None:
         """See RebalanceBackend.order."""
         from zconsole.rebalance.job import job_store
-        from zconsole.rebalance.job.audited import AuditedJobs
+        from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
-        work = _worded(lambda: audited.steer(job_store.find(job), order, limits))
-        await self._beside(self._writing, work)
+        await self._write(lambda: audited.steer(job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
         from zconsole.rebalance.job import job_store
-        from zconsole.rebalance.job.audited import AuditedJobs
+        from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
-        await self._beside(self._writing, _worded(lambda: audited.resume(job_store.find(job))))
+        await self._write(lambda: audited.resume(job_store.find(job)))
 
     def last_words(self, job: str) -> str:
         """See RebalanceBackend.last_words."""
@@ -196,7 +193,17 @@ class LiveRebalance:
         except OSError as error:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
 
+    async def _write(self, work: Callable[[], _T]) -> _T:
+        """Do work on journals, one piece after another. Raises ZconsoleError."""
+        import sqlite3
+
+        try:
+            return await self._beside(self._writing, work)
+        except sqlite3.Error as error:
+            raise UnavailableError(f"the job's journal: {error}") from error
+
     async def _beside(self, thread: FileThread, work: Callable[[], _T]) -> _T:
+        """Do work in a thread that can be given up. Raises ZconsoleError."""
         try:
             return await thread.run(work, DEADLINE)
         except DeadlineError as error:
@@ -210,13 +217,18 @@ def own_command(program: str) -> str:
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
 
 
+def _has_ended(pid: int) -> bool:
+    """Whether a child has ended; never waits."""
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
+
+
 def _begun(journal: Path) -> tuple[str | None, bool]:
     """The job of a journal once it is there, and whether it is past the point of being refused.
 
     One that is only planned, or runs no more, may be about to remove its journal.
     """
     from zconsole.rebalance.job import control, job_store
-    from zconsole.rebalance.job.counting import WALKING
+    from zconsole.rebalance.job.job import WALKING
 
     record = job_store.by_journal(journal)
     if record is None:
@@ -226,19 +238,6 @@ def _begun(journal: Path) -> tuple[str | None, bool]:
         return record.job, seen.why != WALKING and seen.state not in ("planned", "dead")
     except ZconsoleError:
         return record.job, False  # its journal has no more than a name yet
-
-
-def _worded(work: Callable[[], _T]) -> Callable[[], _T]:
-    """The same work, with what SQLite says in our words."""
-    import sqlite3
-
-    def told() -> _T:
-        try:
-            return work()
-        except sqlite3.Error as error:
-            raise UnavailableError(f"the job's journal: {error}") from error
-
-    return told
 
 
 def _text(log: Path) -> str:

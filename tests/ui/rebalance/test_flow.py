@@ -6,10 +6,14 @@ import asyncio
 
 import pytest
 
+from tests.records import replace
+from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
 from zconsole.rebalance.backend import DirectoryListing, Measured
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import PATIENCE
 from zconsole.ui.rebalance.job_screen import JobScreen
@@ -212,7 +216,7 @@ async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(optio
         assert reason in said
         await a.press("tab", "tab", "enter")
         assert await desk_of(a).jobs(None) == ()
-        await desk_of(a).start((await plan_of(a)).settings)
+        await desk_of(a).start(Settings(("/storage/films",)))
         await a.press("escape", "escape", "escape")
         await to_list(a)
         await a.press("enter")
@@ -223,13 +227,6 @@ async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(optio
         assert reason in said
         (job,) = await desk_of(a).jobs(None)
         assert job.state == "running"
-
-
-async def plan_of(a: Acting):
-    from zconsole.rebalance.planning.settings import Settings
-
-    *_, made = [step async for step in desk_of(a).plan(Settings(("/storage/films",)))]
-    return made
 
 
 async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named():
@@ -251,3 +248,13 @@ async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named(
 async def test_b_is_in_the_help():
     async with acting(SCENARIO, size=(100, 80)) as a:
         assert "rebalance: its jobs" in await a.press("question_mark")
+
+
+def test_the_pace_of_a_scan_is_its_mean():
+    healthy = frames.ALL["healthy"]()
+    view = healthy.scans[0]
+    ended = replace(view.scan, state="finished", start=0.0, end=100.0, issued_bytes=5000)
+    assert scan_pace(replace(healthy, scans=(replace(view, scan=ended),))) == 50.0
+    running = replace(ended, state="running")
+    assert scan_pace(replace(healthy, scans=(replace(view, scan=running),))) is None
+    assert scan_pace(replace(healthy, scans=())) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sqlite3
@@ -16,12 +15,13 @@ import pytest
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import backend as seam
-from zconsole.rebalance.backend import Counted, DirectoryListing, JobView, Measured, PlanView
+from zconsole.rebalance.backend import Counted, DirectoryListing, JobView, Measured
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_reader import pool_of
 from zconsole.rebalance.live_backend import LiveRebalance
 from zconsole.rebalance.planning import sizes
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.sizes import Measurer
@@ -97,22 +97,22 @@ async def test_directories_are_listed_at_once_and_measured_as_they_are_counted(
 
 
 def test_the_newest_question_is_counted_first_and_half_counts_are_told(tree):
-    told: list[dict] = []
+    told: list = []
     ticks = iter(float(n) for n in range(1000))
     measurer = Measurer(told.append, lambda: next(ticks))
     measurer.ask({"open": str(tree)})
     measurer.ask({"open": str(tree / "a")})
     while measurer.busy:
         measurer.advance()
-    measured = [t for t in told if "measured" in t]
-    assert Path(measured[0]["measured"]).name == "deep"
-    assert any(not t["done"] for t in measured)
-    finals = [t["measured"] for t in measured if t["done"]]
+    measured = [answer for answer in told if isinstance(answer, Measured)]
+    assert Path(measured[0].path).name == "deep"
+    assert any(not answer.done for answer in measured)
+    finals = [answer.path for answer in measured if answer.done]
     assert [Path(p).name for p in finals[:2]] == ["deep", "a"]
 
 
 def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
-    told: list[dict] = []
+    told: list = []
     added = time.time() - 1000
     measurer = Measurer(told.append, since=lambda path: added)
     measurer.ask({"open": str(tree)})
@@ -120,11 +120,12 @@ def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
     measurer.ask({"open": str(tree / "a")})
     while measurer.busy:
         measurer.advance()
-    old = {Path(t["measured"]).name: (t["old"], t["bytes"]) for t in told if t.get("done")}
+    measured = [answer for answer in told if isinstance(answer, Measured)]
+    old = {Path(m.path).name: (m.old, m.bytes) for m in measured if m.done}
     assert old["a"] == (0, 12_001_000)
     assert old["deep"] == (1000, 1000)
     Measurer(told.append).ask({"used": str(tree)})
-    assert told[-1]["old"] is None
+    assert told[-1].old is None
 
 
 def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch):
@@ -148,21 +149,20 @@ def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch)
 
 async def test_a_plan_counts_on_the_way_and_comes_last(rebalance_backend, tree):
     settings = wish(tree)
-    *counts, proposal = [step async for step in rebalance_backend.plan(settings)]
+    *counts, plan = [step async for step in rebalance_backend.plan(settings)]
     assert counts
     assert all(isinstance(count, Counted) for count in counts)
-    assert isinstance(proposal, PlanView)
-    assert (proposal.files, proposal.bytes, proposal.refused) == (5, 12_001_000, None)
-    assert proposal.parts[0].engine == "copy"
-    assert proposal.settings is settings
+    assert isinstance(plan, PlanDocument)
+    assert (plan.files, plan.bytes, plan.refused) == (5, 12_001_000, None)
+    assert plan.directories[0].engine == "copy"
 
 
 async def test_a_directory_may_be_called_anything(rebalance_backend, tree):
     odd = f"{tree}/{ODD}"
     Path(odd, "f").write_bytes(b"x" * 5000)
-    *_, proposal = [s async for s in rebalance_backend.plan(Settings((odd,), allow_non_zfs=True))]
-    assert isinstance(proposal, PlanView)
-    assert (proposal.parts[0].dir, proposal.bytes) == (odd, 5000)
+    *_, plan = [s async for s in rebalance_backend.plan(Settings((odd,), allow_non_zfs=True))]
+    assert isinstance(plan, PlanDocument)
+    assert (plan.directories[0].dir, plan.bytes) == (odd, 5000)
     await rebalance_backend.start(Settings((odd,), allow_non_zfs=True))
     ended = await view(rebalance_backend, lambda v: v.state == "finished")
     assert (ended.settings.dirs, ended.files_done) == ((odd,), 1)
@@ -171,10 +171,9 @@ async def test_a_directory_may_be_called_anything(rebalance_backend, tree):
 async def test_a_plan_that_cannot_be_made_says_why(rebalance_backend, tree):
     with pytest.raises(ZconsoleError, match="No such file"):
         [step async for step in rebalance_backend.plan(Settings((str(tree / "gone"),)))]
-    (proposal,) = [
-        s async for s in rebalance_backend.plan(Settings((str(tree),))) if isinstance(s, PlanView)
-    ]
-    assert "--allow-non-zfs" in (proposal.refused or "")
+    *_, plan = [step async for step in rebalance_backend.plan(Settings((str(tree),)))]
+    assert isinstance(plan, PlanDocument)
+    assert "--allow-non-zfs" in (plan.refused or "")
 
 
 async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebalance_backend, tree):
@@ -310,31 +309,3 @@ def test_the_command_by_hand_is_safe_for_a_shell_and_for_a_terminal(tmp_path):
         "zconsole rebalance run --during-scan --aim=width --limit-rate=1000000 '/tank/a b'"
         " $'/tank/n\\xff\\x0al'"
     )
-
-
-def test_a_proposal_moves_what_its_limits_allow(tree):
-    data = json.loads(json.dumps(PLAN))
-    whole = PlanView.from_json(Settings(("/tank/a",)), data)
-    assert whole.bytes == 1000
-    assert whole.vdevs == (seam.VdevFill("d0", 0.9, 0.5), seam.VdevFill("d1", 0.1, 0.4))
-    some = Settings(("/tank/a",), limits=Limits(until_spread=0.1))
-    assert PlanView.from_json(some, data).bytes == 700
-    few = Settings(("/tank/a",), limits=Limits(max_bytes=10))
-    assert PlanView.from_json(few, data).bytes == 10
-
-
-PLAN = {
-    "directories": [
-        {
-            "dir": "/tank/a", "files": 3, "bytes": 1000, "engine": "rewrite", "why": "in place",
-            "skipped": {}, "pinned_bytes": {"snapshots": 0}, "next_incremental_bytes": 0,
-        }
-    ],
-    "vdevs": [
-        {"name": "d0", "fill_before": 0.9, "fill_after": 0.5},
-        {"name": "d1", "fill_before": 0.1, "fill_after": 0.4},
-    ],
-    "spread_before": 0.8, "spread_after": 0.1, "target_spread": 0.05, "bytes_to_target": 700,
-    "available_bytes": 10_000, "fragmentation": 0.1, "raw_factor": 1.5,
-    "estimate": "all data alike", "notes": ["one"], "refused": None,
-}  # fmt: skip

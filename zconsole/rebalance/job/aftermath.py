@@ -12,7 +12,7 @@ from zconsole.system import state_dir
 
 GONE = "its process is gone"
 SOON = 5.0
-"""Seconds by which the clock may have been set back since it told of itself in its journal."""
+"""Seconds by which the clock may have been set back since the job wrote its status."""
 TAIL = 4096
 _OURS = "zconsole: "
 MOST = 100

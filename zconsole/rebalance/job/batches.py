@@ -68,7 +68,7 @@ class Batches:
     def shorten(self, drop_tail: Callable[[int], int]) -> None:
         """Leave to do what a limit lowered meanwhile leaves no room for in this portion.
 
-        ``shed`` is told how many bytes are too many, and tells how many of them it left.
+        ``drop_tail`` is given how many bytes are too many, and returns how many of them it left.
         """
         self._spent -= drop_tail(self._excess)
         while self._waiting and 0 < self._waiting[-1].size <= self._excess:
@@ -84,8 +84,8 @@ class Batches:
     ) -> None:
         """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long.
 
-        ``rate`` is the limit in bytes/s: what a portion moved is told when it ends, which must
-        not be minutes later.
+        ``rate`` is the limit in bytes/s: what a portion moved is reported when it ends, which
+        must not be minutes later.
         """
         if seconds > 0 and size:
             self.bytes = round(size / seconds * BATCH_SECONDS)

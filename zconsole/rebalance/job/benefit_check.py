@@ -9,9 +9,9 @@ from typing import Any
 
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.job.accounts import RunProgress
 from zconsole.rebalance.job.block_samples import Samples
 from zconsole.rebalance.job.move_effect import INTERVAL, MoveEffect
-from zconsole.rebalance.job.progress import RunProgress
 
 STAYED = "nothing moves: the blocks are where they were"
 IN_VAIN = "nothing moves: every vdev holds what it held"

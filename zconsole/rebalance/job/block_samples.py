@@ -30,8 +30,10 @@ AGAIN = 3600.0
 
 @dataclass(slots=True)
 class Samples:
-    """Looks at the first batch, and at one every AGAIN seconds; at the next where none of its files
-    could be judged."""
+    """Looks at the first batch, and at one every AGAIN seconds.
+
+    Where none of its files could be judged, at the next.
+    """
 
     reader: FactsReader
     place: JobDirectory

@@ -1,4 +1,4 @@
-"""Jobs as the command line and the console see them: create, list, read, steer, start.
+"""Jobs as the command line and the console see them: list, read, steer, start.
 
 Nothing here waits for a job; a running one is read and steered through its journal.
 """
@@ -9,36 +9,31 @@ import os
 import sqlite3
 import sys as python
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, ZconsoleError
-from zconsole.rebalance.backend import interrupted
-from zconsole.rebalance.engine import schema
-from zconsole.rebalance.engine.item import StopJobError
+from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
+from zconsole.rebalance.backend import RUNNING, interrupted
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import aftermath, job_store
-from zconsole.rebalance.job.counting import WALKING, WalkSink
-from zconsole.rebalance.job.job import JobClocks, job_of, understood
+from zconsole.rebalance.job.job import WALKING, job_of, orders_of, understood, walking_settings
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
-from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system.audit.log import Log
 from zconsole.system.process import start_detached
-from zconsole.system.safe_path import sync_directory
 from zconsole.system.state_dir import read_end
 
-RUNNING = ("running", "paused", "waiting")
 START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
 """Seconds after which a job that has not ended is taken to be at work: it may count its files."""
+AUDITED = {"run": "resume", "pause": "pause", "stop": "stop"}
+"""An order to what the log calls it."""
+AT_ONCE = ("pause", "stop")
+"""Orders that wait for no log: whoever gives one wants a disk left alone."""
 STATUS = (
     "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
     "vdevs",
@@ -85,169 +80,6 @@ class EndedAtOnceError(ZconsoleError):
         self.code = code
 
 
-@dataclass(slots=True)
-class Created:
-    """A job that was planned and has its journal, but has not run."""
-
-    record: Record
-    plan: RebalancePlan
-    locks: TreeLocks | None = None
-    """Those of its trees, where they were to be held."""
-
-
-def create(
-    settings: Settings,
-    reader: FactsReader,
-    journal_path: Path | None = None,
-    agreed: bool = True,
-    begun: Callable[[Record], None] = lambda record: None,
-    clocks: JobClocks | None = None,
-    ask: Callable[[RebalancePlan], None] = lambda plan: None,
-    hold: bool = False,
-) -> Created:
-    """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
-
-    ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
-    is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
-    nobody else can run the job; when it raises, nothing is kept either. ``hold``: the trees stay
-    locked, for ``execute`` to go on with. Raises StopJobError when told to stop, ZconsoleError, and
-    what ``ask``, ``plan.places`` and ``plan.make`` raise.
-    """
-    found = plan.places(settings.dirs, reader)
-    with ExitStack() as held:
-        locks = held.enter_context(closing(_locked(found)))
-        record = _record_for(journal_path)
-        with closing(job_store.JobLock(record)):
-            walking = {"settings": settings.as_json(), "agreed": agreed}
-            journal = _new_journal(record, {"walking": walking})
-            kept = False
-            try:
-                begun(record)
-                made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
-                ask(made)
-                journal.set("walking", {**walking, "agreed": True})
-                kept = not made.refused
-            except StopJobError:
-                kept = agreed
-                raise
-            finally:
-                journal.close()
-                if not kept:
-                    _forget(record)
-        if hold:
-            held.pop_all()
-    return Created(record, made, locks if hold else None)
-
-
-def recount(record: Record, reader: FactsReader) -> Created:
-    """Walk and plan again where a death or an order ended that; the job stays, whatever happens.
-
-    Raises what ``create`` raises.
-    """
-    with closing(job_store.JobLock(record)), closing(Journal.open(record.journal)) as journal:
-        settings = _walking(journal, alive=False)
-        if settings is None:
-            raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
-        control = journal.get("control") or {}
-        settings = replace(settings, limits=settings.limits.changed(control.get("limits") or {}))
-        found = plan.places(settings.dirs, reader)
-        with closing(_locked(found)):
-            journal.clear_walk()
-            journal.set("status", {"state": "running", "why": WALKING})
-            made = _walk_into(journal, reader, found, settings, record, JobClocks())
-    return Created(record, made)
-
-
-def _locked(found: list[JobDirectory]) -> TreeLocks:
-    """The locks of trees in which no other job works or has work to settle."""
-    roots = [place.root for place in found]
-    locks = TreeLocks(Sys(), roots)
-    try:
-        refuse_interrupted(roots)
-    except BaseException:
-        locks.close()
-        raise
-    return locks
-
-
-def is_counted(record: Record) -> bool:
-    """Whether the walk into a job's journal was finished."""
-    with closing(Journal.open(record.journal, write=False)) as journal:
-        return journal.get("job") is not None
-
-
-def _record_for(journal_path: Path | None) -> Record:
-    """A new record, or the one whose journal a death kept from being made."""
-    known = job_store.by_journal(journal_path) if journal_path else None
-    if known is not None and not known.journal.exists():
-        return known
-    return job_store.add(journal_path)
-
-
-def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
-    try:
-        return Journal.create(record.journal, values)
-    except BaseException as error:
-        job_store.remove(record)
-        if isinstance(error, FileExistsError):
-            raise ZconsoleError(f"{record.journal} exists already") from error
-        raise
-
-
-def _forget(record: Record) -> None:
-    """Remove a job that never began, and its journal; its lock is held."""
-    job_store.remove(record)
-    schema.delete(record.journal)
-
-
-def _walk_into(
-    journal: Journal,
-    reader: FactsReader,
-    found: list[JobDirectory],
-    settings: Settings,
-    record: Record,
-    clocks: JobClocks,
-) -> RebalancePlan:
-    sink = WalkSink(journal, clocks)
-    journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
-    with journal.lazily_durable():
-        made = plan.make(Sys(), reader, found, settings.wish, settings.goal, sink)
-        sink.flush()
-        sink.obey()
-        engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
-        journal.finish_walk(split_links="copy" in engines.values())
-    if made.refused:
-        journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
-        return made
-    pool = made.pool
-    journal.set("walk_skipped", sink.skipped)
-    journal.set("status", {})
-    journal.set(
-        "job",
-        {
-            "name": record.job,
-            "settings": settings.as_json(),
-            "engines": engines,
-            "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
-            "raw_factor": pool.raw_factor if pool else 1.0,
-            "floors": plan.floors(made),
-            "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
-            "bytes_to_target": made.bytes_to_target,
-            "created": time.time(),
-        },
-    )
-    sync_directory(journal.path.parent)
-    return made
-
-
-def _walking(journal: Journal, alive: bool) -> Settings | None:
-    """The settings of a job that counts its files, or will when it is resumed."""
-    asked = journal.get("walking") or {}
-    if not asked or not (asked["agreed"] or alive):
-        return None
-    return Settings.from_json(asked["settings"])
-
-
 def adopt(journal_path: Path) -> Record:
     """The record of an existing journal, made again if the state directory lost it."""
     known = job_store.by_journal(journal_path)
@@ -284,12 +116,12 @@ def status(record: Record) -> JobStatus:
     with closing(journal), understood(journal):
         data = journal.get("status") or {}
         state, why = data.get("state", "planned"), data.get("why")
-        counting = _walking(journal, alive) if journal.get("job") is None else None
+        counting = walking_settings(journal, alive) if journal.get("job") is None else None
         if counting is not None and state == "planned":
             state, why = "running", WALKING
         if state in RUNNING and not alive:
             state, why = "dead", aftermath.cause(record, data.get("t"))
-        if state not in RUNNING:  # what was told last is of when something was being moved
+        if state not in RUNNING:  # the last figures are of when files were being moved
             data |= dict.fromkeys(("rate", "eta_seconds", "current"))
         if counting is not None:
             return JobStatus(record, state, why, counting, {}, data)
@@ -328,10 +160,9 @@ def take_up(record: Record, limits: Mapping[str, Any]) -> None:
 
 def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:
     with closing(Journal.open(record.journal)) as journal:
-        control = journal.get("control") or {}
-        merged = {**control.get("limits", {}), **(limits or {})}
-        given = order or control.get("order", "run")
-        journal.set("control", {"order": given, "limits": merged})
+        before = orders_of(journal)
+        merged = {**before.limits, **(limits or {})}
+        journal.set("control", {"order": order or before.order, "limits": merged})
 
 
 def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:
@@ -357,13 +188,13 @@ def start(record: Record) -> None:
             _judge_end(record, pid, ended, said)
             break
         alive += job_store.is_alive(record)
-        if alive * START_LOOK >= BEGINNING or (alive and _told_by(record, pid)):
+        if alive * START_LOOK >= BEGINNING or (alive and _written_by(record, pid)):
             break
         time.sleep(START_LOOK)
 
 
-def _told_by(record: Record, pid: int) -> JobStatus | None:
-    """The state of a job when it is this process that told it."""
+def _written_by(record: Record, pid: int) -> JobStatus | None:
+    """The state of a job when this process wrote it."""
     try:
         found = status(record)
     except (ZconsoleError, OSError, sqlite3.Error):
@@ -373,15 +204,15 @@ def _told_by(record: Record, pid: int) -> JobStatus | None:
 
 def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
     """Raise EndedAtOnceError unless the process that has ended did what it was to do."""
-    told = _told_by(record, pid)
-    if ended.si_status == ExitCode.OK or (told is not None and told.state == "finished"):
+    found = _written_by(record, pid)
+    if ended.si_status == ExitCode.OK or (found is not None and found.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
     words = read_end(record.log, aftermath.TAIL, said).decode(errors="surrogateescape")
     last = next(
         (line for line in reversed(words.split("\n")) if line.strip()), "it has ended at once"
     )
-    why = told.why if told is not None and told.state == "stopped" else None
+    why = found.why if found is not None and found.state == "stopped" else None
     code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
     raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
 
@@ -395,3 +226,62 @@ def resumable(unread: list[Unread] | None = None) -> list[JobStatus]:
         and (found.agreed or found.state != "planned")
         and not job_store.is_alive(found.record)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedJobs:
+    """Orders to jobs, each with a line before and after it."""
+
+    log: Log
+    argv: Sequence[str] = field(default_factory=lambda: tuple(python.argv))
+    clock: Callable[[], float] = time.time
+
+    def steer(
+        self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
+    ) -> None:
+        """See ``steer``. Raises AuditError where no log can be written.
+
+        But not for a pause or stop that changes nothing else.
+        """
+        action = AUDITED.get(order or "", "limits")
+        with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
+            steer(record, order, limits)
+
+    def resume(self, record: Record, limits: Mapping[str, Any] | None = None) -> None:
+        """See ``resume``. Raises AuditError where no log can be written."""
+        with self._logged("resume", record, limits):
+            resume(record, limits)
+
+    def start(self, record: Record) -> None:
+        """See ``start``. Raises AuditError where no log can be written."""
+        with self._logged("start", record):
+            start(record)
+
+    @contextmanager
+    def run(self, record: Record) -> Iterator[None]:
+        """The life of a job in this process. Raises AuditError where no log can be written."""
+        settings = status(record).settings.as_json()
+        with self._logged("run", record, settings["limits"], settings=settings):
+            yield
+
+    @contextmanager
+    def _logged(
+        self,
+        action: str,
+        record: Record,
+        limits: Mapping[str, Any] | None = None,
+        at_once: bool = False,
+        **more: Any,
+    ) -> Iterator[None]:
+        what = {"kind": "job", "action": action, "job": record.job, "argv": list(self.argv)}
+        fields = {**what, "limits": dict(limits or {}), **more}
+        (self.log.note if at_once else self.log.write)(self.clock(), "begun", **fields)
+        result = "failed"
+        try:
+            yield
+            result = "done"
+        except (OSError, ZconsoleError) as error:
+            result = f"failed: {error}"
+            raise
+        finally:
+            self.log.note(self.clock(), "ended", **what, ok=result == "done", result=result)

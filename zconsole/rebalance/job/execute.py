@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -12,13 +12,16 @@ from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.rebalance.backend import HUNG_UP, TERMINATED
+from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job.free_space import READ_ONLY
 from zconsole.rebalance.job.job import job_of
+from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import JobLock, Record
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.job.runner import JobRunner
-from zconsole.rebalance.job.space_errors import READ_ONLY
+from zconsole.rebalance.job.steering import JobControl
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 
@@ -34,9 +37,6 @@ close twenty times what one does."""
 
 UMASK = 0o022
 """A stricter one of the operator's would be taken back from every copy."""
-
-Show = Callable[[Sequence[dict[str, Any]]], None]
-"""Given what became of files, a batch at a time, and the summary last."""
 
 
 def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
@@ -65,7 +65,7 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
         journal.retry()
         with ThreadPoolExecutor(THREADS) as threads:
             runner = JobRunner(system, reader, journal, job, places, show, threads=threads)
-            with _signals(runner):
+            with _signals(runner.control, runner.alarm):
                 summary = runner.run()
     finally:
         locks.close()
@@ -73,7 +73,7 @@ def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, boo
     for place in places:
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
-    return summary["files_failed"], runner.stop == STOPPING[signal.SIGINT]
+    return summary["files_failed"], runner.control.stop == STOPPING[signal.SIGINT]
 
 
 def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLocks:
@@ -86,15 +86,15 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
 
 
 @contextmanager
-def _signals(runner: JobRunner) -> Iterator[None]:
+def _signals(control: JobControl, alarm: Alarm) -> Iterator[None]:
     """Stop at the next chunk on the signals that nohup left us, and hear of broken leases."""
 
-    def stop(number: int, _: object) -> None:
-        runner.stop = STOPPING[signal.Signals(number)]
+    def _stop(number: int, _: object) -> None:
+        control.stop = STOPPING[signal.Signals(number)]
 
     heeded = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
-    wanted: dict[signal.Signals, Any] = dict.fromkeys(heeded, stop)
-    wanted[signal.SIGIO] = runner.alarm
+    wanted: dict[signal.Signals, Any] = dict.fromkeys(heeded, _stop)
+    wanted[signal.SIGIO] = alarm
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     # One may be on its way yet when the last lease is gone; unheard, it would end the process.
     before[signal.SIGIO] = signal.SIG_IGN

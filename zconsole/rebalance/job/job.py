@@ -1,23 +1,24 @@
-"""What a running job is told: its part of the journal, and where time comes from."""
+"""What a running job is to do: its part of the journal, and where time comes from."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from zconsole.errors import NotUnderstoodError, ZconsoleError
+from zconsole.errors import NotUnderstoodError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.plan_model import FLOOR, JobDirectory
+from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
+
+WALKING = "counting files"
+"""What a job says that is still being planned by the process that will run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +33,24 @@ class JobClocks:
     local: Callable[[], datetime] = datetime.now
 
 
+class JobOrders(NamedTuple):
+    """The orders of an operator since a job began: run, pause or stop, and changed limits."""
+
+    order: str
+    limits: Mapping[str, Any]
+
+
+def orders_of(journal: Journal) -> JobOrders:
+    """The newest orders; those of a job that was never given any are to run as it was planned."""
+    data = journal.get("control") or {}
+    return JobOrders(data.get("order", "run"), data.get("limits") or {})
+
+
 class Floor(NamedTuple):
     """What of a filesystem's free space is not for a job, bytes; and the size its share is of."""
 
     reserve: int
     size: float
-
-
-def floors(data: Mapping[str, Any]) -> dict[str, Floor]:
-    """Those a journal tells, by root; journals of before knew one filesystem only."""
-    if "floors" in data:
-        return {root: Floor(*floor) for root, floor in data["floors"].items()}
-    size = sum(size for _, size, *_ in data["spaces"]) / data["raw_factor"]
-    return {data["settings"]["dirs"][0]: Floor(data["reserve"], size)}
-
-
-def is_same_filesystem(one: str, other: str) -> bool:
-    """Whether the keys of two places (planned.Place.key) mean the same: a dataset that was renamed
-    keeps its guid, which others have none of."""
-    return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Job:
     """By root path."""
     bytes_to_target: int | None
     rooms: Mapping[bytes, int] = field(default_factory=dict)
-    """Bytes of free space that the plan saw for the job, by root path; none in older journals."""
+    """Bytes of free space that the plan saw for the job, by root path."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -83,8 +83,10 @@ class Job:
 
 @contextmanager
 def understood(journal: Journal) -> Iterator[None]:
-    """Raises NotUnderstoodError where what the journal says has not the shape this version gives
-    it: it is damaged, or of another version."""
+    """Raises NotUnderstoodError where the journal's values do not have this version's shape.
+
+    It is damaged, or of another version.
+    """
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -104,9 +106,9 @@ def job_of(journal: Journal) -> Job:
             engines=data["engines"],
             spaces=tuple(Space(*space) for space in data["spaces"]),
             raw_factor=data["raw_factor"],
-            floors=floors(data),
+            floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             bytes_to_target=data["bytes_to_target"],
-            rooms={os.fsencode(root): room for root, room in data.get("rooms", {}).items()},
+            rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )
 
 
@@ -117,24 +119,9 @@ def _named(name: str) -> str:
     return name
 
 
-def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
-    """Find the roots again, by filesystem and inode; device numbers may be new.
-
-    Raises ZconsoleError where one is not what it was, OSError.
-    """
-    changes = {}
-    by_root = {place.root: place for place in places}
-    keys = journal.get("keys") or {}
-    for row in journal.roots():
-        place = by_root.get(row.name)
-        fd = open_path(sys, row.name)
-        status = sys.fstat(fd)
-        sys.close(fd)
-        known = keys.get(os.fsdecode(row.name), "")
-        same = place is not None and is_same_filesystem(known, place.key)
-        if not same or status.st_ino != row.ino:
-            raise ZconsoleError(f"{os.fsdecode(row.name)} is not what it was when walked")
-        if status.st_dev != row.dev:
-            changes[row.dev] = status.st_dev
-    if changes:
-        journal.change_devices(changes)
+def walking_settings(journal: Journal, alive: bool) -> Settings | None:
+    """The settings of a job that counts its files, or will when it is resumed."""
+    asked = journal.get("walking") or {}
+    if not asked or not (asked["agreed"] or alive):
+        return None
+    return Settings.from_json(asked["settings"])

@@ -1,4 +1,7 @@
-"""What is told while a job is begun and runs: it goes on when nobody takes it any more."""
+"""What jobs print: while they run, at their end, and for who asks how they are.
+
+A job goes on when nobody reads its output any more.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,23 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
-from zconsole.rebalance.engine.item import FileOutcome
-from zconsole.rebalance.engine.journal import FileRow
+from zconsole.units import clean, duration, rate, size
+
+if TYPE_CHECKING:
+    from zconsole.rebalance.engine.item import FileOutcome
+    from zconsole.rebalance.engine.journal import FileRow
 
 Show = Callable[[Sequence[dict[str, Any]]], None]
+"""Given what became of files, a batch at a time, and the summary last."""
 
 
 def lasting(show: Show) -> Show:
-    """The same until nobody takes it any more: the job goes on to its end and has it in status."""
+    """Ignore a closed pipe: the job goes on to its end, and ``status`` has what it came to."""
 
-    def told(records: Sequence[dict[str, Any]]) -> None:
+    def _show(records: Sequence[dict[str, Any]]) -> None:
         try:
             show(records)
         except OSError as error:
@@ -27,7 +34,7 @@ def lasting(show: Show) -> Show:
                 reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
                 say(f"zconsole: stdout: {reason}; the job goes on")
 
-    return told
+    return _show
 
 
 def records(
@@ -55,6 +62,77 @@ def say(text: str, end: str = "\n") -> bool:
         _forget(sys.stderr)
         return False
     return True
+
+
+def job_line(data: Mapping[str, Any]) -> str:
+    """Which job, its state and how far it is; of the object ``status --json`` prints."""
+    done, total = size(data["bytes_done"]), size(data["bytes_total"])
+    why = f" ({clean(data['why'])})" if data["why"] else ""
+    dirs = clean(" ".join(data["dirs"]))
+    return f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}"
+
+
+def job_lines(data: Mapping[str, Any], left: Mapping[str, Any]) -> Iterator[str]:
+    """The same with its pace, its vdevs, its days, its notes, and ``left`` out files."""
+    yield job_line(data)
+    if data["accept_races"]:
+        yield "  races were accepted: a write of another program may have been lost"
+    if data["files_total"] is not None:
+        pace = f", at {rate(data['rate'])}, ETA {duration(data['eta_seconds'])}"
+        yield f"  {data['files_done']} of {data['files_total']} files{pace if data['rate'] else ''}"
+    if data["current"]:
+        yield f"  now: {clean(data['current'])}"
+    yield from vdev_lines(data["vdevs"] or ())
+    yield from map(_day, data["days"])
+    yield from (f"  note: {clean(note)}" for note in data["notes"])
+    yield from left_out_lines(left)
+
+
+def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What every vdev held at the beginning, and holds now."""
+    for vdev in vdevs:
+        before, after = vdev["alloc_before"], vdev["alloc_after"]
+        moved = f"{'+' if after >= before else ''}{size(after - before)}"
+        yield f"  {clean(vdev['name'])}: {size(before)} -> {size(after)} ({moved})"
+
+
+def _day(day: Mapping[str, Any]) -> str:
+    """One day of a job: the figures are those at its end, or as of now."""
+    spread, holes = day.get("spread"), day.get("fragmentation")
+    words = [
+        f"{size(day.get('moved_bytes'))} done",
+        f"{day.get('files_done', '-')} files",
+        f"{day.get('files_skipped', '-')} skipped",
+        f"{day.get('files_failed', '-')} failed",
+        f"spread {'-' if spread is None else f'{spread:.3f}'}",
+        f"{'-' if holes is None else f'{holes:.0%}'} fragmented",
+        f"{size(day.get('free_bytes'))} free",
+        f"ETA {duration(day.get('eta_seconds'))}",
+    ]
+    return f"  {clean(str(day.get('day', '')))}: {', '.join(words)}"
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    """What a run came to."""
+    lines = [
+        f"moved {summary['files_moved']} files, {size(summary['bytes_moved'])};"
+        f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"
+        f" {summary['stopped_by']}"
+    ]
+    lines += [f"  skipped: {count} ({reason})" for reason, count in summary["skipped"].items()]
+    for vdev in summary["vdevs"] or ():
+        before, after = size(vdev["alloc_before"]), size(vdev["alloc_after"])
+        lines.append(f"  {clean(vdev['name'])}: {before} -> {after}")
+    return lines
+
+
+def left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
+    """What ``aftermath.as_json`` has: reasons with their numbers, then files."""
+    for outcome in ("failed", "skipped"):
+        for reason, count in left[outcome].items():
+            yield f"  {outcome}: {count} ({clean(reason)})"
+    for file in left["left_out"]:
+        yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"
 
 
 def _forget(stream: TextIO) -> None:

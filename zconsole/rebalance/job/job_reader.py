@@ -11,10 +11,9 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job import aftermath, job_store
-from zconsole.rebalance.job import control as jobs
+from zconsole.rebalance.job import aftermath, control, job_store
 from zconsole.rebalance.job.control import JobStatus
-from zconsole.rebalance.job.job import understood
+from zconsole.rebalance.job.job import orders_of, understood
 from zconsole.rebalance.job.job_store import Record
 
 RECOUNT = 5.0
@@ -58,13 +57,13 @@ class JobReader:
     def _read(self, record: Record) -> _Known:
         stamp = (job_store.is_alive(record), _written(record))
         known = self._known.get(record.job)
-        # Of a running job no time of writing tells enough: SQLite writes first, commits after.
+        # A running job is always read: SQLite writes first and commits after, so times may be late.
         if known is None or known.stamp != stamp or stamp[0]:
             known = self._known[record.job] = self._view(record, stamp, known)
         return known
 
     def _view(self, record: Record, stamp: Stamp, before: _Known | None) -> _Known:
-        status, now = jobs.status(record), self.clock()
+        status, now = control.status(record), self.clock()
         journal = Journal.open(record.journal, write=False)
         with closing(journal), understood(journal):
             keys = journal.get("keys") or {}
@@ -90,14 +89,13 @@ def _written(record: Record) -> tuple[int, ...]:
 
 def _shown(status: JobStatus, journal: Journal) -> JobView:
     data, settings = status.data, status.settings
-    control = journal.get("control") or {}
     spaces = (journal.get("job") or {}).get("spaces", [])
     return JobView(
         job=status.record.job,
         state=status.state,
         why=status.why,
         settings=settings,
-        limits=settings.limits.changed(control.get("limits") or {}),
+        limits=settings.limits.changed(orders_of(journal).limits),
         engine=",".join(sorted(set(status.engines.values()))),
         t=data.get("t"),
         files_done=data.get("files_done") or 0,
@@ -114,7 +112,7 @@ def _shown(status: JobStatus, journal: Journal) -> JobView:
 
 
 def pool_of(key: str) -> str:
-    """The pool of a place's key, ``zfs:tank/data:GUID`` (planned.Place.key); else nothing."""
+    """The pool of a place's key, ``zfs:tank/data:GUID`` (JobDirectory.key); else nothing."""
     kind, _, rest = key.partition(":")
     source = rest.rpartition(":")[0] or rest
     return source.split("/")[0] if kind == "zfs" else ""

@@ -165,8 +165,10 @@ def _turn(path: Path) -> Iterator[None]:
 
 
 def _others(where: Path) -> Iterator[list[Claim] | None]:
-    """The claims of every running job, None for one that cannot be read; of dead ones the files
-    are removed."""
+    """The claims of every running job, None for one that cannot be read.
+
+    Files of dead ones are removed.
+    """
     for file in where.glob("tree-*.lock"):
         handle = try_lock(file)
         if handle is not None:

@@ -55,14 +55,16 @@ class MoveEffect:
         return self.now_spaces or self.before
 
     def settled(self) -> tuple[Space, ...]:
-        """The vdevs once what was freed shows: SETTLING txgs late (TXG_DEFER_SIZE,
-        include/sys/txg.h). Raises UnavailableError."""
+        """The vdevs once what was freed shows. Raises UnavailableError.
+
+        That is SETTLING txgs late (TXG_DEFER_SIZE, include/sys/txg.h).
+        """
         for _ in range(SETTLING):
             self.reader.sync(self.pool)
         return self.look(force=True)
 
     def look_last(self, wait: bool) -> None:
-        """Look for what is told of the end; with ``wait`` once what was freed shows."""
+        """Look once more at the end; with ``wait`` once what was freed shows."""
         try:
             self.settled() if wait else self.look(force=True)
         except UnavailableError:

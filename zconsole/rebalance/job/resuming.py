@@ -1,16 +1,32 @@
-"""Resuming a job by its journal: what else is asked for must be what the job is about."""
+"""Resuming a job: it must be the one asked for, on the directories of then.
+
+A rollback undoes what a job has moved, and its journal knows nothing of that. A copy is another
+inode than its original: where one of some copies is the original again, all are looked at. What was
+rewritten in place cannot be distinguished from what was not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import contextlib
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zconsole.errors import UsageError
+from zconsole.errors import UsageError, ZconsoleError
+from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
+from zconsole.rebalance.engine.directories import Directories, MovedError, open_path
+from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan")
 """What a job keeps for its whole life; its limits may change."""
+SAMPLE = 300
+"""Files that are looked at when a job goes on."""
+PAGE = 4000
+"""Files looked at for one commit."""
 
 
 def refuse_difference(
@@ -38,3 +54,66 @@ def refuse_difference(
 
 def _value(given: Any) -> str:
     return "" if given is True else f" {given}"
+
+
+def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
+    """Find the roots again, by filesystem and inode; device numbers may be new.
+
+    Raises ZconsoleError where one is not what it was, OSError.
+    """
+    changes = {}
+    by_root = {place.root: place for place in places}
+    keys = journal.get("keys") or {}
+    for row in journal.roots():
+        place = by_root.get(row.name)
+        fd = open_path(sys, row.name)
+        status = sys.fstat(fd)
+        sys.close(fd)
+        known = keys.get(os.fsdecode(row.name), "")
+        same = place is not None and is_same_filesystem(known, place.key)
+        if not same or status.st_ino != row.ino:
+            raise ZconsoleError(f"{os.fsdecode(row.name)} is not what it was when walked")
+        if status.st_dev != row.dev:
+            changes[row.dev] = status.st_dev
+    if changes:
+        journal.change_devices(changes)
+
+
+def is_same_filesystem(one: str, other: str) -> bool:
+    """Whether two keys (``JobDirectory.key``) mean the same filesystem.
+
+    A dataset that was renamed keeps its guid, which others have none of.
+    """
+    return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
+
+
+def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> int:
+    """Put names that are their originals again back into the queue; returns how many."""
+    try:
+        if not any(_is_back(sys, directories, row) for row in journal.some_copied(SAMPLE)):
+            return 0
+        return sum(_put_back(journal, rows) for rows in _originals(sys, journal, directories))
+    finally:
+        directories.close()
+
+
+def _originals(sys: Sys, journal: Journal, directories: Directories) -> Iterator[list[FileRow]]:
+    last = 0
+    while rows := journal.copied(last, PAGE):
+        last = rows[-1].number
+        yield [row for row in rows if _is_back(sys, directories, row)]
+
+
+def _put_back(journal: Journal, rows: list[FileRow]) -> int:
+    pending, linked = State.PENDING, State.LINKED
+    journal.record([Result(r.number, pending if journal.is_first(r) else linked) for r in rows])
+    return len(rows)
+
+
+def _is_back(sys: Sys, directories: Directories, row: FileRow) -> bool:
+    """Whether a name that got a copy has its original."""
+    if len(directories) > OPEN_DIRECTORIES:
+        directories.close()
+    with contextlib.suppress(MovedError, OSError):
+        return sys.lstat(directories.get(row.directory).fd, row.name).st_ino == row.old
+    return False

@@ -1,31 +1,30 @@
-"""Everything that may hold a running job back, in the order it is asked."""
+"""Everything that may hold a running job back: pool, snapshots, free space, hours, slow disks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from zconsole.rebalance.job.gates import PoolGate, SnapshotGate, SpaceGate
+from zconsole.errors import UnavailableError
+from zconsole.rebalance.job.free_space import SpaceGate
 from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.job.pacer import (
-    Backoff,
-    DiskWait,
-    Gate,
-    device_names,
-    device_of,
-    window_gate,
-)
+from zconsole.rebalance.job.pacer import Gate
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Limits, window_minutes
+
+POOL_INTERVAL = 5.0
+SNAPSHOT_INTERVAL = 30.0
+DISKSTATS = Path("/proc/diskstats")
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the gates look at."""
+    """What the gates depend on."""
 
     reader: FactsReader
     places: Sequence[JobDirectory]
@@ -68,19 +67,198 @@ def limiting(limits: Limits, around: Surroundings) -> list[Gate]:
     """Gates that follow from the limits, which may change while the job runs."""
     gates: list[Gate] = []
     if limits.window:
-        gates.append(window_gate(limits.window, lambda: _minutes(around.local())))
+        gates.append(window_gate(limits.window, around.local))
     if limits.max_latency:
         wait = DiskWait(_devices(around))
         gates.append(Backoff(limits.max_latency, wait, around.clock))
     return gates
 
 
-def _minutes(now: datetime) -> int:
-    return now.hour * 60 + now.minute
-
-
 def _devices(around: Surroundings) -> frozenset[str]:
     if around.pool is not None:
-        return device_names(around.reader.device_paths(around.pool))
+        return _device_names(around.reader.device_paths(around.pool))
     device = Path(os.fsdecode(around.places[0].root)).stat().st_dev
-    return device_of(os.major(device), os.minor(device))
+    return _device_of(os.major(device), os.minor(device))
+
+
+@dataclass(slots=True)
+class PeriodicCheck:
+    """Checks something every ``interval`` seconds, in a thread of its own.
+
+    zpool takes its time, and meanwhile other processes may be waiting for a file of ours. Only
+    the first check is waited for.
+    """
+
+    action: Callable[[], None]
+    interval: float
+    clock: Callable[[], float]
+    _checked: float | None = None
+    _thread: threading.Thread | None = None
+
+    def __call__(self) -> None:
+        """Check if it is time to."""
+        now = self.clock()
+        if self._checked is None:
+            self._checked = now
+            self.action()
+        elif now - self._checked >= self.interval and not self.is_running:
+            self._checked = now
+            self._thread = threading.Thread(target=self.action, daemon=True)
+            self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a check is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+
+@dataclass(slots=True)
+class PoolGate:
+    """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
+
+    reader: FactsReader
+    pool: str
+    during_scan: bool
+    clock: Callable[[], float]
+    check: PeriodicCheck = field(init=False)
+    _reason: str | None = None
+
+    def __post_init__(self) -> None:
+        self.check = PeriodicCheck(self._check, POOL_INTERVAL, self.clock)
+
+    def __call__(self) -> str | None:
+        """The gate; asks zpool every POOL_INTERVAL seconds."""
+        self.check()
+        return self._reason
+
+    def _check(self) -> None:
+        self._reason = self._ask()
+
+    def _ask(self) -> str | None:
+        try:
+            state, scanning = self.reader.condition(self.pool)
+        except UnavailableError as error:
+            return str(error)
+        if state != "ONLINE":
+            return f"pool {self.pool} is {state}"
+        return f"a {scanning} is running" if scanning and not self.during_scan else None
+
+
+@dataclass(slots=True)
+class SnapshotGate:
+    """Closed when snapshots taken since the job began would pin more than there is room for."""
+
+    reader: FactsReader
+    datasets: Sequence[str]
+    left: Callable[[], int]
+    """Bytes still to move."""
+    room: Callable[[], int]
+    clock: Callable[[], float]
+    note: Callable[[str], None]
+    check: PeriodicCheck = field(init=False)
+    _began: dict[str, int] = field(default_factory=dict)
+    """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
+    _newest: dict[str, int] = field(default_factory=dict)
+    _held: dict[str, int] = field(default_factory=dict)
+    """How many snapshots of each dataset were held at the last check."""
+
+    def __post_init__(self) -> None:
+        self.check = PeriodicCheck(self._check, SNAPSHOT_INTERVAL, self.clock)
+
+    def __call__(self) -> str | None:
+        """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""
+        self.check()
+        if any(newest > self._began[name] for name, newest in self._newest.items()):
+            left, room = self.left(), self.room()
+            if left > room:
+                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
+        return None
+
+    def _check(self) -> None:
+        for name in self.datasets:
+            try:
+                newest, held = self.reader.snapshots_now(name)
+            except UnavailableError:
+                continue
+            began = self._began.setdefault(name, newest)
+            if newest > max(began, self._newest.get(name, 0)):
+                self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
+            self._newest = {**self._newest, name: newest}  # the gate may be going through it
+            if held > self._held.get(name, held):
+                self.note(f"snapshots of {name} were held: what they keep stays until a release")
+            self._held[name] = held
+
+
+def window_gate(text: str, local: Callable[[], datetime]) -> Gate:
+    """Open between two times of the day, ``22:00-06:00``. Raises ValueError for anything else."""
+    start, end = window_minutes(text)
+
+    def _gate() -> str | None:
+        time = local()
+        now = time.hour * 60 + time.minute
+        inside = start <= now < end if start <= end else now >= start or now < end
+        return None if inside or start == end else f"outside {text}"
+
+    return _gate
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Holds the job back while disks answer slowly: a gate that closes for growing spells."""
+
+    limit: float
+    """Seconds of mean disk wait that the rest of the machine may see."""
+    latency: Callable[[], float | None]
+    """Mean wait over the last second, None when nothing was asked of the disks."""
+    clock: Callable[[], float]
+    spell: float = 0.0
+    until: float = 0.0
+    _checked: float = 0.0
+
+    def __call__(self) -> str | None:
+        """The gate."""
+        now = self.clock()
+        if now - self._checked >= 1.0:
+            self._checked = now
+            wait = self.latency()
+            slow = wait is not None and wait > self.limit
+            self.spell = min(8.0, max(0.5, self.spell * 2)) if slow else self.spell / 2
+            if slow:
+                self.until = now + self.spell
+        return "disks answer slowly" if now < self.until else None
+
+
+@dataclass(slots=True)
+class DiskWait:
+    """Mean wait of the requests some block devices completed since the last call, seconds.
+
+    From /proc/diskstats (Documentation/admin-guide/iostats.rst).
+    """
+
+    names: frozenset[str]
+    read: Callable[[], str] = DISKSTATS.read_text
+    _last: tuple[int, int] | None = None
+
+    def __call__(self) -> float | None:
+        """None on the first call and when nothing was completed."""
+        requests = milliseconds = 0
+        for line in self.read().splitlines():
+            words = line.split()
+            if words[2] in self.names:
+                requests += int(words[3]) + int(words[7])
+                milliseconds += int(words[6]) + int(words[10])
+        last, self._last = self._last, (requests, milliseconds)
+        if last is None or requests <= last[0]:
+            return None
+        return (milliseconds - last[1]) / (requests - last[0]) / 1000
+
+
+def _device_names(paths: Iterable[str]) -> frozenset[str]:
+    """The kernel's names of block device paths, links followed."""
+    return frozenset(Path(path).resolve().name for path in paths)
+
+
+def _device_of(major: int, minor: int) -> frozenset[str]:
+    """The name of a block device by its number; empty when there is none in /sys."""
+    link = Path(f"/sys/dev/block/{major}:{minor}")
+    return frozenset({link.resolve().name}) if link.exists() else frozenset()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.rebalance.planning.facts import Dataset, Mount
+from zconsole.rebalance.planning.settings import Settings
 
-AIMS = ("balance", "width", "properties", "recordsize")
-"""Even fill; parity width after a raidz expansion; new compression or checksum; new recordsize."""
 EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
 """Filesystems that exchange names and give leases (renameat2(2), fcntl(2)); ZFS from 2.2 too."""
 REWRITE = (2, 3, 4)
@@ -27,18 +26,8 @@ class Choice:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRequest:
-    """What the operator asked for."""
-
-    engine: str = "auto"
-    aim: str = "balance"
-    accept_races: bool = False
-    allow_non_zfs: bool = False
-
-
 def choose(
-    wish: EngineRequest,
+    settings: Settings,
     mount: Mount,
     dataset: Dataset | None,
     version: tuple[int, ...],
@@ -54,46 +43,49 @@ def choose(
     if mount.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
-        return _without_zfs(wish, mount, exported, in_use)
-    if dataset.is_on("dedup") and wish.aim in ("balance", "width"):
+        return _without_zfs(settings, mount, exported, in_use)
+    if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
-    rewrite = _rewrite(wish, dataset, version, can_rewrite)
-    copy = _copy(wish, dataset, version, exported, in_use)
-    if wish.engine == "rewrite" or (wish.engine == "auto" and rewrite.engine):
-        return rewrite
-    if wish.engine == "auto" and copy.engine:
-        return Choice("copy", f"{rewrite.why}; {copy.why}")
-    if wish.engine == "auto":
-        return Choice(None, f"rewrite: {rewrite.why}; copy: {copy.why}")
-    if copy.engine and rewrite.engine:
+    rewrite = _rewrite(settings, dataset, version, can_rewrite)
+    copy = _copy(settings, dataset, version, exported, in_use)
+    if settings.engine == "auto":
+        return rewrite if rewrite.engine else _instead(copy, rewrite.why)
+    if settings.engine == "copy" and copy.engine and rewrite.engine:
         return Choice("copy", f"{copy.why}; rewrite would keep every inode (--engine=rewrite)")
-    return copy
+    return rewrite if settings.engine == "rewrite" else copy
 
 
-def _without_zfs(wish: EngineRequest, mount: Mount, exported: str, in_use: str | None) -> Choice:
-    if not wish.allow_non_zfs:
+def _instead(copy: Choice, no_rewrite: str) -> Choice:
+    """The copy engine, or none: neither would do."""
+    if copy.engine:
+        return Choice("copy", f"{no_rewrite}; {copy.why}")
+    return Choice(None, f"rewrite: {no_rewrite}; copy: {copy.why}")
+
+
+def _without_zfs(settings: Settings, mount: Mount, exported: str, in_use: str | None) -> Choice:
+    if not settings.allow_non_zfs:
         return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
-    if wish.engine == "rewrite":
+    if settings.engine == "rewrite":
         return Choice(None, f"{mount.kind} has no rewrite")
     if in_use:
         return Choice(None, f"{in_use}{_STOP}")
-    if not wish.accept_races and mount.kind not in EXCHANGING:
+    if not settings.accept_races and mount.kind not in EXCHANGING:
         return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
-    if not wish.accept_races and exported:
+    if not settings.accept_races and exported:
         return Choice(None, f"{exported} (--accept-races)")
     return Choice("copy", f"{mount.kind} has no rewrite")
 
 
 def _rewrite(
-    wish: EngineRequest, dataset: Dataset, version: tuple[int, ...], can_rewrite: bool | None
+    settings: Settings, dataset: Dataset, version: tuple[int, ...], can_rewrite: bool | None
 ) -> Choice:
     able = version >= REWRITE if can_rewrite is None else can_rewrite
     if not able:
         words = ".".join(map(str, version)) or "this version"
         return Choice(None, f"OpenZFS {words} has no rewrite (2.3.4)")
-    if wish.aim == "recordsize":
+    if settings.aim == "recordsize":
         return Choice(None, "rewrite keeps the recordsize a file has")
-    if dataset.drops_unchanged and wish.aim != "properties":
+    if dataset.drops_unchanged and settings.aim != "properties":
         checksum, compression = (dataset.properties[p] for p in ("checksum", "compression"))
         return Choice(
             None,
@@ -104,7 +96,7 @@ def _rewrite(
 
 
 def _copy(
-    wish: EngineRequest,
+    settings: Settings,
     dataset: Dataset,
     version: tuple[int, ...],
     exported: str,
@@ -116,9 +108,9 @@ def _copy(
         return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
     if dataset.properties.get("xattr") == "off":
         return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
-    if not wish.accept_races and version < EXCHANGE:
+    if not settings.accept_races and version < EXCHANGE:
         return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
-    if not wish.accept_races and (shared := why_shared(dataset, exported)):
+    if not settings.accept_races and (shared := why_shared(dataset, exported)):
         return Choice(None, f"{shared} (--accept-races)")
     return Choice("copy", "verified copies with leases on both inodes")
 

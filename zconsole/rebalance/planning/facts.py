@@ -106,7 +106,7 @@ class PoolFacts:
     used: int | None = None
     """What the datasets use, without parity; for raw bytes by logical."""
     sector: int | None = None
-    """Bytes of the smallest piece that is allocated; None where nobody told."""
+    """Bytes of the smallest piece that is allocated; None where it is not known."""
 
     @property
     def health(self) -> str:
@@ -195,7 +195,7 @@ class FactsReader:
             special=spaces_of(listed, version, "special"),
             version=version,
             fragmentation=listed.pool.fragmentation,
-            scanning=self.scanning(name),
+            scanning=self.condition(name)[1],
             used=int(used) if used.isdigit() else None,
             sector=self._sector(name, properties),
         )
@@ -205,10 +205,6 @@ class FactsReader:
         self._refuse_suspended(name)
         listed = self._capacity(name)
         return PoolListing(spaces_of(listed, self.version()), listed.pool.fragmentation)
-
-    def scanning(self, name: str) -> str | None:
-        """The scan that runs now: resilver, scrub or rebuild."""
-        return self.condition(name)[1]
 
     def condition(self, name: str) -> tuple[str, str | None]:
         """The pool's state word and the scan that runs now; a suspended pool is not asked."""

@@ -10,7 +10,8 @@ from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, DirectoryPlan, RebalancePlan
+from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.zdb import Listed
 
 SPECIAL_FULL = 0.75
@@ -20,25 +21,25 @@ SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
-def told(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
+def listed(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
     """What zdb has to say of the sampled files of each directory (root), by inode."""
     found: list[dict[int, Listed]] = []
     for plan in plans:
         dataset, asked = plan.place.dataset, os.geteuid() == 0
         inodes = plan.found.sample.inodes(SAMPLED_BLOCKS) if dataset and asked else []
-        found.append(zdb.told(reader.run, dataset.name, inodes) if dataset and inodes else {})
+        found.append(zdb.listed(reader.run, dataset.name, inodes) if dataset and inodes else {})
     return found
 
 
 def source(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, told: Sequence[Mapping[int, Listed]]
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Mapping[int, Listed]]
 ) -> tuple[list[float] | None, str]:
     """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
 
     None stands for the shares of all data.
     """
-    files = [listed for each in told for listed in each.values()]
-    blocks = [block for listed in files for block in listed.blocks]
+    files = [file for each in listed for file in each.values()]
+    blocks = [block for file in files for block in file.blocks]
     names = [space.name for space in pool.spaces]
     shares = zdb.vdev_shares(blocks, names, bool(pool.special)) if blocks else None
     if shares is not None:
@@ -76,3 +77,52 @@ def special_notes(pool: PoolFacts, after: Sequence[Space]) -> list[str]:
     if any(space.fill > SPECIAL_FULL for space in after) and notes:
         notes.append(f"above {SPECIAL_FULL:.0%} small blocks go to the normal vdevs")
     return notes
+
+
+def predicted(
+    plans: list[DirectoryPlan],
+    pool: PoolFacts | None,
+    limits: Limits,
+    listed: Sequence[Mapping[int, Listed]],
+) -> RebalancePlan:
+    """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
+    room = min(available(plan.place.root, pool, limits) for plan in plans)
+    target = limits.until_spread if limits.until_spread is not None else TARGET
+    if pool is None or not pool.spaces:
+        return RebalancePlan(plans, None, [], None, target, room, "size")
+    lies, estimate = source(plans, pool, listed)
+    plan = RebalancePlan(plans, pool, [], None, target, room, estimate)
+    allocated = sum(plan.found.allocated for plan in plans)
+    pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
+    size = sum(plan.bytes for plan in plans)
+    by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
+    limit = by_byte * min(size, limits.max_bytes or size)
+    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned, plan.growth)
+    reaches = limits.until_spread is not None and raw is not None
+    moved = raw if reaches and raw is not None else limit
+    plan.after = allocator.rewritten(pool.spaces, moved, lies, pinned, plan.growth)
+    plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
+    plan.special = special(plans, pool)
+    return plan
+
+
+def available(root: bytes, pool: PoolFacts | None, limits: Limits) -> int:
+    """Bytes that may be written to a directory before the free-space floor is reached."""
+    status = os.statvfs(root)
+    free = status.f_bavail * status.f_frsize
+    share = limits.min_free if limits.min_free is not None else FLOOR if pool else 0.0
+    if pool is None:
+        return max(0, free - round(share * status.f_blocks * status.f_frsize))
+    above = (pool.number("free") - share * pool.number("size")) / pool.raw_factor
+    return max(0, round(min(free, above)))
+
+
+def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
+    """By root: free bytes that are not for the job, and what a share to keep free is a share of."""
+    pool, found = plan.pool, {}
+    for directory in plan.directories:
+        status = os.statvfs(directory.place.root)
+        free, room = status.f_bavail * status.f_frsize, directory.found.room
+        whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
+        found[os.fsdecode(directory.place.root)] = (max(0, free - (room or 0)), whole)
+    return found

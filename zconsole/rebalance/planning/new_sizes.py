@@ -8,17 +8,18 @@ what they take now (root), each is compared with itself, else all of them with `
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
-from zconsole.rebalance.planning import compressing
+from zconsole.rebalance.planning import compressing, zdb
 from zconsole.rebalance.planning.compressing import Compressor
 from zconsole.rebalance.planning.facts import Dataset, PoolFacts
-from zconsole.rebalance.planning.layout import BlockLayout, layouts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, Sizes
 from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.zdb import Listed
@@ -28,8 +29,55 @@ POINTS = 400
 SECONDS = 5.0
 """That a plan takes at most for them."""
 USUAL_SECTOR, USUAL_RECORD = 4096, 128 << 10
+RECKONED = 128 << 10
+"""The block by which ZFS reckons used space from raw space (SPA_OLD_MAXBLOCKSIZE)."""
+_RAIDZ = re.compile(r"raidz(\d)")
+_DRAID = re.compile(r"draid(\d):(\d+)d")
 _DNODE = 512
 """What ``du`` counts of a file beside its blocks (dmu_object_size_from_db, module/zfs/dmu.c)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """Parity and disks of a top-level vdev; without parity a disk or mirror."""
+
+    sector: int
+    parity: int = 0
+    disks: int = 1
+    """Of raidz, those it has now; of dRAID, the data disks of a group."""
+    grouped: bool = False
+
+    def raw(self, size: int) -> int:
+        """Raw bytes of a block of so many (vdev_raidz_asize, vdev_draid_asize; module/zfs 2.3)."""
+        if size == 0:
+            return 0
+        sectors = -(-size // self.sector)
+        if self.grouped:
+            return -(-sectors // self.disks) * (self.disks + self.parity) * self.sector
+        if self.parity:
+            sectors += self.parity * -(-sectors // (self.disks - self.parity))
+            sectors = -(-sectors // (self.parity + 1)) * (self.parity + 1)
+        return sectors * self.sector
+
+    def used(self, size: int) -> float:
+        """What ``du`` and quotas count for it (vdev_set_deflate_ratio, module/zfs/vdev.c)."""
+        return self.raw(size) * RECKONED / self.raw(RECKONED)
+
+
+def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
+    """The layouts of a pool's vdevs, each with the share of new writes it gets."""
+    given = [space.free * space.weight for space in pool.spaces]
+    total, sector = sum(given) or 1.0, pool.sector or USUAL_SECTOR
+    return [(one / total, _layout(s, sector)) for one, s in zip(given, pool.spaces, strict=True)]
+
+
+def _layout(space: Space, sector: int) -> BlockLayout:
+    if match := _DRAID.match(space.name):
+        return BlockLayout(sector, int(match[1]), int(match[2]), grouped=True)
+    match = _RAIDZ.match(space.name)
+    if match and space.disks > int(match[1]):
+        return BlockLayout(sector, int(match[1]), space.disks)
+    return BlockLayout(sector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +108,28 @@ class Trial:
         return self.copies * sum(share * layout.used(stored) for share, layout in self.layouts)
 
 
-def foretell(
+def predict_all(
+    sys: Sys,
+    plans: Sequence[DirectoryPlan],
+    pool: PoolFacts,
+    listed: Sequence[Mapping[int, Listed]],
+) -> PoolFacts:
+    """Note in each plan what its blocks take afterwards; returns the pool with its sector."""
+    if pool.sector is None:
+        pool = replace(pool, sector=zdb.sector([f for files in listed for f in files.values()]))
+    for plan, files in zip(plans, listed, strict=True):
+        plan.sizes = predict(sys, plan, pool, files)
+    return pool
+
+
+def predict(
     sys: Sys,
     plan: DirectoryPlan,
     pool: PoolFacts,
-    told: Mapping[int, Listed],
+    listed: Mapping[int, Listed],
     clock: Callable[[], float] = time.monotonic,
 ) -> Sizes | None:
-    """What the blocks of a directory become, by a sample of its files and what zdb ``told`` of it.
+    """What the blocks of a directory become, by a sample of its files and what zdb ``listed``.
 
     None off ZFS, and where nothing is going to move.
     """
@@ -78,38 +140,33 @@ def foretell(
     compress = compressing.compressor(name)
     if compress is None:
         return Sizes(allocated, None, f"compression={name} cannot be tried here")
-    if reason := _unknown(dataset, pool, told):
+    if reason := _unknown(dataset, pool, listed):
         return Sizes(allocated, None, reason)
     sector = pool.sector or USUAL_SECTOR
     trial = Trial(compress, dataset.number("copies") or 1, layouts_of(pool), sector)
-    files = [f for f in plan.found.sample.files if not told or f.inode in told]
+    files = [f for f in plan.found.sample.files if not listed or f.inode in listed]
     copied = plan.choice.engine == "copy"  # and so gets the recordsize of today
     record = (dataset.number("recordsize") or USUAL_RECORD) if copied else None
     tried = list(_tried(sys, chosen(files, record), trial, clock))
-    share = _paired(tried, trial, told) if told else _by_du(tried, trial, files, record)
+    share = _paired(tried, trial, listed) if listed else _by_du(tried, trial, files, record)
     if share is None:
         return Sizes(allocated, None, "nothing to try it on")
     words = "uncompressed" if compress is len else name
     return Sizes(allocated, round(allocated * share), f"{words}, {len(tried)} blocks tried")
 
 
-def _unknown(dataset: Dataset, pool: PoolFacts, told: Mapping[int, Listed]) -> str | None:
+def _unknown(dataset: Dataset, pool: PoolFacts, listed: Mapping[int, Listed]) -> str | None:
     """Why no trial could tell."""
     if dataset.is_on("dedup"):
         return "dedup is on"
     expanded = pool.properties.get("feature@raidz_expansion") == "active"
-    return "after a raidz expansion only zdb tells (root)" if expanded and not told else None
+    return "after a raidz expansion only zdb tells (root)" if expanded and not listed else None
 
 
-def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
-    """The layouts of a pool's vdevs, each with the share of new writes it gets."""
-    return layouts(pool.spaces, pool.sector or USUAL_SECTOR)
-
-
-def narrowed(told: Mapping[int, Listed], pool: PoolFacts) -> float | None:
+def narrowed(listed: Mapping[int, Listed], pool: PoolFacts) -> float | None:
     """Raw bytes of the listed blocks as written now by those they take; None without any."""
     shares = layouts_of(pool)
-    extents = [extent for listed in told.values() for extent in listed.extents]
+    extents = [extent for file in listed.values() for extent in file.extents]
     before = sum(extent.raw for extent in extents)
     after = sum(
         extent.copies * share * layout.raw(extent.stored)
@@ -194,11 +251,11 @@ def _is_hole(sys: Sys, fd: int, point: SampledBlock) -> bool:
         return True
 
 
-def _paired(tried: Tried, trial: Trial, told: Mapping[int, Listed]) -> float | None:
+def _paired(tried: Tried, trial: Trial, listed: Mapping[int, Listed]) -> float | None:
     """New raw bytes by old, of the same blocks."""
     before = after = 0.0
     for point, stored in tried:
-        before += told[point.file.inode].raw(point.at, point.length) / point.length
+        before += listed[point.file.inode].raw(point.at, point.length) / point.length
         after += trial.raw(stored) / point.length
     return after / before if before else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
@@ -22,24 +22,20 @@ from zconsole.rebalance.planning import (
     plan_notes,
     survey,
     walk,
-    zdb,
 )
-from zconsole.rebalance.planning.engine_choice import EngineRequest
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount, PoolFacts
 from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
-    FLOOR,
-    TARGET,
     DirectoryPlan,
-    Goal,
     JobDirectory,
     RebalancePlan,
 )
+from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
-from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.mounts import mount_at
 
 NO_GAIN = 0.0005
+"""Spread by which a job has to improve the pool's, where old blocks stay pinned."""
 
 
 def places(
@@ -75,48 +71,66 @@ def make(
     sys: Sys,
     reader: FactsReader,
     found: Sequence[JobDirectory],
-    wish: EngineRequest,
-    goal: Goal,
+    settings: Settings,
     sink: Sink | None = None,
 ) -> RebalancePlan:
-    """Walk, measure and predict. Every portion walked also goes to ``sink``."""
-    pools = sorted({place.dataset.pool for place in found if place.dataset})
-    pool = reader.pool(pools[0]) if pools else None
+    """Walk, measure and predict. Every portion walked also goes to ``sink``.
+
+    Raises NotFoundError for a directory that is gone, UnavailableError, and what ``sink`` raises.
+    """
+    pool = _pool(reader, found)
+    surveys, split = _surveyed(sys, found, pool, settings.limits, sink)
+    in_use = Users().look()
+    plans = [
+        _directory_plan(sys, reader, place, pool, settings, measured, in_use)
+        for place, measured in zip(found, surveys, strict=True)
+    ]
+    _leave_out_split(plans, split)
+    listed = forecast.listed(reader, plans)
+    if pool is not None:
+        pool = new_sizes.predict_all(sys, plans, pool, listed)
+    plan = forecast.predicted(plans, pool, settings.limits, listed)
+    plan.notes += plan_notes.of_plan(plan, settings.limits)
+    plan.notes += plan_notes.of_quotas(reader.run, plans)
+    plan.notes += plan_notes.of_shared_blocks(pool, plans)
+    plan.notes += company.notes(in_use, plans)
+    plan.refused = _refusal(plan, settings)
+    if pool is not None and plan.refused is None:
+        plan.refused, notes = plan_notes.in_vain(settings.aim, plans, pool, listed)
+        plan.notes += notes
+    return plan
+
+
+def _pool(reader: FactsReader, found: Sequence[JobDirectory]) -> PoolFacts | None:
+    """The pool of the first directory on one; with directories on others, the plan is refused."""
+    names = sorted({place.dataset.pool for place in found if place.dataset})
+    pool = reader.pool(names[0]) if names else None
     if pool is not None and os.geteuid() == 0:
-        pool = replace(pool, added=reader.added(pool.name))
+        return replace(pool, added=reader.added(pool.name))
+    return pool
+
+
+def _surveyed(
+    sys: Sys,
+    found: Sequence[JobDirectory],
+    pool: PoolFacts | None,
+    limits: Limits,
+    sink: Sink | None,
+) -> tuple[list[Survey], list[survey.Split]]:
+    """Every directory walked, and the inodes with names outside of all of them."""
     surveys = [
-        survey.Survey(
+        Survey(
             place.root,
             _ages(place.dataset, pool.added if pool else None),
-            _available(place.root, pool, goal),
+            forecast.available(place.root, pool, limits),
             forecast.special_limit(place.dataset),
         )
         for place in found
     ]
     try:
-        split = survey.survey(sys, surveys, sink)
+        return surveys, survey.survey(sys, surveys, sink)
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
-    look = Users().look()
-    plans = [
-        _directory_plan(sys, reader, place, pool, wish, measured, look)
-        for place, measured in zip(found, surveys, strict=True)
-    ]
-    _leave_out_split(plans, split)
-    told = forecast.told(reader, plans)
-    if pool is not None:
-        listed = [file for files in told for file in files.values()]
-        pool = replace(pool, sector=pool.sector or zdb.sector(listed))
-        for each, files in zip(plans, told, strict=True):
-            each.sizes = new_sizes.foretell(sys, each, pool, files)
-    plan = _predicted(plans, pool, goal, told)
-    plan.notes += [*_notes(plan, goal), *plan_notes.of_quotas(reader.run, plans)]
-    plan.notes += [*plan_notes.of_shared_blocks(pool, plans), *company.notes(look, plans)]
-    plan.refused = _refusal(plan, pools, wish, goal)
-    if pool is not None and plan.refused is None:
-        plan.refused, notes = plan_notes.in_vain(wish.aim, plans, pool, told)
-        plan.notes += notes
-    return plan
 
 
 def _ages(dataset: Dataset | None, added: int | None) -> Ages:
@@ -139,14 +153,16 @@ def _directory_plan(
     reader: FactsReader,
     place: JobDirectory,
     pool: PoolFacts | None,
-    wish: EngineRequest,
+    settings: Settings,
     found: Survey,
-    look: FilesInUse,
+    files: FilesInUse,
 ) -> DirectoryPlan:
     able = can_rewrite(sys, place.root) if place.dataset else False
     exported = exports.why_exported(place.mount.point, reader.run)
-    version, in_use = reader.version(), _overlay(sys, look, place.root)
-    chosen = engine_choice.choose(wish, place.mount, place.dataset, version, able, exported, in_use)
+    version, in_use = reader.version(), _overlay(sys, files, place.root)
+    chosen = engine_choice.choose(
+        settings, place.mount, place.dataset, version, able, exported, in_use
+    )
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
@@ -158,14 +174,14 @@ def _directory_plan(
     return plan
 
 
-def _overlay(sys: Sys, look: FilesInUse, root: bytes) -> str | None:
+def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
     """Who has an overlay mounted that a directory has part in; None where nobody does."""
     try:
         fd = open_path(sys, root)
     except OSError:
         return None  # it has moved, and the job finds no file in it
     try:
-        return look.overlay(fd)
+        return files.overlay(fd)
     finally:
         sys.close(fd)
 
@@ -229,100 +245,17 @@ def can_rewrite(sys: Sys, root: bytes) -> bool | None:
     return None
 
 
-def _predicted(
-    plans: list[DirectoryPlan],
-    pool: PoolFacts | None,
-    goal: Goal,
-    told: Sequence[Mapping[int, Listed]],
-) -> RebalancePlan:
-    available = min(_available(plan.place.root, pool, goal) for plan in plans)
-    target = goal.until_spread if goal.until_spread is not None else TARGET
-    if pool is None or not pool.spaces:
-        return RebalancePlan(plans, None, [], None, target, available, "size")
-    source, estimate = forecast.source(plans, pool, told)
-    plan = RebalancePlan(plans, pool, [], None, target, available, estimate)
-    allocated = sum(plan.found.allocated for plan in plans)
-    pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
-    size = sum(plan.bytes for plan in plans)
-    by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
-    limit = by_byte * min(size, goal.max_bytes or size)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, source, pinned, plan.growth)
-    reaches = goal.until_spread is not None and raw is not None
-    moved = raw if reaches and raw is not None else limit
-    plan.after = allocator.rewritten(pool.spaces, moved, source, pinned, plan.growth)
-    plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
-    plan.special = forecast.special(plans, pool)
-    return plan
-
-
-def _available(root: bytes, pool: PoolFacts | None, goal: Goal) -> int:
-    status = os.statvfs(root)
-    free = status.f_bavail * status.f_frsize
-    share = goal.min_free if goal.min_free is not None else FLOOR if pool else 0.0
-    if pool is None:
-        return max(0, free - round(share * status.f_blocks * status.f_frsize))
-    above = (pool.number("free") - share * pool.number("size")) / pool.raw_factor
-    return max(0, round(min(free, above)))
-
-
-def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
-    """By root: free bytes that are not for the job, and what a share to keep free is a share of."""
-    pool, found = plan.pool, {}
-    for directory in plan.directories:
-        status = os.statvfs(directory.place.root)
-        free, room = status.f_bavail * status.f_frsize, directory.found.room
-        whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
-        found[os.fsdecode(directory.place.root)] = (max(0, free - (room or 0)), whole)
-    return found
-
-
-def _notes(plan: RebalancePlan, goal: Goal) -> list[str]:
-    notes = []
-    pool = plan.pool
-    if pool is None and goal.until_spread is not None:
-        notes.append("no pool: there is no spread to stop at")
-    if pool is not None:
-        if len(pool.spaces) == 1:
-            notes.append("one vdev: there is nothing to balance")
-        if pool.scanning:
-            notes.append(f"a {pool.scanning} is running: the job waits for its end")
-        if pool.health != "ONLINE":
-            notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
-        notes += forecast.special_notes(pool, plan.special)
-        if pool.checkpoint:
-            notes.append("a checkpoint keeps every block that is freed")
-        if goal.until_spread is None and plan.bytes_to_target and _overshoots(plan):
-            notes.append(
-                f"moving everything goes too far: --until-spread {plan.target:g} would stop after"
-                f" {plan.bytes_to_target} bytes"
-            )
-    if any(engine_choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
-        notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
-    held = sum(
-        s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
-    )
-    if held:
-        notes.append(f"{held} snapshots are held")
-    if os.geteuid() != 0:
-        notes.append("not root: files of others fail, trusted attributes are not seen and get lost")
-    return notes
-
-
-def _overshoots(plan: RebalancePlan) -> bool:
-    """Whether the emptiest vdev of today would be the fullest."""
-    before = plan.pool.spaces if plan.pool else ()
-    emptiest = min(range(len(before)), key=lambda index: before[index].fill)
-    return plan.after[emptiest].fill - min(s.fill for s in plan.after) > plan.target
-
-
-def _refusal(
-    plan: RebalancePlan, pools: Sequence[str], wish: EngineRequest, goal: Goal
-) -> str | None:
-    if len(pools) > 1 or (pools and any(d.place.dataset is None for d in plan.directories)):
+def _refusal(plan: RebalancePlan, settings: Settings) -> str | None:
+    pools = {d.place.dataset.pool if d.place.dataset else None for d in plan.directories}
+    if len(pools) > 1:
         return "the directories are not all on one pool: run a job for each"
     for directory in plan.directories:
         if directory.choice.engine is None:
             return f"{os.fsdecode(directory.place.root)}: {directory.choice.why}"
+    return _space_refusal(plan) or _aim_refusal(plan, settings)
+
+
+def _space_refusal(plan: RebalancePlan) -> str | None:
     lasting = sum(directory.lasting for directory in plan.directories)
     needed = lasting + max(directory.in_flight for directory in plan.directories)
     if needed > plan.available and lasting:
@@ -332,15 +265,16 @@ def _refusal(
     too_large = any(d.found.skipped["too large for the free space"] for d in plan.directories)
     if too_large and not any(directory.files for directory in plan.directories):
         return f"every file is too large for the {plan.available} bytes free above the floor"
-    return _aim_refusal(plan, wish, goal)
+    return None
 
 
-def _aim_refusal(plan: RebalancePlan, wish: EngineRequest, goal: Goal) -> str | None:
-    if plan.pool is None or wish.aim != "balance":
+def _aim_refusal(plan: RebalancePlan, settings: Settings) -> str | None:
+    if plan.pool is None or settings.aim != "balance":
         return None
     before, after = allocator.spread(plan.pool.spaces), allocator.spread(plan.after)
-    if goal.until_spread is not None and plan.bytes_to_target is None:
-        return f"a spread of {goal.until_spread:g} cannot be reached: {before:.3f} to {after:.3f}"
+    goal = settings.limits.until_spread
+    if goal is not None and plan.bytes_to_target is None:
+        return f"a spread of {goal:g} cannot be reached: {before:.3f} to {after:.3f}"
     pinned = any(d.pinned_most for d in plan.directories)
     if pinned and len(plan.after) > 1 and after > before - NO_GAIN:
         return f"the spread would not improve ({before:.3f} to {after:.3f}): old blocks are pinned"

@@ -1,34 +1,27 @@
-"""What a plan says: of a job, of each of its directories, and of the pool."""
+"""A plan in the making: of each directory of a job, and of the pool."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
 from zconsole.rebalance.planning.survey import Survey
 
 BATCH_BYTES = 256 << 20
 """What the copy engine has in flight beside a file that is larger."""
 FLOOR = 0.05
-"""Share of a pool that stays free unless told otherwise; ZFS slows down when nearly full."""
+"""Share of a pool that stays free by default; ZFS slows down when nearly full."""
 TARGET = 0.05
 """The spread a plan speaks of when none is asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """How far a job is to go. ``min_free`` is a share of the pool."""
-
-    until_spread: float | None = None
-    max_bytes: int | None = None
-    min_free: float | None = None
+LARGE_FIRST = "large before small"
+OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +34,7 @@ class JobDirectory:
 
     @property
     def key(self) -> str:
-        """What tells this filesystem from others, on every boot: on ZFS, not just its name."""
+        """What identifies this filesystem on every boot: on ZFS, not just its name."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
         return f"{self.mount.kind}:{self.mount.source}:{guid}"
 
@@ -92,27 +85,27 @@ class DirectoryPlan:
         """Bytes that stay allocated after the move: the causes overlap, so the largest."""
         return max((n or 0 for n in self.pinned.values()), default=0)
 
-    def as_json(self) -> dict[str, Any]:
-        """The object of the contract."""
+    def document(self) -> PlannedDirectory:
+        """What is shown of it."""
         zfs, known = self.place.dataset is not None, self.found.ages.addition is not None
-        return {
-            "dir": os.fsdecode(self.place.root),
-            "dataset": self.place.dataset.name if self.place.dataset else None,
-            "files": self.files,
-            "bytes": self.bytes,
-            "skipped": dict(self.found.skipped),
-            "sampled": dict(self.found.sampled),
-            "engine": self.choice.engine,
-            "why": self.choice.why,
-            "space_needed_bytes": self.space_needed,
-            "pinned_bytes": self.pinned,
-            "next_incremental_bytes": self.found.snapshot_bytes if zfs else None,
-            "allocated_bytes": self.found.allocated,
-            "allocated_after_bytes": self.sizes.after if self.sizes else None,
-            "sizes_from": self.sizes.estimate if self.sizes else None,
-            "old_bytes": self.found.old_allocated if known else None,
-            "below": hot_directories.as_json(self.found.below, known),
-        }
+        return PlannedDirectory(
+            dir=os.fsdecode(self.place.root),
+            dataset=self.place.dataset.name if self.place.dataset else None,
+            files=self.files,
+            bytes=self.bytes,
+            skipped=dict(self.found.skipped),
+            sampled=dict(self.found.sampled),
+            engine=self.choice.engine,
+            why=self.choice.why,
+            space_needed_bytes=self.space_needed,
+            pinned_bytes=self.pinned,
+            next_incremental_bytes=self.found.snapshot_bytes if zfs else None,
+            allocated_bytes=self.found.allocated,
+            allocated_after_bytes=self.sizes.after if self.sizes else None,
+            sizes_from=self.sizes.estimate if self.sizes else None,
+            old_bytes=self.found.old_allocated if known else None,
+            below=tuple(hot_directories.as_json(self.found.below, known)),
+        )
 
 
 @dataclass(slots=True)
@@ -140,39 +133,35 @@ class RebalancePlan:
         change = sum(d.sizes.change for d in self.directories if d.sizes is not None)
         return 1 + change / before if before else 1.0
 
-    def as_json(self) -> dict[str, Any]:
-        """One object: totals, the pool, and every directory."""
-        pool, first = self.pool, self.directories[0]
-        directories = [directory.as_json() for directory in self.directories]
-        summed = {k: sum(d[k] for d in directories) for k in ("files", "bytes")}
-        return {
-            "version": 1,
-            **{k: v for k, v in first.as_json().items() if len(directories) == 1},
-            **summed,
-            "directories": directories,
-            "pool": pool.name if pool else None,
-            "spread_before": allocator.spread(pool.spaces) if pool else None,
-            "spread_after": allocator.spread(self.after) if pool else None,
-            "target_spread": self.target if pool else None,
-            "bytes_to_target": self.bytes_to_target,
-            "available_bytes": self.available,
-            "fragmentation": pool.fragmentation if pool else None,
-            "scanning": pool.scanning if pool else None,
-            "raw_factor": pool.raw_factor if pool else None,
-            "vdevs": _fills(pool.spaces, self.after) if pool else None,
-            "special": _fills(pool.special, self.special) if pool else None,
-            "estimate": self.estimate,
-            "order": "older than the newest vdev first, then large before small"
-            if pool and pool.added
-            else "large before small",
-            "notes": self.notes,
-            "refused": self.refused,
-        }
+    def document(self) -> PlanDocument:
+        """What is shown of it."""
+        pool = self.pool
+        made = PlanDocument(
+            tuple(directory.document() for directory in self.directories),
+            bytes_to_target=self.bytes_to_target,
+            available_bytes=self.available,
+            estimate=self.estimate,
+            order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
+            notes=tuple(self.notes),
+            refused=self.refused,
+        )
+        if pool is None:
+            return made
+        return replace(
+            made,
+            pool=pool.name,
+            spread_before=allocator.spread(pool.spaces),
+            spread_after=allocator.spread(self.after),
+            target_spread=self.target,
+            fragmentation=pool.fragmentation,
+            scanning=pool.scanning,
+            raw_factor=pool.raw_factor,
+            vdevs=fills(pool.spaces, self.after),
+            special=fills(pool.special, self.special),
+        )
 
 
-def _fills(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
-    """Fill of every vdev, now and (of special ones at most) afterwards."""
-    return [
-        {"name": b.name, "fill_before": b.fill, "fill_after": a.fill}
-        for b, a in zip(before, after, strict=True)
-    ]
+def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:
+    """Fill of every vdev, now and afterwards."""
+    pairs = zip(before, after, strict=True)
+    return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)

@@ -6,13 +6,15 @@ and its like (zfs-userspace(8)), in those of users, groups and projects.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from zconsole.rebalance.planning import new_sizes
+from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.reservoir import Taken
+from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.process import DeadlineError
 from zconsole.units import clean, size
@@ -24,25 +26,28 @@ NO_GAIN = 0.005
 
 
 def in_vain(
-    aim: str, plans: Sequence[DirectoryPlan], pool: PoolFacts, told: Sequence[Mapping[int, Listed]]
+    aim: str,
+    plans: Sequence[DirectoryPlan],
+    pool: PoolFacts,
+    listed: Sequence[Mapping[int, Listed]],
 ) -> tuple[str | None, list[str]]:
     """Why a job is refused, or what to note, where the files looked at have nothing to gain."""
     if aim == "width":
-        return _width(plans, pool, told)
+        return _width(plans, pool, listed)
     if aim == "recordsize":
         return _record(plans)
     return None, []
 
 
 def _width(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, told: Sequence[Mapping[int, Listed]]
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Mapping[int, Listed]]
 ) -> tuple[str | None, list[str]]:
     if not any(layout.parity for _, layout in new_sizes.layouts_of(pool)):
         return "no raidz vdev: there is no width to gain", []
-    shares = [new_sizes.narrowed(files, pool) for files in told]
+    shares = [new_sizes.narrowed(files, pool) for files in listed]
     if any(share is None or share < 1 - NO_GAIN for share in shares):
         return None, []
-    return _said(sum(map(len, told)), plans, "as wide as it would be written now")
+    return _said(sum(map(len, listed)), plans, "as wide as it would be written now")
 
 
 def _record(plans: Sequence[DirectoryPlan]) -> tuple[str | None, list[str]]:
@@ -146,3 +151,43 @@ def held(run: Run, dataset: str) -> list[Quota]:
             if len(row) == 4 and row[0] and row[2].isdigit() and row[3].isdigit() and int(row[3])
         ]
     return found
+
+
+def of_plan(plan: RebalancePlan, limits: Limits) -> list[str]:
+    """What to know of the pool, of snapshots and of permissions."""
+    notes = []
+    pool = plan.pool
+    if pool is None and limits.until_spread is not None:
+        notes.append("no pool: there is no spread to stop at")
+    if pool is not None:
+        if len(pool.spaces) == 1:
+            notes.append("one vdev: there is nothing to balance")
+        if pool.scanning:
+            notes.append(f"a {pool.scanning} is running: the job waits for its end")
+        if pool.health != "ONLINE":
+            notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
+        notes += forecast.special_notes(pool, plan.special)
+        if pool.checkpoint:
+            notes.append("a checkpoint keeps every block that is freed")
+        if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):
+            notes.append(
+                f"moving everything goes too far: --until-spread {plan.target:g} would stop after"
+                f" {plan.bytes_to_target} bytes"
+            )
+    if any(engine_choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
+        notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
+    held = sum(
+        s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
+    )
+    if held:
+        notes.append(f"{held} snapshots are held")
+    if os.geteuid() != 0:
+        notes.append("not root: files of others fail, trusted attributes are not seen and get lost")
+    return notes
+
+
+def _overshoots(plan: RebalancePlan) -> bool:
+    """Whether the emptiest vdev of today would be the fullest."""
+    before = plan.pool.spaces if plan.pool else ()
+    emptiest = min(range(len(before)), key=lambda index: before[index].fill)
+    return plan.after[emptiest].fill - min(s.fill for s in plan.after) > plan.target

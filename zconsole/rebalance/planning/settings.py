@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from zconsole.rebalance.planning.engine_choice import EngineRequest
-from zconsole.rebalance.planning.plan_model import Goal
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -17,9 +14,11 @@ class Limits:
     rate: float | None = None
     max_latency: float | None = None
     window: str | None = None
+    """See ``window_minutes``."""
     max_bytes: int | None = None
     until_spread: float | None = None
     min_free: float | None = None
+    """A share of the pool."""
 
     def changed(self, wanted: Mapping[str, Any]) -> Limits:
         """These limits with some replaced; unknown names are ignored."""
@@ -39,17 +38,6 @@ class Settings:
     during_scan: bool = False
     limits: Limits = Limits()
 
-    @property
-    def wish(self) -> EngineRequest:
-        """The part that choosing an engine needs."""
-        return EngineRequest(self.engine, self.aim, self.accept_races, self.allow_non_zfs)
-
-    @property
-    def goal(self) -> Goal:
-        """The part that predicting needs."""
-        limits = self.limits
-        return Goal(limits.until_spread, limits.max_bytes, limits.min_free)
-
     def as_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` reads."""
         return asdict(self)
@@ -58,3 +46,17 @@ class Settings:
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
         """The settings of a journal."""
         return cls(**{**data, "dirs": tuple(data["dirs"]), "limits": Limits(**data["limits"])})
+
+
+def window_minutes(text: str) -> tuple[int, int]:
+    """Begin and end of ``22:00-06:00``, minutes of the day. Raises ValueError for anything else."""
+    start, end = (_minutes(word) for word in text.split("-"))
+    return start, end
+
+
+def _minutes(word: str) -> int:
+    hours, minutes = map(int, word.strip().split(":"))
+    value = hours * 60 + minutes
+    if not (0 <= hours <= 24 and 0 <= minutes < 60 and value <= 1440):
+        raise ValueError(word)
+    return value

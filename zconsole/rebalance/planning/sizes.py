@@ -4,9 +4,8 @@ Whoever asks can end it at any moment, also while it waits for a pool that does 
 counting a million files does not slow anybody's screen. Only lstat; see ``walk``.
 
 Lines in: ``{"open": PATH}`` for its directories and their sizes, ``{"used": PATH}`` for what the
-filesystem mounted there uses. Lines out: ``{"listing": PATH, "names": […], "problem": …}`` and
-``{"measured": PATH, "bytes": N, "files": N, "done": BOOL, "old": N or null}``, of which ``old`` is
-what files hold that are older than the pool's newest vdev: what is worth moving.
+filesystem mounted there uses. Lines out: ``{"listing": …}`` and ``{"measured": …}``, with the
+fields of ``DirectoryListing`` and ``Measured``.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
+from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
@@ -29,11 +28,11 @@ from zconsole.system.mounts import mount_at
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""
-TELL = 0.5
+ANSWER_INTERVAL = 0.5
 """Seconds between two figures of a directory that is still being counted."""
 CHUNK = 65536
 
-Answer = Callable[[dict[str, Any]], None]
+Answer = Callable[[DirectoryListing | Measured], None]
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ class _Count:
     since: float | None
     """When the newest vdev was added, epoch seconds."""
     held: Held = field(default_factory=Held)
-    told: float = 0.0
+    answered: float = 0.0
 
     def advance(self, clock: Callable[[], float]) -> bool:
         """Count for a slice of time; whether that was all. Raises OSError."""
@@ -56,10 +55,10 @@ class _Count:
                 return False
         return True
 
-    def answer(self, done: bool) -> dict[str, Any]:
-        """The line that tells how far it is."""
+    def answer(self, done: bool) -> Measured:
+        """How far it is."""
         files, size, old = self.held
-        return _measured(self.path, size, files, done, None if self.since is None else old)
+        return Measured(self.path, size, files, done, None if self.since is None else old)
 
 
 @dataclass(slots=True)
@@ -68,7 +67,7 @@ class Measurer:
 
     answer: Answer
     clock: Callable[[], float] = time.monotonic
-    since: Callable[[bytes], float | None] = lambda path: None
+    since: Callable[[bytes], float | None] = lambda _: None
     """When the newest vdev of the pool that a path is on was added, if there is such a moment."""
     _sys: Sys = field(default_factory=Sys)
     _counts: list[_Count] = field(default_factory=list)
@@ -87,42 +86,36 @@ class Measurer:
         try:
             names = directories_in(self._sys, os.fsencode(path))
         except OSError as error:
-            self.answer({"listing": path, "names": [], "problem": error.strerror})
+            self.answer(DirectoryListing(path, problem=error.strerror))
             return
-        self.answer({"listing": path, "names": names, "problem": None})
+        self.answer(DirectoryListing(path, tuple(names)))
         paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
         since = self.since(os.fsencode(path)) if paths else None
         self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
 
     def advance(self) -> None:
-        """Count a little further, and tell."""
+        """Count a little further, and answer now and then."""
         count = self._counts[-1]
         try:
             done = count.advance(self.clock)
         except OSError:
             self._counts.remove(count)
-            self.answer(_measured(count.path, None))
+            self.answer(Measured(count.path, None))
             return
         if done:
             self._counts.remove(count)
-        if done or self.clock() - count.told >= TELL:
-            count.told = self.clock()
+        if done or self.clock() - count.answered >= ANSWER_INTERVAL:
+            count.answered = self.clock()
             self.answer(count.answer(done))
 
     def _used(self, path: str) -> None:
         try:
             status = os.statvfs(path)
         except OSError:
-            self.answer(_measured(path, None))
+            self.answer(Measured(path, None))
             return
         used = (status.f_blocks - status.f_bfree) * status.f_frsize
-        self.answer(_measured(path, used))
-
-
-def _measured(
-    path: str, size: int | None, files: int = 0, done: bool = True, old: int | None = None
-) -> dict[str, Any]:
-    return {"measured": path, "bytes": size, "files": files, "done": done, "old": old}
+        self.answer(Measured(path, used))
 
 
 @dataclass(slots=True)
@@ -175,8 +168,9 @@ def serve(measurer: Measurer, fd: int) -> None:
             measurer.ask(json.loads(line))
 
 
-def _print(data: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(data) + "\n")
+def _print(answer: DirectoryListing | Measured) -> None:
+    kind = "listing" if isinstance(answer, DirectoryListing) else "measured"
+    sys.stdout.write(json.dumps({kind: asdict(answer)}) + "\n")
     sys.stdout.flush()
 
 

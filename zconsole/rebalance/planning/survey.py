@@ -7,7 +7,7 @@ import fcntl
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -271,8 +271,3 @@ def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
         found.sampled[word or "unreadable"] += 1
     finally:
         sys.close(fd)
-
-
-def total(surveys: Iterable[Survey], of: Callable[[Survey], int]) -> int:
-    """One figure added up over all trees."""
-    return sum(of(found) for found in surveys)

@@ -38,7 +38,7 @@ class Extent(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What zdb told of a file."""
+    """What zdb lists of a file."""
 
     blocks: Blocks
     extents: Sequence[Extent]
@@ -59,8 +59,8 @@ def _place(extent: Extent) -> int:
     return extent.at
 
 
-def told(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
-    """What zdb has to say of files, by inode; empty where it cannot say anything.
+def listed(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
+    """What zdb lists of files, by inode; empty where it cannot list anything.
 
     A pool's name alone would stand for its meta object set: its root dataset needs the slash.
     """
@@ -80,8 +80,8 @@ def told(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
 
 def blocks_of(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Blocks]:
     """The data blocks of every file that zdb can tell something of, by inode."""
-    found = told(run, dataset, inodes)
-    return {inode: listed.blocks for inode, listed in found.items() if listed.blocks}
+    found = listed(run, dataset, inodes)
+    return {inode: file.blocks for inode, file in found.items() if file.blocks}
 
 
 def _blocks(text: str) -> Blocks:
@@ -99,7 +99,7 @@ def _extents(text: str) -> list[Extent]:
 
 def sector(files: Iterable[Listed]) -> int | None:
     """The largest piece that all blocks begin and end on, up to MOST_SECTOR; None without any."""
-    found = [block for listed in files for block in listed.blocks]
+    found = [block for file in files for block in file.blocks]
     piece = math.gcd(*(value for _, at, size in found for value in (int(at, 16), size)))
     return min(piece, MOST_SECTOR) or None
 

@@ -16,19 +16,19 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    PlanView,
     Root,
 )
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.sim.backends.rebalance_plan import children, chosen, measured, propose
+from zconsole.sim.backends.rebalance_plan import below, children, measured, propose
 from zconsole.sim.directories import Rewrite
 from zconsole.sim.rewrite import spread, spread_over
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
 
 STEPS = 6
-"""Counts that are told while a plan is made."""
+"""Counts that are shown while a plan is made."""
 USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0.06}
 """Directories of a pool that comes without: shares of its data."""
 
@@ -77,8 +77,7 @@ class SimulatedExplorer:
 
 
 class SimulatedRebalance:
-    """See RebalanceBackend. Its jobs move what the simulated pools hold, as simulated time
-    passes."""
+    """See RebalanceBackend. Its jobs move what the simulated pools hold."""
 
     def __init__(self, world: World, pause: float = 0.0) -> None:
         """``pause`` is how many seconds each step of making a plan takes."""
@@ -108,7 +107,7 @@ class SimulatedRebalance:
         """See RebalanceBackend.explore."""
         return SimulatedExplorer(self._world.pools)
 
-    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanView]:
+    async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
         made = propose(self._pool_of(settings), settings)
         for step in range(1, STEPS + 1):
@@ -127,11 +126,11 @@ class SimulatedRebalance:
         made = propose(pool, settings)
         if made.refused:
             raise ZconsoleError(f"refused: {made.refused}")
-        work = Rewrite(chosen(pool, settings), during_scan=settings.during_scan)
+        work = Rewrite(below(pool, *settings.dirs), during_scan=settings.during_scan)
         name = f"{0xD3A0 + len(self._jobs):06x}"
-        engine = made.parts[0].engine or ""
-        before = {vdev.name: vdev.before for vdev in made.vdevs}
-        job = _Job(name, pool, settings, work, engine, before, made.raw_factor)
+        engine = made.directories[0].engine or ""
+        before = {vdev.name: vdev.fill_before for vdev in made.vdevs or ()}
+        job = _Job(name, pool, settings, work, engine, before, made.raw_factor or 1.0)
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work

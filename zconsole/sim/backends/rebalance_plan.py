@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import DirectoryView, Measured, PlanView, VdevFill
+from zconsole.rebalance.backend import Measured
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.plan_model import FLOOR, TARGET
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory
+from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, fills
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.directories import SimulatedDirectory
 from zconsole.sim.rewrite import scanning
@@ -40,91 +41,86 @@ def _spaces(pool: PoolState) -> tuple[Space, ...]:
 
 def children(pools: tuple[PoolState, ...], path: str) -> tuple[str, ...]:
     """Names of the directories in one, sorted."""
-    inside = [d.path[len(path) + 1 :] for d in _everywhere(pools) if d.path.startswith(f"{path}/")]
-    return tuple(sorted({name.split("/")[0] for name in inside}))
+    paths = [each.path for pool in pools for each in below(pool, path) if each.path != path]
+    return tuple(sorted({name[len(path) + 1 :].split("/")[0] for name in paths}))
 
 
 def measured(pools: tuple[PoolState, ...], path: str) -> Measured:
     """What a directory holds, with everything below it, in bytes of its files."""
-    held = [
-        (pool, d) for pool in pools for d in pool.directories if f"{d.path}/".startswith(f"{path}/")
-    ]
-    size = sum(d.size / _factor(pool) for pool, d in held)
-    return Measured(path, round(size), sum(d.files for _, d in held))
+    found = [(_factor(pool), below(pool, path)) for pool in pools]
+    size = sum(d.size / factor for factor, held in found for d in held)
+    return Measured(path, round(size), sum(d.files for _, held in found for d in held))
 
 
-def _everywhere(pools: tuple[PoolState, ...]) -> list[SimulatedDirectory]:
-    return [directory for pool in pools for directory in pool.directories]
+def below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
+    """The directories that are one of these or inside one."""
+    inside = tuple(f"{root}/" for root in roots)
+    return [each for each in pool.directories if f"{each.path}/".startswith(inside)]
 
 
-def chosen(pool: PoolState, settings: Settings) -> list[SimulatedDirectory]:
-    """The directories a job is about, those below what it was given included."""
-    return [
-        directory
-        for directory in pool.directories
-        if any(f"{directory.path}/".startswith(f"{root}/") for root in settings.dirs)
-    ]
-
-
-def propose(pool: PoolState, settings: Settings) -> PlanView:
+def propose(pool: PoolState, settings: Settings) -> PlanDocument:
     """The plan of a job on a simulated pool, by the real one's arithmetic."""
-    choice = _choice(pool, settings)
-    parts = tuple(_part(pool, root, choice) for root in settings.dirs)
+    choice, limits = _choice(pool, settings), settings.limits
+    directories = tuple(_directory(pool, root, choice) for root in settings.dirs)
     spaces, factor = _spaces(pool), _factor(pool)
-    whole = sum(part.bytes for part in parts)
-    goal = settings.limits.until_spread
-    limit = min(whole, settings.limits.max_bytes or whole) * factor
-    raw = allocator.raw_to_target(spaces, TARGET if goal is None else goal, limit)
-    moved = limit if goal is None or raw is None else raw
+    whole = sum(each.bytes for each in directories)
+    target = TARGET if limits.until_spread is None else limits.until_spread
+    most = min(whole, limits.max_bytes or whole) * factor
+    raw = allocator.raw_to_target(spaces, target, most)
+    moved = most if limits.until_spread is None or raw is None else raw
     pinned = _pinned(pool, settings)
     after = allocator.rewritten(spaces, moved, pinned=pinned)
     free = sum(space.free for space in spaces)
-    floor = settings.limits.min_free if settings.limits.min_free is not None else FLOOR
-    available = max(0, round((free - floor * sum(s.size for s in spaces)) / factor))
-    made = PlanView(
-        settings,
-        parts,
-        tuple(VdevFill(b.name, b.fill, a.fill) for b, a in zip(spaces, after, strict=True)),
-        allocator.spread(spaces),
-        allocator.spread(after),
-        TARGET if goal is None else goal,
-        None if raw is None else round(raw / factor),
-        available,
-        max((top.frag for top in pool.normal_tops()), default=None),
-        factor,
-        "all data alike",
-        _notes(pool, choice),
+    floor = FLOOR if limits.min_free is None else limits.min_free
+    made = PlanDocument(
+        directories,
+        pool=pool.name,
+        spread_before=allocator.spread(spaces),
+        spread_after=allocator.spread(after),
+        target_spread=target,
+        bytes_to_target=None if raw is None else round(raw / factor),
+        available_bytes=max(0, round((free - floor * sum(s.size for s in spaces)) / factor)),
+        fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
+        raw_factor=factor,
+        vdevs=fills(spaces, after),
+        estimate="all data alike",
+        notes=_notes(pool, choice),
     )
-    return replace(made, refused=_refusal(made, choice, round(pinned * whole)))
+    return replace(made, refused=_refusal(made, settings, choice, round(pinned * whole)))
 
 
 def _choice(pool: PoolState, settings: Settings) -> Choice:
     version = tuple(int(part) for part in pool.version.split("."))
     mount = Mount("zfs", pool.name, f"/{pool.name}")
-    return choose(settings.wish, mount, Dataset(pool.name, {}), version, None, exported="")
+    return choose(settings, mount, Dataset(pool.name, {}), version, None, exported="")
 
 
-def _part(pool: PoolState, root: str, choice: Choice) -> DirectoryView:
-    held = [d for d in pool.directories if f"{d.path}/".startswith(f"{root}/")]
+def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
+    held = below(pool, root)
     factor = _factor(pool)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
     size = round(sum(d.size for d in held) / factor)
-    return DirectoryView(
-        root,
-        sum(d.files for d in held),
-        size,
-        choice.engine,
-        choice.why,
-        pinned={"snapshots": pinned, "clones": 0, "checkpoint": 0, "dedup": 0, "block_clones": 0},
-        incremental=pinned,
-        allocated=size,
-        after=size,
+    return PlannedDirectory(
+        dir=root,
+        dataset=pool.name,
+        files=sum(d.files for d in held),
+        bytes=size,
+        skipped={},
+        sampled={},
+        engine=choice.engine,
+        why=choice.why,
+        space_needed_bytes=pinned,
+        pinned_bytes={"snapshots": pinned},
+        next_incremental_bytes=pinned,
+        allocated_bytes=size,
+        allocated_after_bytes=size,
         sizes_from="simulated: written as before",
-        below=_below(pool, root),
+        old_bytes=None,
+        below=_largest_first(pool, root),
     )
 
 
-def _below(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
+def _largest_first(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
     """The directories in a root, those that hold most first."""
     names = children((pool,), root)
     sizes = [(measured((pool,), f"{root}/{name}").bytes or 0, name) for name in names]
@@ -134,7 +130,7 @@ def _below(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
 
 
 def _pinned(pool: PoolState, settings: Settings) -> float:
-    held = chosen(pool, settings)
+    held = below(pool, *settings.dirs)
     size = sum(directory.size for directory in held)
     return sum(d.size * d.pinned for d in held) / size if size else 0.0
 
@@ -148,14 +144,14 @@ def _notes(pool: PoolState, choice: Choice) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _refusal(made: PlanView, choice: Choice, pinned: int) -> str | None:
+def _refusal(made: PlanDocument, settings: Settings, choice: Choice, pinned: int) -> str | None:
     if choice.engine is None:
-        return f"{made.settings.dirs[0]}: {choice.why}"
+        return f"{settings.dirs[0]}: {choice.why}"
     if not made.files:
-        return f"{made.settings.dirs[0]}: no files"
-    if made.available is not None and pinned > made.available:
-        return f"needs {pinned} bytes and only {made.available} are free above the floor"
-    goal, before, after = made.settings.limits.until_spread, made.spread_before, made.spread_after
-    if made.settings.aim == "balance" and goal is not None and made.bytes_to_target is None:
+        return f"{settings.dirs[0]}: no files"
+    if pinned > made.available_bytes:
+        return f"needs {pinned} bytes and only {made.available_bytes} are free above the floor"
+    goal, before, after = settings.limits.until_spread, made.spread_before, made.spread_after
+    if settings.aim == "balance" and goal is not None and made.bytes_to_target is None:
         return f"a spread of {goal:g} cannot be reached: {before:.3f} to {after:.3f}"
     return None

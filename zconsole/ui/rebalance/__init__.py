@@ -1,1 +1,1 @@
-"""Rebalance from the console: directories, plan, job; over the seam of ``rebalance.desk``."""
+"""Rebalance from the console: directories, plan, job; over the seam of ``rebalance.backend``."""

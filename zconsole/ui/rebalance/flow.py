@@ -7,8 +7,8 @@ from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
-from zconsole.rebalance.backend import JobView, PlanView, by_hand
-from zconsole.rebalance.job.duration_estimate import JobPace, pace_of
+from zconsole.rebalance.backend import JobView, by_hand
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped_lines
@@ -22,7 +22,7 @@ from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import LIMITS, Limit
 from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
-from zconsole.ui.rebalance.plan_lines import plan_lines
+from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.ui.widgets.draw import Line
 
@@ -52,18 +52,18 @@ class RebalanceFlow:
     def _list(self, row: int | None) -> PickScreen:
         look = self.context.look
 
-        def lines(width: int) -> tuple[Line, ...]:
+        def _lines(width: int) -> tuple[Line, ...]:
             return job_rows(self._jobs(), look, width)
 
         start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
-        return PickScreen(title, lines, self.context.palette, start=start, wide=True)
+        return PickScreen(title, _lines, self.context.palette, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
 
     async def _guarded_new(self) -> None:
-        """A new job; what goes wrong on the way is told, and the list comes back."""
+        """A new job; a problem on the way is shown, and the list comes back."""
         try:
             await self._new()
         except ZconsoleError as error:
@@ -76,14 +76,8 @@ class RebalanceFlow:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted")
         folders = Folders(roots)
         while True:
-            screen = FoldersScreen(
-                self.pool,
-                folders,
-                await rebalance_backend.explore(),
-                self.context.look,
-                self.context.palette,
-                self.context.app.view_state.options.clock,
-            )
+            explorer = await rebalance_backend.explore()
+            screen = FoldersScreen(self.context, self.pool, folders, explorer)
             dirs = await self.context.app.push_screen_wait(screen)
             if dirs is None:
                 return
@@ -101,9 +95,8 @@ class RebalanceFlow:
                 return None
             row = picked
             if picked == PLAN:
-                chosen = await self._confirm(settings)
-                if chosen is not None:
-                    return await self.watch.rebalance_backend.start(chosen.settings)
+                if await self._confirmed(settings):
+                    return await self.watch.rebalance_backend.start(settings)
             elif FIXED <= picked < FIXED + len(LIMITS):
                 settings = await self._limited(settings, LIMITS[picked - FIXED])
             else:
@@ -134,37 +127,24 @@ class RebalanceFlow:
             return settings
         return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
 
-    async def _confirm(self, settings: Settings) -> PlanView | None:
+    async def _confirmed(self, settings: Settings) -> bool:
+        """Whether the plan of these settings was read, and is to be run."""
         context, rebalance_backend = self.context, self.watch.rebalance_backend
         look, denied = context.look, context.denied
+        command = by_hand(rebalance_backend, settings)
 
-        def body(proposal: PlanView, width: int) -> tuple[Line, ...]:
-            command = by_hand(rebalance_backend, settings)
-            return plan_lines(proposal, self._pace(proposal), command, denied, look, width)
+        def _body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
+            frame = self._frame()
+            scan_rate = scan_pace(frame) if frame else None
+            pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
+            return plan_lines(plan, settings, pace, command, denied, look, width)
 
-        clock = context.app.view_state.options.clock
-        screen = PlanScreen(
-            rebalance_backend.plan(settings), body, denied, look, context.palette, clock
-        )
+        screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied)
         return await context.app.push_screen_wait(screen)
 
-    def _pace(self, proposal: PlanView) -> JobPace | None:
-        frame = self._frame()
-        return pace_of(proposal, self._jobs(), scan_pace(frame) if frame else None)
-
     async def _attach(self, job: str) -> None:
-        context = self.context
-        screen = JobScreen(
-            self.pool,
-            job,
-            self.watch,
-            self._fills,
-            self._now,
-            context.why_denied,
-            context.look,
-            context.palette,
-        )
-        await context.app.push_screen_wait(screen)
+        screen = JobScreen(self.context, self.pool, job, self.watch, self._fills, self._now)
+        await self.context.app.push_screen_wait(screen)
 
     def _frame(self) -> Frame | None:
         frames = self.context.app.view_state.frames
@@ -185,7 +165,7 @@ def _first(jobs: tuple[JobView, ...]) -> int:
 
 
 def scan_pace(frame: Frame) -> float | None:
-    """Mean allocated bytes/s of the newest scan that ended and took long enough to tell."""
+    """Mean allocated bytes/s of the newest scan that ended and took long enough to measure."""
     for view in frame.scans:
         scan = view.scan
         if scan.state != "finished" or scan.start is None or scan.end is None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import Explorer, Measured
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickView, no_preview
 from zconsole.ui.display_format import DisplayFormat, count, percent
+from zconsole.ui.rebalance.flow_screen import FlowScreen
 from zconsole.ui.rebalance.folders import FolderRow, Folders
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.widgets.lines_view import LinesView
@@ -34,7 +34,7 @@ _OLD = 5
 _BARS_FROM = 70
 
 
-class FoldersScreen(Screen[tuple[str, ...] | None]):
+class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
     """Returns the directories chosen; None when left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -47,20 +47,15 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
 
     def __init__(
         self,
+        context: FlowContext,
         pool: str,
         folders: Folders,
         explorer: Explorer,
-        look: DisplayFormat,
-        palette: Palette,
-        clock: Callable[[], float],
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._pool = pool
         self._folders = folders
         self._explorer = explorer
-        self._look = look
-        self._palette = palette
-        self._clock = clock
         self._rows: tuple[FolderRow, ...] = ()
         self._timer: Timer | None = None
         self._said = ""
@@ -78,8 +73,7 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
 
     def on_mount(self) -> None:
         """Draw, and ask for the mountpoints."""
-        for view in self.query(LinesView):
-            view.dress(self._palette)
+        self.dress()
         self.view.focus()
         for root in self._folders.roots:
             self._explorer.used(root.path)
@@ -94,10 +88,6 @@ class FoldersScreen(Screen[tuple[str, ...] | None]):
     def on_unmount(self) -> None:
         """Nobody is interested any more."""
         self._explorer.close()
-
-    def on_resize(self) -> None:
-        """Draw for the new size."""
-        self.fill()
 
     async def _listen(self) -> None:
         try:

@@ -162,14 +162,14 @@ class _Column:
 
 
 _COLUMNS = (
-    _Column("Day", 12, lambda look, day: str(day.get("day", ""))),
+    _Column("Day", 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
-    _Column("files", 9, lambda look, day: str(day.get("files_done", "-"))),
-    _Column("skipped", 8, lambda look, day: str(day.get("files_skipped", "-")), 70),
-    _Column("spread", 9, lambda look, day: percent(day.get("spread"))),
-    _Column("frag", 7, lambda look, day: percent(day.get("fragmentation"), 0), 70),
+    _Column("files", 9, lambda _, day: str(day.get("files_done", "-"))),
+    _Column("skipped", 8, lambda _, day: str(day.get("files_skipped", "-")), 70),
+    _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
+    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 70),
     _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
-    _Column("ETA", 8, lambda look, day: units.duration(day.get("eta_seconds"))),
+    _Column("ETA", 8, lambda _, day: units.duration(day.get("eta_seconds"))),
 )
 
 

@@ -8,24 +8,23 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.flow_screen import FlowScreen
 from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.lines_view import LinesView
 
-Deed = Callable[[], Coroutine[Any, Any, None]]
+Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
-"""Seconds between two looks at the job."""
+"""Seconds between two refreshes of the job."""
 WORDS = {
     "p": "pause",
     "r": "resume",
@@ -39,7 +38,7 @@ MORE: Line = (Span(" Up and Down read on", "dim"),)
 _ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
 
 
-class JobScreen(Screen[None]):
+class JobScreen(FlowScreen[None]):
     """One job, attached to."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,25 +53,20 @@ class JobScreen(Screen[None]):
 
     def __init__(
         self,
+        context: FlowContext,
         pool: str,
         job: str,
         watch: JobWatch,
         fills: Callable[[], Fills],
         now: Callable[[], float],
-        denied: Callable[[], str],
-        look: DisplayFormat,
-        palette: Palette,
     ) -> None:
-        """``now`` is epoch seconds; ``denied`` why the job may not be steered from here."""
-        super().__init__()
+        """``now`` is epoch seconds."""
+        super().__init__(context)
         self._pool = pool
         self._job = job
         self._watch = watch
         self._fills = fills
         self._now = now
-        self._denied = denied
-        self._look = look
-        self._palette = palette
         self._said = ""
 
     def compose(self) -> ComposeResult:
@@ -82,15 +76,10 @@ class JobScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
-        for view in self.query(LinesView):
-            view.dress(self._palette)
+        self.dress()
         self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self._again()
-        self.fill()
-
-    def on_resize(self) -> None:
-        """Draw for the new size."""
         self.fill()
 
     @property
@@ -126,7 +115,7 @@ class JobScreen(Screen[None]):
         said = self._said or self._watch.problem
         if said:
             return tuple(wrapped(said, "warning", self._look, self.app.size.width, " "))
-        if reason := self._denied():
+        if reason := self._flow.denied:
             head = f" {self._look.text(reason)}: "
             return ((Span(head, "warning"), *self._keys(frozenset(), len(head))),)
         return ((Span(" "), *self._keys(offered(job))),)
@@ -153,8 +142,8 @@ class JobScreen(Screen[None]):
 
     def action_order(self, order: str) -> None:
         """Pause it, or end it."""
-        confirmation = partial(self._watch.rebalance_backend.order, self._job, order)
-        self._steer("p" if order == "pause" else "s", confirmation)
+        give = partial(self._watch.rebalance_backend.order, self._job, order)
+        self._steer("p" if order == "pause" else "s", give)
 
     def action_go_on(self) -> None:
         """Go on: with a paused job, or with one that ended before its time."""
@@ -168,15 +157,15 @@ class JobScreen(Screen[None]):
         key = {"rate": "l", "target": "t", "floor": "f"}[which]
         self._steer(key, partial(self._ask, _ASKED[which]))
 
-    def _steer(self, key: str, confirmation: Deed) -> None:
+    def _steer(self, key: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         self._said = ""
-        reason = self._denied() or ("" if key in offered(self.job) else self._idle())
+        reason = self._flow.denied or ("" if key in offered(self.job) else self._idle())
         if reason:
             self._said = reason
             self.fill()
             return
-        begin(self, partial(self._confirmation, confirmation), group="steer", exit_on_error=False)
+        begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     def _idle(self) -> str:
         job = self.job
@@ -184,9 +173,9 @@ class JobScreen(Screen[None]):
             return "the job is not known"
         return f"the job is {job.state}"
 
-    async def _confirmation(self, confirmation: Deed) -> None:
+    async def _do(self, steering: Steering) -> None:
         try:
-            await confirmation()
+            await steering()
         except ZconsoleError as error:
             self._said = str(error)
         await self._refresh()
@@ -194,7 +183,7 @@ class JobScreen(Screen[None]):
     async def _ask(self, limit: Limit) -> None:
         lines = partial(wrapped_lines, limit.question, self._look)
         answer = await self.app.push_screen_wait(
-            AskScreen(limit.label.upper(), lines, self._palette)
+            AskScreen(limit.label.upper(), lines, self._flow.palette)
         )
         if answer is not None:
             await self._watch.rebalance_backend.order(

@@ -1,4 +1,4 @@
-"""The jobs of the pools on show: looked at now and then, told of in the frames and when they end.
+"""The jobs of the pools on show: read now and then, shown in the frames, announced when they end.
 
 Imports neither textual nor what runs jobs.
 """
@@ -31,7 +31,7 @@ class News:
 class JobWatch:
     """What is known of the jobs, by pool."""
 
-    make_desk: Callable[[], RebalanceBackend]
+    make_backend: Callable[[], RebalanceBackend]
     jobs: dict[str, tuple[JobView, ...]] = field(default_factory=dict)
     problem: str = ""
     """Why the newest look failed; empty when it did not."""
@@ -40,9 +40,9 @@ class JobWatch:
 
     @property
     def rebalance_backend(self) -> RebalanceBackend:
-        """The desk, made when it is first wanted."""
+        """The backend, made when it is first wanted."""
         if self._rebalance_backend is None:
-            self._rebalance_backend = self.make_desk()
+            self._rebalance_backend = self.make_backend()
         return self._rebalance_backend
 
     async def round(self, pools: Sequence[str]) -> tuple[News, ...]:
@@ -102,7 +102,7 @@ def activity(job: JobView) -> ActivityView:
 
 
 def reason(job: JobView) -> str:
-    """Why a job is as it is, unless its state says it: who is stopped was told to stop."""
+    """Why a job is as it is, unless its state says it: a stopped job had an order to stop."""
     return "" if job.why in (None, job.state, "stop") else job.why
 
 
@@ -111,7 +111,7 @@ def _none(why: str) -> Estimate:
 
 
 def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
-    """What a console that has just started should tell."""
+    """What a console that has just started should announce."""
     for job in jobs:
         if job.interrupted:
             text = f"Rebalance job {job.job} was interrupted; B shows it, r there resumes it."

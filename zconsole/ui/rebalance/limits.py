@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.job.pacer import window_gate
 from zconsole.rebalance.planning.plan_model import FLOOR
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Limits, window_minutes
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.units import latency, parse_size
 
@@ -65,7 +64,7 @@ def _wait(answer: str) -> float:
 
 def _window(answer: str) -> str:
     try:
-        window_gate(answer, lambda: 0)
+        window_minutes(answer)
     except ValueError as error:
         raise ZconsoleError(f"{answer}: not a time of the day such as 22:00-06:00") from error
     return answer
@@ -83,7 +82,7 @@ TARGET = Limit(
     "Stop at a spread of",
     "percent between the fullest and the emptiest vdev, 5 for instance; none moves everything",
     _share,
-    lambda look, value: percent(value),
+    lambda _, value: percent(value),
     unset="none: move everything",
 )
 MIN_FREE = Limit(
@@ -91,7 +90,7 @@ MIN_FREE = Limit(
     "Keep free",
     f"percent of the pool, {FLOOR * 100:g} unless told otherwise",
     _share,
-    lambda look, value: percent(value),
+    lambda _, value: percent(value),
     unset=percent(FLOOR),
 )
 LIMITS = (
@@ -102,7 +101,7 @@ LIMITS = (
         "Back off above a wait of",
         "what other work may wait for a disk, 50ms for instance; none for no limit",
         _wait,
-        lambda look, value: latency(value),
+        lambda _, value: latency(value),
     ),
     MIN_FREE,
     Limit(
@@ -117,7 +116,7 @@ LIMITS = (
         "Only between",
         "times of the day, 22:00-06:00 for instance; none for all day",
         _window,
-        lambda look, value: str(value),
+        lambda _, value: str(value),
         unset="all day",
     ),
 )

@@ -59,11 +59,11 @@ def option_about(
     """A choice's whole value, where its line had to cut it."""
     if index < PLAN:
         label, value = _pairs(settings, look)[index]
-        told, room = f"{label}: {value}", width - _LABEL - 3
+        whole, room = f"{label}: {value}", width - _LABEL - 3
     else:
-        value = told = _dirs(settings, look)
+        value = whole = _dirs(settings, look)
         room = width - _PLAN_LABEL - 1
-    return () if cell_len(value) <= room else tuple(wrapped(told, "", look, width, " "))
+    return () if cell_len(value) <= room else tuple(wrapped(whole, "", look, width, " "))
 
 
 def _pairs(settings: Settings, look: DisplayFormat) -> list[tuple[str, str]]:

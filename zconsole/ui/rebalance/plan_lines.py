@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from zconsole import units
-from zconsole.rebalance.backend import Counted, DirectoryView, PlanView, VdevFill
-from zconsole.rebalance.job.duration_estimate import JobPace
+from zconsole.rebalance.backend import Counted, JobView
 from zconsole.rebalance.planning import hot_directories
-from zconsole.rebalance.planning.plan_text import is_alike, size_line
-from zconsole.rebalance.planning.pool_text import looked_words
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
+from zconsole.rebalance.planning.plan_text import is_alike, sample_words, size_line
+from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.options import AIMS
@@ -27,10 +28,37 @@ PINS = {
 _NAME = 15
 
 
+@dataclass(frozen=True, slots=True)
+class JobPace:
+    """Bytes of files a second, and what that is based on."""
+
+    rate: float
+    basis: str
+
+
+def pace_of(
+    plan: PlanDocument, limit: float | None, jobs: Sequence[JobView], scan_rate: float | None
+) -> JobPace | None:
+    """The pace to expect of a job with a rate limit (bytes/s); None where nothing is known.
+
+    A job's own pace goes before the mean rate of the pool's last scan (allocated bytes/s), of
+    which a rewrite gets about half, as it writes what it reads. A rate limit bounds either.
+    """
+    rates = [job.rate for job in jobs if job.rate]
+    found: JobPace | None = None
+    if rates:
+        found = JobPace(rates[0], "the pace of another job")
+    elif scan_rate:
+        found = JobPace(scan_rate / 2 / (plan.raw_factor or 1.0), "half the pace of the last scan")
+    if limit is not None and (found is None or limit < found.rate):
+        return JobPace(limit, "the rate limit")
+    return found
+
+
 def counting_lines(
     counted: Counted, silent: float, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """While a plan is made: how far it is; ``silent`` seconds without a sign are told."""
+    """While a plan is made: how far it is; ``silent`` seconds without a sign are shown."""
     lines: list[Line] = [
         (
             Span(" looking at the files: ", "dim"),
@@ -46,7 +74,8 @@ def counting_lines(
 
 
 def plan_lines(
-    proposal: PlanView,
+    plan: PlanDocument,
+    settings: Settings,
     pace: JobPace | None,
     by_hand: str,
     denied: str,
@@ -54,28 +83,29 @@ def plan_lines(
     width: int,
 ) -> tuple[Line, ...]:
     """The whole plan."""
-    lines = _all(proposal, pace, by_hand, denied, look, width)
+    lines = _all(plan, settings, pace, by_hand, denied, look, width)
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
 def _all(
-    proposal: PlanView,
+    plan: PlanDocument,
+    settings: Settings,
     pace: JobPace | None,
     by_hand: str,
     denied: str,
     look: DisplayFormat,
     width: int,
 ) -> Iterator[Line]:
-    if proposal.refused is not None:
+    if plan.refused is not None:
         yield (Span(" Not possible", "bold"),)
-        yield from wrapped(proposal.refused, "error", look, width)
-    yield from _moves(proposal, look, width)
-    if proposal.vdevs:
-        yield from _fills(proposal, look, width)
-    yield from _costs(proposal, pace, look, width)
-    if proposal.notes:
+        yield from wrapped(plan.refused, "error", look, width)
+    yield from _moves(plan, settings.aim, look, width)
+    if plan.vdevs:
+        yield from _fills(plan, settings.limits, look, width)
+    yield from _costs(plan, plan.bytes_within(settings.limits), pace, look, width)
+    if plan.notes:
         yield (Span(" Look twice", "bold"),)
-        for note in proposal.notes:
+        for note in plan.notes:
             yield from wrapped(note, "warning", look, width)
     yield (
         Span(" To run by hand" if denied else " Will run, and go on without this console", "bold"),
@@ -86,14 +116,14 @@ def _all(
         yield from wrapped(denied, "error", look, width)
 
 
-def _moves(proposal: PlanView, look: DisplayFormat, width: int) -> Iterator[Line]:
-    yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[proposal.settings.aim]}", "dim"))
-    for part in proposal.parts:
+def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
+    yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[aim]}", "dim"))
+    for part in plan.directories:
         yield from _part(part, look, width)
-        yield from _size(part, proposal.settings.aim, look, width)
+        yield from _size(part, aim, look, width)
 
 
-def _part(part: DirectoryView, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _part(part: PlannedDirectory, look: DisplayFormat, width: int) -> Iterator[Line]:
     figures = f"{part.files} files  {look.size(part.bytes)}  {part.engine or 'no engine'}"
     room = max(8, width - len(figures) - 5)
     name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
@@ -101,44 +131,47 @@ def _part(part: DirectoryView, look: DisplayFormat, width: int) -> Iterator[Line
     yield from wrapped(part.why, "dim", look, width, "    ")
     for reason, files in part.skipped.items():
         yield from wrapped(f"{files} skipped: {reason}", "warning", look, width, "    ")
-    if looked := looked_words(part.sampled, part.engine):
+    if looked := sample_words(part.sampled, part.engine):
         yield from wrapped(looked, "warning", look, width, "    ")
-    if best := hot_directories.words(part.below, part.old, look.size, str):
+    if best := hot_directories.words(part.below, part.old_bytes, look.size, str):
         yield from wrapped(best, "notice", look, width, "    ")
 
 
-def _size(part: DirectoryView, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _size(part: PlannedDirectory, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
     """What the files take afterwards, where that is the aim or something changes."""
-    line = size_line(part.allocated, part.after, part.sizes_from, look.size)
-    if line and (aim != "balance" or not is_alike(part.allocated, part.after)):
+    before, after = part.allocated_bytes, part.allocated_after_bytes
+    line = size_line(before, after, part.sizes_from, look.size)
+    if line and (aim != "balance" or not is_alike(before, after)):
         yield from wrapped(line, "accent", look, width, "    ")
 
 
-def _fills(proposal: PlanView, look: DisplayFormat, width: int) -> Iterator[Line]:
-    before, after = percent(proposal.spread_before), percent(proposal.spread_after)
+def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
+    before, after = percent(plan.spread_before), percent(plan.spread_after)
     yield (
         Span(" Where it will lie  ", "bold"),
         Span(f"spread {before}, then {after}", "accent"),
-        Span(f"  ({look.text(proposal.estimate)})", "dim"),
+        Span(f"  ({look.text(plan.estimate)})", "dim"),
     )
-    for fill in (*proposal.vdevs, *proposal.special):
+    for fill in (*(plan.vdevs or ()), *(plan.special or ())):
         yield from fill_lines(fill, look, width)
-    goal, needs = f"a spread of {percent(proposal.target, 0)} takes", proposal.bytes_to_target
+    if plan.spread_before is None or plan.target_spread is None:
+        return
+    goal, needs = f"a spread of {percent(plan.target_spread, 0)} takes", plan.bytes_to_target
     if needs:
-        less = needs < proposal.bytes and proposal.settings.limits.until_spread is None
-        hint = (
-            f" of it: stop at a spread of {proposal.target * 100:g} to move no more" if less else ""
-        )
-        yield from wrapped(f"{goal} {look.size(needs)}{hint}", "notice" * less, look, width)
-    elif proposal.spread_before is not None and proposal.spread_before > proposal.target:
+        less = needs < plan.bytes_within(limits) and limits.until_spread is None
+        hint = f" of it: stop at a spread of {plan.target_spread * 100:g} to move no more"
+        text = f"{goal} {look.size(needs)}{hint if less else ''}"
+        yield from wrapped(text, "notice" * less, look, width)
+    elif plan.spread_before > plan.target_spread:
         yield from wrapped(f"{goal} more than these directories hold", "dim", look, width)
 
 
-def fill_lines(fill: VdevFill, look: DisplayFormat, width: int) -> Iterator[Line]:
+def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:
     """A vdev before and after: two bars below each other."""
     name = fit(middle(look.text(fill.name), _NAME, look.glyphs.ellipsis), _NAME)
     room = max(4, width - _NAME - 20)
-    for label, word, share in ((name, "now", fill.before), (" " * _NAME, "then", fill.after)):
+    rows = ((name, "now", fill.fill_before), (" " * _NAME, "then", fill.fill_after))
+    for label, word, share in rows:
         yield (
             Span(f"  {label} "),
             Span(f"{word:<5}", "dim"),
@@ -148,35 +181,34 @@ def fill_lines(fill: VdevFill, look: DisplayFormat, width: int) -> Iterator[Line
 
 
 def _costs(
-    proposal: PlanView, pace: JobPace | None, look: DisplayFormat, width: int
+    plan: PlanDocument, size: int, pace: JobPace | None, look: DisplayFormat, width: int
 ) -> Iterator[Line]:
     yield (Span(" What it takes", "bold"),)
     if pace is None:
         time = "time unknown until it runs"
     else:
-        took = units.duration(proposal.bytes / pace.rate)
+        took = units.duration(size / pace.rate)
         time = f"about {took} at {look.rate(pace.rate)} ({pace.basis})"
-    yield from wrapped(f"{look.size(proposal.bytes)} to move, {time}", "", look, width)
+    yield from wrapped(f"{look.size(size)} to move, {time}", "", look, width)
     pinned = {
-        words: sum(part.pinned.get(cause) or 0 for part in proposal.parts)
+        words: sum(part.pinned_bytes.get(cause) or 0 for part in plan.directories)
         for cause, words in PINS.items()
     }
     for words, held in pinned.items():
         if held:
             text = f"{look.size(held)} of old blocks stay, held by {words}"
             yield from wrapped(text, "warning", look, width)
-    sent = sum(part.incremental or 0 for part in proposal.parts)
+    sent = sum(part.next_incremental_bytes or 0 for part in plan.directories)
     if sent:
         text = f"the next incremental send grows by {look.size(sent)}"
         yield from wrapped(text, "warning", look, width)
-    if proposal.order:
-        yield from wrapped(f"order of files: {proposal.order}", "dim", look, width)
-    if proposal.available is not None:
-        floor = f"{look.size(proposal.available)} may be used before the free-space floor"
-        yield from wrapped(floor, "dim", look, width)
-    if proposal.fragmentation is not None:
+    if plan.order:
+        yield from wrapped(f"order of files: {plan.order}", "dim", look, width)
+    floor = f"{look.size(plan.available_bytes)} may be used before the free-space floor"
+    yield from wrapped(floor, "dim", look, width)
+    if plan.fragmentation is not None:
         yield from wrapped(
-            f"the pool's free space is {percent(proposal.fragmentation, 0)} fragmented",
+            f"the pool's free space is {percent(plan.fragmentation, 0)} fragmented",
             "dim",
             look,
             width,

@@ -8,25 +8,25 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Button
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import Counted, PlanView
+from zconsole.rebalance.backend import Counted
+from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.flow_screen import FlowScreen
 from zconsole.ui.rebalance.plan_lines import counting_lines
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
-Body = Callable[[PlanView, int], Sequence[Line]]
+Body = Callable[[PlanDocument, int], Sequence[Line]]
 """A plan as lines of a width."""
 
 
-class PlanScreen(Screen[PlanView | None]):
-    """Returns the plan when it is to be run, None when it is not. Raises what making it raised."""
+class PlanScreen(FlowScreen[bool]):
+    """Returns whether the plan is to be run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave_plan", show=False),
@@ -40,24 +40,19 @@ class PlanScreen(Screen[PlanView | None]):
 
     def __init__(
         self,
-        steps: AsyncIterator[Counted | PlanView],
+        context: FlowContext,
+        steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
-        look: DisplayFormat,
-        palette: Palette,
-        clock: Callable[[], float],
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._steps = steps
         self._body = body
         self._denied = denied
-        self._look = look
-        self._palette = palette
-        self._clock = clock
         self._counted = Counted()
-        self._heard = clock()
+        self._heard = self._clock()
         self._problem = ""
-        self.proposal: PlanView | None = None
+        self.plan: PlanDocument | None = None
         """The plan, once it is made."""
 
     def compose(self) -> ComposeResult:
@@ -70,23 +65,18 @@ class PlanScreen(Screen[PlanView | None]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        for view in self.query(LinesView):
-            view.dress(self._palette)
+        self.dress()
         self.query_one("#plan", LinesView).focus()
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
-        self.fill()
-
-    def on_resize(self) -> None:
-        """Wrap to the new width."""
         self.fill()
 
     async def _make(self) -> None:
         try:
             async for step in self._steps:
                 self._heard = self._clock()
-                if isinstance(step, PlanView):
-                    self.proposal = step
+                if isinstance(step, PlanDocument):
+                    self.plan = step
                 else:
                     self._counted = step
                 self.fill()
@@ -96,12 +86,12 @@ class PlanScreen(Screen[PlanView | None]):
         self.query_one("#cancel", Button).focus()
 
     def _tick(self) -> None:
-        if self.proposal is None and not self._problem:
+        if self.plan is None and not self._problem:
             self.fill()
 
     def fill(self) -> None:
         """Draw what there is to show now."""
-        made = self.proposal
+        made = self.plan
         ready = made is not None and made.refused is None and not self._denied
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
@@ -117,8 +107,8 @@ class PlanScreen(Screen[PlanView | None]):
         width = self.app.size.width
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
-        if self.proposal is not None:
-            return self._body(self.proposal, width)
+        if self.plan is not None:
+            return self._body(self.plan, width)
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, self._look, width)
 
@@ -132,9 +122,9 @@ class PlanScreen(Screen[PlanView | None]):
 
     def action_leave_plan(self) -> None:
         """Not this one; what is still looking at files ends with the screen."""
-        self.dismiss(None)
+        self.dismiss(False)
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Cancel, or run."""
         message.stop()
-        self.dismiss(self.proposal if message.button.id == "run" else None)
+        self.dismiss(message.button.id == "run")

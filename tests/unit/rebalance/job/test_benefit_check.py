@@ -15,10 +15,10 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job import benefit_check
+from zconsole.rebalance.job.accounts import RunProgress
 from zconsole.rebalance.job.benefit_check import BenefitCheck
 from zconsole.rebalance.job.block_samples import Samples
 from zconsole.rebalance.job.move_effect import ENOUGH, INTERVAL, STRIKES, MoveEffect
-from zconsole.rebalance.job.progress import RunProgress
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.process import Completed
 

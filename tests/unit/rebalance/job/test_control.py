@@ -1,10 +1,12 @@
-"""Jobs between two runs: which of them anybody may begin again."""
+"""Jobs between two runs: which of them anybody may begin again, and what the log has of that."""
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,15 @@ from zconsole.cli.main import main
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job import control, execute, job_store
+from zconsole.rebalance.job import control, creation, execute, job_store
+from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.execute import Show
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system.audit.log import NAME, AuditError, MemoryLog
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +38,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def created(tree: Path, state: str, why: str | None = None) -> job_store.Record:
-    record = control.create(Settings((str(tree),), allow_non_zfs=True), FactsReader()).record
+    record = creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader()).record
     journal = Journal.open(record.journal)
     journal.set("status", {"state": state, "why": why})
     journal.close()
@@ -102,7 +106,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
         asked.append(plan.directories[0].files)
 
     settings = Settings((str(tree),), allow_non_zfs=True)
-    record = control.create(settings, FactsReader(), agreed=False, ask=ask).record
+    record = creation.create(settings, FactsReader(), agreed=False, ask=ask).record
     assert asked == [1]
     assert [found.record for found in control.resumable()] == [record]
 
@@ -112,7 +116,7 @@ def test_a_no_leaves_nothing(tree: Path) -> None:
         raise ZconsoleError("nothing was done")
 
     with pytest.raises(ZconsoleError, match="nothing was done"):
-        control.create(
+        creation.create(
             Settings((str(tree),), allow_non_zfs=True), FactsReader(), agreed=False, ask=ask
         )
     assert list((tree.parent / "state/rebalance").iterdir()) == []
@@ -128,7 +132,7 @@ def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: 
 
     content: dict[Path, bytes] = {}
     with pytest.raises(KeyboardInterrupt):
-        control.create(
+        creation.create(
             Settings((str(tree),), allow_non_zfs=True), FactsReader(), agreed=False, ask=die
         )
     for file, data in content.items():
@@ -162,7 +166,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
 
     def late(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
         with pytest.raises(BusyTreeError):
-            control.create(Settings((str(tree),), allow_non_zfs=True), FactsReader())
+            creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader())
         done = real(record, show, held)
         ran.append(record.job)
         return done
@@ -206,3 +210,117 @@ def test_what_a_job_said_before_it_was_resumed_is_not_why_it_died(tree: Path) ->
     with closing(Journal.open(record.journal)) as journal:
         journal.set("status", {"state": "running", "why": None, "t": 2000.0})
     assert control.status(record).why == "its process is gone; resume it"
+
+
+JOB = Record("abc123", Path("/nowhere/abc123.db"), Path("/nowhere/abc123.json"))
+
+
+class Unwritable(MemoryLog):
+    """Neither file nor system log."""
+
+    def write(self, t: float, event: str, **fields: Any) -> None:
+        raise AuditError("audit log not writable")
+
+
+class Orders:
+    """Takes the place of the jobs; ``log`` is what was told when an order came."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.given: list[tuple[Any, ...]] = []
+        self.told: list[list[str]] = []
+        self._log = log
+
+    def steer(self, record: Record, *order: Any) -> None:
+        self.told.append([line["event"] for line in self._log.records])
+        self.given.append(order)
+        if order[0] == "stop":
+            raise ZconsoleError("job abc123 does not run")
+
+    def resume(self, record: Record, limits: Any = None) -> None:
+        self.steer(record, "resume", limits)
+
+    def start(self, record: Record) -> None:
+        self.steer(record, "start")
+
+
+def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, Orders]:
+    orders = Orders(log)
+    for name in ("steer", "resume", "start"):
+        monkeypatch.setattr(control, name, getattr(orders, name))
+    return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
+
+
+def test_each_order_is_told_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    jobs, orders = made(monkeypatch, log)
+    jobs.steer(JOB, "pause")
+    jobs.steer(JOB, "run")
+    jobs.steer(JOB, None, {"rate": 1e6})
+    jobs.resume(JOB, {"max_bytes": 7})
+    jobs.start(JOB)
+    with pytest.raises(ZconsoleError):
+        jobs.steer(JOB, "stop")
+    begun, ended = log.records[::2], log.records[1::2]
+    actions = ["pause", "resume", "limits", "resume", "start", "stop"]
+    assert [line["action"] for line in begun] == [line["action"] for line in ended] == actions
+    assert [line["ok"] for line in ended] == [True] * 5 + [False]
+    assert ended[-1]["result"] == "failed: job abc123 does not run"
+    assert {(line["kind"], line["job"]) for line in log.records} == {("job", "abc123")}
+    assert [line["limits"] for line in begun][2:4] == [{"rate": 1e6}, {"max_bytes": 7}]
+    assert all(told[-1] == "begun" for told in orders.told)
+
+
+def test_without_a_log_jobs_are_paused_and_stopped_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs, orders = made(monkeypatch, Unwritable())
+    jobs.steer(JOB, "pause")
+    with pytest.raises(ZconsoleError, match="does not run"):
+        jobs.steer(JOB, "stop")
+    for order in (
+        lambda: jobs.steer(JOB, "run"),
+        lambda: jobs.steer(JOB, None, {"rate": 1e6}),
+        lambda: jobs.steer(JOB, "pause", {"rate": 1e6}),
+        lambda: jobs.resume(JOB),
+        lambda: jobs.start(JOB),
+    ):
+        with pytest.raises(AuditError):
+            order()
+    assert orders.given == [("pause", None), ("stop", None)]
+
+
+def lines(shell: Shell) -> list[dict[str, Any]]:
+    text = (shell.area / "state" / NAME).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
+    shell, tree = Shell(tmp_path), tmp_path / "tree"
+    tree.mkdir()
+    (tree / "file").write_bytes(b"x" * 1000)
+    ran = shell("run", "--yes", "--allow-non-zfs", "--max-bytes=9000000", tree)
+    assert ran.returncode == 0, ran.stderr
+    begun, ended = lines(shell)
+    assert (begun["event"], begun["kind"], begun["action"]) == ("begun", "job", "run")
+    assert begun["settings"]["dirs"] == [str(tree)]
+    assert begun["limits"]["max_bytes"] == 9_000_000
+    assert "--allow-non-zfs" in begun["argv"]
+    assert (ended["event"], ended["ok"], ended["job"]) == ("ended", True, begun["job"])
+    assert shell("stop", begun["job"]).returncode == 1
+    assert [line["action"] for line in lines(shell)[2:]] == ["stop", "stop"]
+    assert lines(shell)[-1]["ok"] is False
+
+
+def test_no_file_is_moved_without_a_line_in_some_log(tmp_path: Path) -> None:
+    shell, tree = Shell(tmp_path), tmp_path / "tree"
+    tree.mkdir()
+    (tree / "file").write_bytes(b"x" * 1000)
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / NAME).mkdir()
+    if Path("/dev/log").exists():
+        pytest.skip("this machine's system log takes the lines")
+    before = (tree / "file").stat()
+    ran = shell("run", "--yes", "--allow-non-zfs", tree)
+    assert ran.returncode == 1
+    assert "audit log not writable" in ran.stderr
+    assert (tree / "file").stat() == before

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import cast
 
 import pytest
 
@@ -13,17 +13,18 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.job.execute import STOPPING, _signals, execute
 from zconsole.rebalance.job.job_store import by_journal
+from zconsole.rebalance.job.steering import JobControl
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Mount
 
 
 def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
-    runner: Any = SimpleNamespace(alarm=Alarm(), stop=None)
+    alarm, control = Alarm(), cast(JobControl, SimpleNamespace(stop=None))
     before = {number: signal.getsignal(number) for number in (signal.SIGIO, signal.SIGTERM)}
     try:
-        with _signals(runner):
+        with _signals(control, alarm):
             os.kill(os.getpid(), signal.SIGIO)
-            assert runner.alarm.raised
+            assert alarm.raised
         os.kill(os.getpid(), signal.SIGIO)
         assert signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
     finally:
@@ -32,17 +33,17 @@ def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
 
 @pytest.mark.parametrize("number", STOPPING)
 def test_a_signal_ends_the_job_unless_it_was_ignored_from_the_start(number: signal.Signals) -> None:
-    runner: Any = SimpleNamespace(alarm=Alarm(), stop=None)
+    alarm, control = Alarm(), cast(JobControl, SimpleNamespace(stop=None))
     before = {each: signal.getsignal(each) for each in (number, signal.SIGIO)}
     try:
         signal.signal(number, signal.SIG_IGN)  # as nohup does
-        with _signals(runner):
+        with _signals(control, alarm):
             os.kill(os.getpid(), number)
-            assert runner.stop is None
+            assert control.stop is None
         signal.signal(number, signal.SIG_DFL)
-        with _signals(runner):
+        with _signals(control, alarm):
             os.kill(os.getpid(), number)
-            assert runner.stop == STOPPING[number]
+            assert control.stop == STOPPING[number]
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

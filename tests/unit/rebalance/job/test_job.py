@@ -1,23 +1,15 @@
-"""What a job knows its directories by."""
+"""What a journal says of its job."""
 
 from __future__ import annotations
 
-import pytest
+from zconsole.rebalance.job.job import Floor, Job
+from zconsole.rebalance.planning.settings import Limits, Settings
 
-from zconsole.rebalance.job.job import is_same_filesystem
 
-
-@pytest.mark.parametrize(
-    ("before", "now", "same"),
-    [
-        ("zfs:tank/data:17", "zfs:tank/data:17", True),
-        ("zfs:tank/data:17", "zfs:tank/renamed:17", True),
-        ("zfs:tank/data:17", "zfs:tank/data:18", False),
-        ("zfs:tank/data:", "zfs:tank/other:", False),
-        ("ext4:/dev/sda1:", "ext4:/dev/sda1:", True),
-        ("ext4:/dev/sda1:", "ext4:/dev/sdb1:", False),
-        ("", "zfs:tank/data:17", False),
-    ],
-)
-def test_a_renamed_dataset_is_the_same(before: str, now: str, same: bool) -> None:
-    assert is_same_filesystem(before, now) is same
+def test_a_floor_is_moved_on_any_filesystem() -> None:
+    settings = Settings(("/a", "/b"), limits=Limits(min_free=0.1))
+    floors = {"/a": Floor(100, 1000.0), "/b": Floor(30, 300.0)}
+    job = Job("j", settings, {}, (), 1.0, floors, None)
+    assert job.reserves_at(0.1) == {b"/a": 100, b"/b": 30}
+    assert job.reserves_at(0.5) == {b"/a": 500, b"/b": 150}
+    assert job.reserves_at(0.0) == {b"/a": 0, b"/b": 0}

@@ -1,3 +1,5 @@
+"""How fast a job goes, and how it waits."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -5,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from zconsole.rebalance.engine.item import StopJobError
-from zconsole.rebalance.job.pacer import LOOK, Backoff, Pacer, window_gate
+from zconsole.rebalance.job.pacer import LOOK, Pacer
 
 
 class Clock:
@@ -61,32 +63,3 @@ def test_leases_are_served_while_waiting() -> None:
     gaps = [b - a for a, b in pairwise(served)]
     assert served
     assert max(gaps) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("now", "reason"),
-    [
-        (23 * 60, None),
-        (3 * 60, None),
-        (6 * 60, "outside 22:00-06:00"),
-        (12 * 60, "outside 22:00-06:00"),
-    ],
-)
-def test_a_window_over_midnight(now: int, reason: str | None) -> None:
-    assert window_gate("22:00-06:00", lambda: now)() == reason
-
-
-@pytest.mark.parametrize("text", ["", "22:00", "25:00-26:00", "1:99-2:00", "a-b"])
-def test_windows_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r".*"):
-        window_gate(text, lambda: 0)
-
-
-def test_backing_off_grows_and_ends() -> None:
-    clock, waits = Clock(), [0.5, 0.5, None, 0.001]
-    backoff = Backoff(0.1, lambda: waits.pop(0), clock)
-    assert backoff() == "disks answer slowly"
-    clock.now += 1
-    assert backoff() is not None
-    clock.now += 1
-    assert backoff() is None

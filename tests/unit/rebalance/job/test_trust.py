@@ -18,7 +18,7 @@ import pytest
 
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.engine.journal import Intent, Journal, State
-from zconsole.rebalance.job import control, job_store
+from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.state_dir import COMPANIONS, StateError
@@ -50,7 +50,7 @@ def journal(area: Path) -> Path:
     """The journal of a job that died in the middle of its first file, in a directory of its own."""
     (area / "jobs").mkdir()
     path = area / "jobs" / "job.db"
-    control.create(Settings((str(area / "tree"),), allow_non_zfs=True), FactsReader(), path)
+    creation.create(Settings((str(area / "tree"),), allow_non_zfs=True), FactsReader(), path)
     return path
 
 
@@ -213,7 +213,7 @@ def test_limits_given_count_over_those_of_the_journal(area: Path, shell: Shell) 
     path = area / "own.db"
     limits = Settings((str(area / "tree"),), allow_non_zfs=True).limits.changed({"max_bytes": 1})
     settings = Settings((str(area / "tree"),), allow_non_zfs=True, limits=limits)
-    control.create(settings, FactsReader(), path)
+    creation.create(settings, FactsReader(), path)
     words = ("run", "--yes", "--json", "--journal", path)
     first = json.loads(shell(*words).stdout.splitlines()[-1])["summary"]
     assert (first["stopped_by"], first["files_moved"] < 5) == ("byte limit reached", True), first
@@ -227,7 +227,7 @@ def test_limits_given_count_while_files_are_counted_again(area: Path, journal: P
     assert record is not None
     edit(journal, "DELETE FROM meta WHERE key = 'job'")
     control.take_up(record, {"max_bytes": 12345})
-    control.recount(record, FactsReader())
+    creation.recount(record, FactsReader())
     assert control.status(record).settings.limits.max_bytes == 12345
 
 

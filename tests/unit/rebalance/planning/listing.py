@@ -22,4 +22,4 @@ def listed(texts: Mapping[int, str]) -> dict[int, Listed]:
         out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
         return Completed(tuple(argv), 0, "Dataset tank\n\n" + out, "")
 
-    return zdb.told(run, "tank", list(texts))
+    return zdb.listed(run, "tank", list(texts))

@@ -2,25 +2,26 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.rebalance.planning.engine_choice import Choice, EngineRequest, choose, hides_acls
+from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls
 from zconsole.rebalance.planning.facts import Dataset, Mount
+from zconsole.rebalance.planning.settings import Settings
 
 ZFS = Mount("zfs", "tank/a", "/tank/a")
 EXT4 = Mount("ext4", "/dev/sda1", "/")
-AUTO = EngineRequest()
+AUTO = Settings(())
 PLAIN = Dataset("tank/a", {"checksum": "on", "compression": "lz4"})
 STRONG = Dataset("tank/a", {"checksum": "sha256", "compression": "lz4"})
 
 
 def engine(
     dataset: Dataset | None = PLAIN,
-    wish: EngineRequest = AUTO,
+    settings: Settings = AUTO,
     version: tuple[int, ...] = (2, 3, 9),
     able: bool | None = True,
     mount: Mount = ZFS,
     exported: str = "",
 ) -> tuple[str | None, str]:
-    choice = choose(wish, mount, dataset, version, able, exported)
+    choice = choose(settings, mount, dataset, version, able, exported)
     return choice.engine, choice.why
 
 
@@ -33,16 +34,16 @@ def test_copy_where_rewrite_would_move_nothing() -> None:
     chosen, why = engine(STRONG)
     assert chosen == "copy"
     assert "nop-write" in why
-    assert engine(STRONG, EngineRequest("rewrite"))[0] is None
+    assert engine(STRONG, Settings((), "rewrite"))[0] is None
 
 
 def test_new_properties_are_rewritten_even_with_a_strong_checksum() -> None:
-    assert engine(STRONG, EngineRequest(aim="properties"))[0] == "rewrite"
+    assert engine(STRONG, Settings((), aim="properties"))[0] == "rewrite"
 
 
 def test_a_new_recordsize_needs_a_copy() -> None:
-    assert engine(wish=EngineRequest(aim="recordsize"))[0] == "copy"
-    assert engine(wish=EngineRequest("rewrite", "recordsize"))[0] is None
+    assert engine(settings=Settings((), aim="recordsize"))[0] == "copy"
+    assert engine(settings=Settings((), "rewrite", "recordsize"))[0] is None
 
 
 def test_dedup_moves_nothing() -> None:
@@ -52,20 +53,20 @@ def test_dedup_moves_nothing() -> None:
 def test_no_exchange_before_2_2() -> None:
     old = {"version": (2, 1, 11), "able": False}
     assert engine(**old)[0] is None  # type: ignore[arg-type]
-    assert engine(wish=EngineRequest(accept_races=True), **old)[0] == "copy"  # type: ignore[arg-type]
+    assert engine(settings=Settings((), accept_races=True), **old)[0] == "copy"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shared", [{"sharenfs": "on"}, {"sharesmb": "on"}])
 def test_exported_datasets_are_not_copied(shared: dict[str, str]) -> None:
     dataset = Dataset("tank/a", {"checksum": "sha256", "compression": "on", **shared})
     assert engine(dataset)[0] is None
-    assert engine(dataset, EngineRequest(accept_races=True))[0] == "copy"
+    assert engine(dataset, Settings((), accept_races=True))[0] == "copy"
 
 
 @pytest.mark.parametrize("hiding", [{"acltype": "nfsv4"}, {"xattr": "off"}])
 def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
     dataset = Dataset("tank/a", hiding)
-    assert engine(dataset, EngineRequest("copy"))[0] is None
+    assert engine(dataset, Settings((), "copy"))[0] is None
     assert engine(dataset)[0] == "rewrite"
 
 
@@ -73,22 +74,22 @@ def test_what_an_overlay_is_made_of_is_rewritten_or_nothing() -> None:
     in_use = "in use by an overlay (pid 7)"
     version = (2, 3, 9)
     assert choose(AUTO, ZFS, PLAIN, version, True, False, in_use).engine == "rewrite"
-    for wish, dataset, mount in (
-        (EngineRequest("copy", accept_races=True), PLAIN, ZFS),
+    for settings, dataset, mount in (
+        (Settings((), "copy", accept_races=True), PLAIN, ZFS),
         (AUTO, STRONG, ZFS),
-        (EngineRequest(allow_non_zfs=True, accept_races=True), None, EXT4),
+        (Settings((), allow_non_zfs=True, accept_races=True), None, EXT4),
     ):
-        chosen = choose(wish, mount, dataset, version, True, False, in_use)
+        chosen = choose(settings, mount, dataset, version, True, False, in_use)
         assert chosen.engine is None
         assert f"{in_use}: stop its containers" in chosen.why
 
 
 def test_a_rewrite_says_why_and_a_copy_says_what_it_could_be_instead() -> None:
     assert "inodes stay" in engine()[1]
-    assert engine(wish=EngineRequest("copy"))[1].endswith(
+    assert engine(settings=Settings((), "copy"))[1].endswith(
         "rewrite would keep every inode (--engine=rewrite)"
     )
-    assert "--engine" not in engine(wish=EngineRequest("copy"), able=False)[1]
+    assert "--engine" not in engine(settings=Settings((), "copy"), able=False)[1]
 
 
 def test_acls_may_be_hidden_where_they_are_off() -> None:
@@ -102,10 +103,10 @@ def test_acls_may_be_hidden_where_they_are_off() -> None:
 
 def test_other_filesystems_only_when_allowed() -> None:
     assert engine(None, mount=EXT4)[0] is None
-    allowed = EngineRequest(allow_non_zfs=True)
+    allowed = Settings((), allow_non_zfs=True)
     assert engine(None, allowed, mount=EXT4)[0] == "copy"
     assert engine(None, allowed, mount=Mount("nfs4", "host:/x", "/x"))[0] is None
-    assert engine(None, EngineRequest("rewrite", allow_non_zfs=True), mount=EXT4)[0] is None
+    assert engine(None, Settings((), "rewrite", allow_non_zfs=True), mount=EXT4)[0] is None
 
 
 def test_read_only_mounts_get_none() -> None:

@@ -9,7 +9,7 @@ import pytest
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job.counting import WalkSink
+from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts

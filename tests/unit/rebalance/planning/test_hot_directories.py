@@ -9,11 +9,10 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import hot_directories, plan
-from zconsole.rebalance.planning.engine_choice import EngineRequest
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.hot_directories import MOST, Ranking
-from zconsole.rebalance.planning.plan_model import Goal
 from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Survey, survey
 from zconsole.units import size
 
@@ -79,8 +78,8 @@ def test_a_plan_names_them(tmp_path: Path) -> None:
     tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
     found = plan.places([str(tmp_path)], FactsReader())
     made = plan.make(
-        Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), Goal()
-    ).as_json()
-    assert [each["name"] for each in made["below"]] == ["media", "vm", "empty"]
-    assert made["old_bytes"] is None
+        Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)
+    ).document()
+    assert [each["name"] for each in made.directories[0].below] == ["media", "vm", "empty"]
+    assert made.directories[0].old_bytes is None
     assert "  holding most: media 2K, vm 1K" in plan_lines(made)

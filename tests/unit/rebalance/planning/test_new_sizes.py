@@ -15,11 +15,13 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import new_sizes
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.new_sizes import BlockLayout, layouts_of
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.reservoir import Reservoir, Taken
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.zdb import Listed
 
+KIB = 1 << 10
 RECORD = 128 << 10
 MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 1 << 40, 0, disks=2),), (2, 3, 9))
 RAIDZ = PoolFacts(
@@ -48,14 +50,14 @@ def planned(root: Path, engine: str | None = "rewrite", **properties: str) -> Di
     return DirectoryPlan(place, found, Choice(engine, ""), len(files), 0)
 
 
-def foretold(
+def predicted(
     root: Path,
     pool: PoolFacts = MIRROR,
     told: Mapping[int, Listed] | None = None,
     engine: str = "rewrite",
     **properties: str,
 ) -> Sizes:
-    sizes = new_sizes.foretell(Sys(), planned(root, engine, **properties), pool, told or {})
+    sizes = new_sizes.predict(Sys(), planned(root, engine, **properties), pool, told or {})
     assert sizes is not None
     return sizes
 
@@ -87,7 +89,7 @@ def listing(root: Path, raw: int, stored: int, copies: int = 1) -> dict[int, Lis
 
 
 def test_what_compression_would_save(texts: Path) -> None:
-    sizes = foretold(texts, compression="gzip-6")
+    sizes = predicted(texts, compression="gzip-6")
     assert sizes.after is not None
     assert sizes.after < sizes.before / 3
     assert sizes.estimate == f"gzip-6, {new_sizes.POINTS} blocks tried"
@@ -95,18 +97,18 @@ def test_what_compression_would_save(texts: Path) -> None:
 
 
 def test_the_same_settings_change_nothing(texts: Path) -> None:
-    assert growth(foretold(texts, compression="off")) == pytest.approx(1, abs=0.02)
+    assert growth(predicted(texts, compression="off")) == pytest.approx(1, abs=0.02)
 
 
 def test_two_copies_take_twice_as_much(texts: Path) -> None:
-    sizes = foretold(texts, compression="off", copies="2")
+    sizes = predicted(texts, compression="off", copies="2")
     assert growth(sizes) == pytest.approx(2, abs=0.04)
     assert sizes.change == pytest.approx(sizes.before, rel=0.04)
 
 
 def test_larger_records_compress_better(texts: Path) -> None:
     small, large = (
-        growth(foretold(texts, engine="copy", compression="gzip", recordsize=str(size)))
+        growth(predicted(texts, engine="copy", compression="gzip", recordsize=str(size)))
         for size in (4 << 10, 128 << 10)
     )
     assert small == pytest.approx(1, abs=0.02)  # nothing is smaller than a sector
@@ -119,27 +121,27 @@ def test_holes_stay_holes(tmp_path: Path) -> None:
         file.truncate(100 * RECORD)
     os.sync()
     for compression in ("off", "gzip"):
-        sizes = foretold(tmp_path, compression=compression)
+        sizes = predicted(tmp_path, compression=compression)
         assert growth(sizes) == pytest.approx(1, abs=0.6)
 
 
 def test_zdb_compares_each_block_with_itself(texts: Path) -> None:
     told = listing(texts, raw=0x8000, stored=0x8000)
-    assert growth(foretold(texts, told=told, compression="off")) == pytest.approx(4)
-    smaller = foretold(texts, told=told, engine="copy", compression="off", recordsize="16384")
+    assert growth(predicted(texts, told=told, compression="off")) == pytest.approx(4)
+    smaller = predicted(texts, told=told, engine="copy", compression="off", recordsize="16384")
     assert growth(smaller) == pytest.approx(4)  # parts of larger blocks count for their share
 
 
 def test_zdb_counts_every_copy(texts: Path) -> None:
     told = listing(texts, RECORD, RECORD, copies=2)
-    assert growth(foretold(texts, told=told, compression="off")) == pytest.approx(0.5)
+    assert growth(predicted(texts, told=told, compression="off")) == pytest.approx(0.5)
 
 
 def test_more_disks_in_a_raidz_take_less_parity(texts: Path) -> None:
     told = listing(texts, raw=176 << 10, stored=RECORD)
     narrowed = pytest.approx(160 / 176)
     assert new_sizes.narrowed(told, RAIDZ) == narrowed
-    assert growth(foretold(texts, RAIDZ, told, compression="off")) == narrowed
+    assert growth(predicted(texts, RAIDZ, told, compression="off")) == narrowed
     assert new_sizes.narrowed({}, RAIDZ) is None
 
 
@@ -151,21 +153,21 @@ def test_more_disks_in_a_raidz_take_less_parity(texts: Path) -> None:
     ],
 )
 def test_what_cannot_be_known_is_said(texts: Path, properties: dict[str, str], reason: str) -> None:
-    sizes = foretold(texts, **properties)
+    sizes = predicted(texts, **properties)
     assert (sizes.after, sizes.estimate, sizes.change) == (None, reason, 0)
 
 
 def test_after_an_expansion_du_tells_nothing(texts: Path) -> None:
-    sizes = foretold(texts, RAIDZ, compression="off")
+    sizes = predicted(texts, RAIDZ, compression="off")
     assert (sizes.after, sizes.estimate) == (None, "after a raidz expansion only zdb tells (root)")
 
 
 def test_what_does_not_move_keeps_its_size(texts: Path) -> None:
-    assert new_sizes.foretell(Sys(), planned(texts, engine=None), MIRROR, {}) is None
+    assert new_sizes.predict(Sys(), planned(texts, engine=None), MIRROR, {}) is None
 
 
 def test_an_empty_directory_has_no_sizes(tmp_path: Path) -> None:
-    assert foretold(tmp_path, compression="off").after is None
+    assert predicted(tmp_path, compression="off").after is None
 
 
 def test_another_file_of_the_name_is_not_read(texts: Path) -> None:
@@ -174,14 +176,14 @@ def test_another_file_of_the_name_is_not_read(texts: Path) -> None:
     (texts / "text0").write_bytes(b"x")
     (texts / "text1").unlink()
     (texts / "text1").symlink_to(texts / "text2")
-    tried = new_sizes.foretell(Sys(), plan, MIRROR, {})
+    tried = new_sizes.predict(Sys(), plan, MIRROR, {})
     assert tried is not None
     assert tried.estimate == f"uncompressed, {new_sizes.POINTS // 2} blocks tried"
 
 
 def test_time_runs_out(texts: Path) -> None:
     clock = itertools.count(0, new_sizes.SECONDS / 10)
-    tried = new_sizes.foretell(Sys(), planned(texts), MIRROR, {}, lambda: next(clock))
+    tried = new_sizes.predict(Sys(), planned(texts), MIRROR, {}, lambda: next(clock))
     assert tried is not None
     assert tried.estimate == "uncompressed, 10 blocks tried"
 
@@ -190,7 +192,7 @@ def test_the_end_of_a_file_takes_a_whole_block_without_compression(tmp_path: Pat
     for number in range(20):
         (tmp_path / f"f{number}").write_bytes(os.urandom(RECORD + 4096))
     os.sync()
-    sizes = foretold(tmp_path, compression="off")
+    sizes = predicted(tmp_path, compression="off")
     assert growth(sizes) == pytest.approx(2 * RECORD / (RECORD + 4096), rel=0.02)
 
 
@@ -206,3 +208,43 @@ def test_blocks_are_chosen_by_their_bytes(tmp_path: Path) -> None:
     assert {point.at // RECORD for point in points if point.file.name == b"large"} == set(range(9))
     (small,) = {point for point in points if point.file.name == b"small"}
     assert (small.at, small.length, small.bytes) == (0, RECORD, RECORD - 1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "size", "raw"),
+    [
+        (BlockLayout(4096), 128 * KIB, 128 * KIB),
+        (BlockLayout(4096), 5000, 8 * KIB),
+        (BlockLayout(4096), 0, 0),
+        (BlockLayout(4096, 1, 4), 128 * KIB, 176 * KIB),  # 32 + 11 parity + 1 to fill up
+        (BlockLayout(4096, 1, 5), 128 * KIB, 160 * KIB),
+        (BlockLayout(4096, 2, 6), 128 * KIB, 192 * KIB),
+        (BlockLayout(4096, 2, 6), 4 * KIB, 12 * KIB),
+        (BlockLayout(4096, 3, 11), 8 * KIB, 32 * KIB),
+        (BlockLayout(4096, 2, 4, grouped=True), 4 * KIB, 24 * KIB),
+        (BlockLayout(4096, 2, 4, grouped=True), 128 * KIB, 192 * KIB),
+    ],
+)
+def test_parity_and_padding(layout: BlockLayout, size: int, raw: int) -> None:
+    assert layout.raw(size) == raw
+
+
+def test_used_space_counts_a_block_of_128_kib_as_itself() -> None:
+    assert BlockLayout(4096, 1, 4).used(128 * KIB) == 128 * KIB
+    assert BlockLayout(4096, 2, 6).used(4 * KIB) == 8 * KIB
+
+
+def test_the_vdevs_of_a_pool_get_writes_by_their_free_space() -> None:
+    spaces = (
+        Space("raidz2-0", 400, 100, disks=6),
+        Space("draid1:3d:5c:1s-1", 100, 0, disks=5),
+        Space("mirror-2", 100, 100, disks=2),
+        Space("raidz1-3", 10, 10),  # of which nobody knows the disks
+    )
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), sector=4096)
+    assert layouts_of(pool) == [
+        (0.75, BlockLayout(4096, 2, 6)),
+        (0.25, BlockLayout(4096, 1, 3, grouped=True)),
+        (0.0, BlockLayout(4096)),
+        (0.0, BlockLayout(4096)),
+    ]

@@ -11,23 +11,23 @@ import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import COPIES, EngineRequest
+from zconsole.rebalance.planning.engine_choice import COPIES
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import Goal, RebalancePlan
+from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.settings import Limits, Settings
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
 
 
 def made(
-    root: Path, monkeypatch: pytest.MonkeyPatch, room: int, goal: Goal | None = None
+    root: Path, monkeypatch: pytest.MonkeyPatch, room: int, limits: Limits | None = None
 ) -> RebalancePlan:
-    monkeypatch.setattr(plan, "_available", lambda *_: room)
+    monkeypatch.setattr(plan.forecast, "available", lambda *_: room)
     found = plan.places([str(root)], FactsReader())
-    return plan.make(
-        Sys(), FactsReader(), found, EngineRequest("copy", allow_non_zfs=True), goal or Goal()
-    )
+    settings = Settings((), "copy", allow_non_zfs=True, limits=limits or Limits())
+    return plan.make(Sys(), FactsReader(), found, settings)
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -64,9 +64,8 @@ def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree(tmp_path / "tree", "small")
-    assert (
-        "no pool: there is no spread to stop at" in made(root, monkeypatch, LARGE, Goal(0.1)).notes
-    )
+    limited = made(root, monkeypatch, LARGE, Limits(until_spread=0.1))
+    assert "no pool: there is no spread to stop at" in limited.notes
     assert not any("spread" in note for note in made(root, monkeypatch, LARGE).notes)
 
 
@@ -79,8 +78,8 @@ def test_what_only_root_can_bring_through_is_said(
 
 
 def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).as_json()
-    assert COPIES in found["notes"]
+    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document()
+    assert COPIES in found.notes
     assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zconsole.rebalance.job.status_text import job_line, job_lines
+from zconsole.rebalance.job.job_output import job_line, job_lines
 
 G = 1 << 30
 LEFT: dict[str, Any] = {"skipped": {"open for writing": 2}, "failed": {}, "left_out": []}

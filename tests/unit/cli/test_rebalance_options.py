@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.test_rebalance import Shell
-from zconsole.rebalance.job.systemd_unit import shown
+from zconsole.cli.rebalance_options import systemd_unit
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from zconsole.rebalance.job.systemd_unit import shown
     ],
 )
 def test_systemd_finds_the_program(program: str, command: str) -> None:
-    unit = shown(program, "/usr/bin/python3")
+    unit = systemd_unit(program, "/usr/bin/python3")
     assert f"ExecStart={command} rebalance resume --all\n" in unit
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.test_rebalance import Shell
+from zconsole.rebalance.job.resuming import is_same_filesystem
 from zconsole.rebalance.planning.facts import mount_of
 from zconsole.system.mounts import mount_at
 
@@ -29,6 +30,7 @@ CREATE INDEX files_order ON files (rank, dir, id);
 CREATE INDEX files_links ON files (ino) WHERE nlink > 1;
 CREATE INDEX files_open ON files (state) WHERE state IN (1, 2);
 """
+CHANGED = {"rate": 9000000, "min_free": 0.0}
 TEMP = ".zc-f6ec9567fd671c89-1"
 DIGEST = bytes.fromhex("b9adae49af02dec6547077986b2d8ff0fd3677a02d76988b77bd2258405f35fa")
 """What that version notes of a file that holds ``one``."""
@@ -93,6 +95,7 @@ def meta(tree: Path) -> dict[str, str]:
         "walking": {"settings": settings, "agreed": True},
         "keys": {root: f"{mount.kind}:{mount.source}:"},
         "walk_skipped": {},
+        "control": {"order": "pause", "limits": CHANGED},
         "status": {"state": "running", "why": None, "pid": 32640, "t": 1795433709.0},
         "job": {
             "name": JOB,
@@ -119,5 +122,24 @@ def test_it_is_resumed_and_what_was_left_is_settled(tree: Path, shell: Shell, by
     assert done.returncode == 0, done.stderr
     ended = shell.wait(lambda status: status["state"] == "finished")
     assert (ended["files_done"], ended["failed"]) == (2, {})
+    with closing(sqlite3.connect(ended["journal"])) as db:
+        (control,) = db.execute("SELECT value FROM meta WHERE key = 'control'").fetchone()
+    assert json.loads(control) == {"order": "run", "limits": CHANGED}
     found = {path.name: path.read_bytes() for path in tree.iterdir()}
     assert found == {"first": b"one", "second": b"other"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        ("zfs:tank/data:17", "zfs:tank/data:17", True),
+        ("zfs:tank/data:17", "zfs:tank/renamed:17", True),
+        ("zfs:tank/data:17", "zfs:tank/data:18", False),
+        ("zfs:tank/data:", "zfs:tank/other:", False),
+        ("ext4:/dev/sda1:", "ext4:/dev/sda1:", True),
+        ("ext4:/dev/sda1:", "ext4:/dev/sdb1:", False),
+        ("", "zfs:tank/data:17", False),
+    ],
+)
+def test_a_renamed_dataset_is_the_same(before: str, now: str, same: bool) -> None:
+    assert is_same_filesystem(before, now) is same

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from datetime import datetime
 
 import pytest
 
 from tests.unit.rebalance.job.test_pacer import Clock
-from zconsole.rebalance.job.gates import (
+from zconsole.rebalance.job.wait_conditions import (
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
+    Backoff,
     PeriodicCheck,
     PoolGate,
     SnapshotGate,
-    SpaceGate,
+    window_gate,
 )
-from zconsole.rebalance.job.job import Floor, Job
-from zconsole.rebalance.job.job import floors as read_floors
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed
 
 ONLINE = "  pool: tank\n state: ONLINE\n  scan: none requested\n"
@@ -41,8 +37,8 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
-def settle(looks: PeriodicCheck) -> None:
-    while looks.at_it:
+def settle(check: PeriodicCheck) -> None:
+    while check.is_running:
         threading.Event().wait(0.001)
 
 
@@ -54,7 +50,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
     clock.now += POOL_INTERVAL
     assert gate() is None
     ready.set()
-    settle(gate.looks)
+    settle(gate.check)
     assert gate() == "a scrub is running"
 
 
@@ -71,13 +67,13 @@ def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
     gate()
-    settle(gate.looks)
+    settle(gate.check)
     assert gate() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
     assert len(notes) == 1
     assert "tank/a" in notes[0]
     clock.now += SNAPSHOT_INTERVAL
     gate()
-    settle(gate.looks)
+    settle(gate.check)
     assert gate() is None
 
 
@@ -90,51 +86,34 @@ def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
     for _ in range(2):
         clock.now += SNAPSHOT_INTERVAL
         gate()
-        settle(gate.looks)
+        settle(gate.check)
     assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
 
 
-class Filesystem(NamedTuple):
-    f_bavail: int
-    f_frsize: int
-    st_dev: int
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (23 * 60, None),
+        (3 * 60, None),
+        (6 * 60, "outside 22:00-06:00"),
+        (12 * 60, "outside 22:00-06:00"),
+    ],
+)
+def test_a_window_over_midnight(now: int, reason: str | None) -> None:
+    assert window_gate("22:00-06:00", lambda: datetime(2026, 11, 23, *divmod(now, 60)))() == reason
 
 
-def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    large, small = Filesystem(1000, 10, 1), Filesystem(50, 10, 2)
-    disks = {b"/large": large, "/large": large, b"/small": small, "/small": small}
-    monkeypatch.setattr(os, "statvfs", lambda path: disks[path])
-    monkeypatch.setattr(Path, "stat", lambda path, **_: disks[str(path)])
-    gate = SpaceGate({b"/large": 100, b"/small": 480}, Clock())
-    assert [gate.room(device=device) for device in (1, 2)] == [9900, 20]
-    assert gate.room() == 20
-    gate.reserves = {b"/large": 100, b"/small": 500}
-    assert gate.room(fresh=True) == 0
-    assert gate() == "free space is at the floor"
+@pytest.mark.parametrize("text", ["", "22:00", "25:00-26:00", "1:99-2:00", "a-b"])
+def test_windows_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        window_gate(text, datetime.now)
 
 
-def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = Filesystem(1 << 10, 1 << 10, 1)
-    monkeypatch.setattr(os, "statvfs", lambda path: disk)
-    monkeypatch.setattr(Path, "stat", lambda path, **_: disk)
-    for planned, reason in ((1 << 40, "free space is at the floor"), (1 << 20, None), (0, None)):
-        gate = SpaceGate({b"/a": 1000}, Clock(), {b"/a": planned})
-        assert (gate(), gate.before_batch()) == (None, reason)
-    gate.reserves = {b"/a": 1 << 20}
-    assert gate.room(fresh=True) == 0
-    assert gate.before_batch() == gate() == "free space is at the floor"
-
-
-def test_a_floor_is_moved_on_any_filesystem() -> None:
-    settings = Settings(("/a", "/b"), limits=Limits(min_free=0.1))
-    floors = {"/a": Floor(100, 1000.0), "/b": Floor(30, 300.0)}
-    job = Job("j", settings, {}, (), 1.0, floors, None)
-    assert job.reserves_at(0.1) == {b"/a": 100, b"/b": 30}
-    assert job.reserves_at(0.5) == {b"/a": 500, b"/b": 150}
-    assert job.reserves_at(0.0) == {b"/a": 0, b"/b": 0}
-
-
-def test_a_journal_of_before_has_the_floor_of_its_first_directory() -> None:
-    data = {"settings": {"dirs": ["/a", "/b"]}, "reserve": 7, "raw_factor": 2.0,
-            "spaces": [["v", 100, 5, 1]]}  # fmt: skip
-    assert read_floors(data) == {"/a": Floor(7, 50.0)}
+def test_backing_off_grows_and_ends() -> None:
+    clock, waits = Clock(), [0.5, 0.5, None, 0.001]
+    backoff = Backoff(0.1, lambda: waits.pop(0), clock)
+    assert backoff() == "disks answer slowly"
+    clock.now += 1
+    assert backoff() is not None
+    clock.now += 1
+    assert backoff() is None

@@ -1,8 +1,12 @@
-"""Orders to a job that still counts its files, and what becomes of one that dies meanwhile."""
+"""Counting the files of a new job, and what is in its way."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,13 +14,15 @@ import pytest
 
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.engine.item import StopJobError
-from zconsole.rebalance.job import control, job_store
-from zconsole.rebalance.job.counting import WALKING
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.journal import Intent, Journal, State
+from zconsole.rebalance.job import control, creation, job_store
+from zconsole.rebalance.job.job import WALKING, JobClocks
+from zconsole.rebalance.job.locks import BusyTreeError
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
 FILES = 20
+TEMP = b".zc-0123456789abcdef-1"
 
 
 @pytest.fixture
@@ -43,9 +49,9 @@ def meanwhile(confirmation: Callable[[job_store.Record], None]) -> JobClocks:
     return JobClocks(monotonic=clock, sleep=lambda seconds: None)
 
 
-def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> control.Created:
+def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Created:
     settings = Settings((str(tree),), allow_non_zfs=True)
-    return control.create(settings, FactsReader(), agreed=agreed, clocks=clocks)
+    return creation.create(settings, FactsReader(), agreed=agreed, clocks=clocks)
 
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
@@ -54,8 +60,8 @@ def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) ->
     (stopped,) = control.listed()
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
-    assert not control.is_counted(stopped.record)
-    control.recount(stopped.record, FactsReader())
+    assert creation.recount(stopped.record, FactsReader()) is not None
+    assert creation.recount(stopped.record, FactsReader()) is None
     (counted,) = control.listed()
     assert counted.state == "planned"
     assert counted.record == stopped.record
@@ -131,3 +137,73 @@ def test_an_order_of_before_does_not_hold_the_next_run(tree: Path) -> None:
     assert shell.status()["state"] == "stopped"
     done = shell("run", "--yes", "--json", "--journal", journal)
     assert json.loads(done.stdout.splitlines()[-1])["summary"]["files_moved"] == FILES
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    for name in ("tree/below", "tree-beside"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_bytes(b"x")
+    return tmp_path / "tree"
+
+
+def planned(root: Path) -> creation.Created:
+    return creation.create(Settings((str(root),), allow_non_zfs=True), FactsReader())
+
+
+def died(root: Path, state: State) -> creation.Created:
+    """A job that a death took in the middle of its first file."""
+    created = planned(root)
+    journal = Journal.open(created.record.journal)
+    ((_, row),) = journal.todo((-1, -1, -1), 1)
+    journal.record((), [Intent(row.number, state, TEMP, row.ino, row.ino + 1, b"digest")])
+    journal.set("status", {"state": "running"})
+    journal.close()
+    return created
+
+
+@pytest.mark.parametrize("state", [State.CREATING, State.SWAPPING])
+def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
+    dead = died(small, state).record
+    for root in (small, small / "below", small.parent):
+        with pytest.raises(BusyTreeError, match=f"resume {dead.job}"):
+            planned(root)
+    assert [found.record for found in control.listed()] == [dead]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts")
+def test_it_is_refused_through_a_bind_mount(small: Path) -> None:
+    dead = died(small, State.SWAPPING).record
+    seen = small.with_name("seen")
+    seen.mkdir()
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    run = [sys.executable, "-m", "zconsole", "rebalance", "run", "--yes", "--allow-non-zfs"]
+    argv = ["unshare", "-m", "sh", "-c", script, "sh", str(small / "below"), str(seen)]
+    done = subprocess.run([*argv, *run, str(seen)], capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 1
+    assert f"job {dead.job} was interrupted in {small}: let it go on first" in done.stderr
+
+
+def test_one_beside_it_begins(small: Path) -> None:
+    died(small, State.SWAPPING)
+    assert planned(small.with_name("tree-beside")).plan.directories[0].files == 1
+
+
+def test_a_job_that_died_between_two_files_is_not_in_the_way(small: Path) -> None:
+    died(small, State.PENDING)
+    assert planned(small).plan.directories[0].files == 1
+
+
+def test_nor_is_one_whose_tree_has_been_replaced(small: Path) -> None:
+    died(small, State.SWAPPING)
+    small.rename(small.with_name("elsewhere"))
+    shutil.copytree(small.with_name("elsewhere"), small)
+    assert planned(small).plan.directories[0].files == 1
+
+
+def test_nor_one_whose_journal_is_damaged(small: Path) -> None:
+    died(small, State.SWAPPING).record.journal.write_bytes(b"damaged" * 1000)
+    assert planned(small).plan.directories[0].files == 1

@@ -1,0 +1,71 @@
+"""Jobs that are announced and marked in the frames."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.rebalance.samples import JOB
+from zconsole.errors import UnavailableError
+from zconsole.monitor.join import joined
+from zconsole.ui.rebalance.job_watch import JobWatch
+
+
+class Backend:
+    """Gives the rounds of jobs put in."""
+
+    def __init__(self, *rounds) -> None:
+        self.rounds = list(rounds)
+
+    async def jobs(self, pool):
+        found = self.rounds.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
+    dead, over = replace(JOB, state="dead"), replace(JOB, state="finished", why="done", failed={})
+    gone = replace(JOB, state="dead", why="its process is gone; resume it")
+    rebalance_backend = Backend((dead,), (dead,), (JOB,), (over,), (JOB,), (gone,))
+    watch = JobWatch(lambda: rebalance_backend)
+    told = [[news.text for news in await watch.look("tank")] for _ in range(6)]
+    assert "was interrupted" in told[0][0]
+    assert told[1] == told[2] == told[4] == []
+    assert told[3] == ["Rebalance job abc123 is over: done"]
+    assert "its process is gone" in told[5][0]
+
+
+async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
+    frame = replace(frames.ALL["healthy"](), pool="tank")
+    watch = JobWatch(
+        lambda: Backend((JOB,), (replace(JOB, state="dead"),), UnavailableError("stuck"))
+    )
+    assert joined(frame, watch.extras("tank")) is frame
+    await watch.look("tank")
+    marked = joined(frame, watch.extras("tank"))
+    assert "REBALANCE" in marked.flags
+    assert marked.activities[-1].activity.percent == 25.0
+    await watch.look("tank")
+    marked = joined(frame, watch.extras("tank"))
+    assert "REBALANCE" not in marked.flags
+    assert marked.activities[-1].activity.state == "interrupted"
+    await watch.look("tank")
+    assert watch.problem == "stuck"
+    assert joined(frame, watch.extras("tank")) == marked
+
+
+async def test_a_look_that_takes_long_is_not_overtaken():
+    class Slow(Backend):
+        async def jobs(self, pool):
+            await gate.wait()
+            return await super().jobs(pool)
+
+    gate = asyncio.Event()
+    watch = JobWatch(lambda: Slow((replace(JOB, state="dead"),), ()))
+    first = asyncio.create_task(watch.round(["tank"]))
+    await asyncio.sleep(0)
+    assert await watch.round(["tank"]) == ()
+    gate.set()
+    assert len(await first) == 1

@@ -1,0 +1,62 @@
+"""The plan on its screen: what is said, and the pace it is reckoned with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui.rebalance.samples import JOB, PLAN, SETTINGS, shown, text
+from zconsole.rebalance.planning.settings import Limits
+from zconsole.ui.rebalance.plan_lines import JobPace, pace_of
+
+
+def test_a_plan_tells_everything_there_is():
+    said = text(shown(PLAN, "read-only"))
+    for words in (
+        "Not possible",
+        "2 skipped: special file",
+        "3 open for writing",
+        "no engine",
+        "spread 93.0 %, then 10.0 %",
+        "takes more than these directories hold",
+        "time unknown until it runs",
+        "1G of old blocks stay, held by snapshots",
+        "the next incremental send grows by 7",
+        "a scrub is running",
+        "To run by hand",
+        "read-only",
+    ):
+        assert words in said, words
+
+
+def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
+    free = replace(PLAN, bytes_to_target=1 << 30)
+    said = text(shown(free, settings=replace(SETTINGS, limits=Limits())))
+    assert "a spread of 5 % takes 1G of it: stop at a spread of 5 to move no more" in said
+    said = text(shown(free))
+    assert "to move no more" not in said
+
+
+def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
+    plan = replace(PLAN, raw_factor=2.0)
+    assert pace_of(plan, None, (), None) is None
+    assert pace_of(plan, None, (), 8e6) == JobPace(2e6, "half the pace of the last scan")
+    assert pace_of(plan, None, (JOB,), 8e6) == JobPace(1e6, "the pace of another job")
+    assert pace_of(plan, 5e6, (), None) == JobPace(5e6, "the rate limit")
+    assert pace_of(plan, 5e6, (JOB,), None) == JobPace(1e6, "the pace of another job")
+
+
+@pytest.mark.parametrize(
+    ("aim", "after", "said"),
+    [
+        ("balance", 100 << 20, None),
+        ("properties", 100 << 20, "takes 100M, afterwards about as much (lz4, 9 blocks tried)"),
+        ("balance", 60 << 20, "takes 100M, afterwards about 60M (lz4, 9 blocks tried)"),
+        ("balance", None, "takes 100M; afterwards not known: lz4, 9 blocks tried"),
+    ],
+)
+def test_a_plan_tells_sizes_where_they_matter(aim, after, said):
+    sizes = {"allocated_bytes": 100 << 20, "allocated_after_bytes": after}
+    part = replace(PLAN.directories[0], **sizes, sizes_from="lz4, 9 blocks tried")
+    lines = text(shown(replace(PLAN, directories=(part,)), settings=replace(SETTINGS, aim=aim)))
+    assert said in lines if said else "afterwards" not in lines

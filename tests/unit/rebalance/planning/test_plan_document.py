@@ -1,0 +1,111 @@
+"""A plan is one object: made by a plan, printed as JSON, and read by the console."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.hot_directories import Below, Held, Ranking
+from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
+from zconsole.rebalance.planning.plan_model import (
+    DirectoryPlan,
+    JobDirectory,
+    RebalancePlan,
+    Sizes,
+)
+from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.survey import Ages, Survey
+
+PRINTED = (Path(__file__).parents[3] / "fixtures/plans.jsonl").read_text().splitlines()
+"""Plans as they were printed before there was a document: of one directory, of two, off ZFS."""
+
+
+def directory(name: str, engine: str) -> DirectoryPlan:
+    found = Survey(
+        b"/tank/" + name.encode(),
+        Ages(addition=5.0),
+        files=7,
+        bytes=1000,
+        allocated=1500,
+        largest=400,
+        old_allocated=900,
+        snapshot_bytes=300,
+        skipped=Counter({"special file": 2}),
+        sampled=Counter({"opened": 3}),
+    )
+    best = [Below(1, b"media", Held(2, 60, 50)), Below(2, b"vm", Held(1, 30, 20))]
+    found.below = Ranking(_best=best)
+    mount, dataset = Mount("zfs", f"tank/{name}", "/tank"), Dataset(f"tank/{name}", {})
+    place, chosen = JobDirectory(found.root, mount, dataset), Choice(engine, "verified copies")
+    pinned = {"snapshots": 200, "clones": 0, "checkpoint": 0, "dedup": 0, "block_clones": 0}
+    sizes = Sizes(1500, 1200, "lz4, 9 blocks tried")
+    return DirectoryPlan(place, found, chosen, 7, 1000, dict(pinned), sizes, in_flight=400)
+
+
+def pooled(*directories: DirectoryPlan) -> RebalancePlan:
+    spaces = (Space("raidz1-0", 10000, 9000, 2.0), Space("raidz1-1", 10000, 1000, 2.0))
+    special = Space("mirror-2", 1000, 100, 1.0)
+    pool = PoolFacts(
+        "tank", {"health": "ONLINE"}, spaces, (2, 3, 0), 0.25, "scrub", 5, (special,), 8000
+    )
+    after = [replace(spaces[0], alloc=7000), replace(spaces[1], alloc=3000)]
+    plan = RebalancePlan(list(directories), pool, after, 640, 0.05, 9999, "zdb on 3 sampled files")
+    plan.special = [replace(special, alloc=200)]
+    plan.notes.append("a scrub is running: the job waits for its end")
+    return plan
+
+
+def bare() -> RebalancePlan:
+    found = Survey(b"/srv/n\xff", Ages(), files=1, bytes=10, allocated=512, largest=512)
+    place = JobDirectory(found.root, Mount("ext4", "/dev/sda1", "/srv"), None)
+    pinned = dict.fromkeys(("snapshots", "clones"))
+    choice = Choice(None, "not on ZFS but ext4")
+    plan = DirectoryPlan(place, found, choice, 1, 10, pinned, None, in_flight=512)
+    return RebalancePlan([plan], None, [], None, 0.05, 100, "size", refused="/srv: not on ZFS")
+
+
+PLANS = (
+    pooled(directory("a", "copy")),
+    pooled(directory("a", "copy"), directory("b", "rewrite")),
+    bare(),
+)
+
+
+@pytest.mark.parametrize(("plan", "line"), list(zip(PLANS, PRINTED, strict=True)))
+def test_the_json_is_that_of_before_byte_for_byte(plan: RebalancePlan, line: str) -> None:
+    assert json.dumps(plan.document().as_json()) == line
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_what_was_printed_is_read_back_whole(plan: RebalancePlan) -> None:
+    printed = json.loads(json.dumps(plan.document().as_json()))
+    assert PlanDocument.from_json(printed) == plan.document()
+
+
+def test_fills_are_read_by_their_names() -> None:
+    assert PlanDocument.from_json(json.loads(PRINTED[0])).vdevs == (
+        PredictedFill("raidz1-0", 0.9, 0.7),
+        PredictedFill("raidz1-1", 0.1, 0.3),
+    )
+
+
+@pytest.mark.parametrize("data", [{}, {**json.loads(PRINTED[0]), "directories": [{"dir": "/"}]}])
+def test_what_is_no_plan_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        PlanDocument.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("limits", "size"),
+    [(Limits(), 2000), (Limits(until_spread=0.1), 640), (Limits(max_bytes=10), 10)],
+)
+def test_a_plan_moves_what_its_limits_allow(limits: Limits, size: int) -> None:
+    assert PLANS[1].document().bytes_within(limits) == size

@@ -1,0 +1,146 @@
+"""What a plan says before it is carried out: quotas, shared blocks, and nothing to gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.rebalance.planning.listing import listed
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.planning import plan_notes
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.plan_notes import Quota, held, of_quotas, of_shared_blocks
+from zconsole.rebalance.planning.reservoir import Taken
+from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.system.process import Completed
+
+MIB = 1 << 20
+USERS = (
+    "POSIX User\troot\t1024\t0\n"
+    f"POSIX User\tbob\t{95 * MIB}\t{100 * MIB}\n"
+    f"POSIX User\tann\t{2 * MIB}\t{900 * MIB}\n"
+    f"SMB User\tc\x1bd@dom\t{100 * MIB}\t{90 * MIB}\n"
+)
+GROUPS = "POSIX Group\tstaff\t7\tnone\n"
+PROJECTS = f"Project\t7\t{MIB}\t{2 * MIB}\n"
+KIB = 1 << 10
+MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 100, 50, disks=2),), (2, 3, 9))
+RAIDZ = PoolFacts("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 3, 9))
+WIDE = "  0  L0 0:1000:28000 20000L/20000P F=1 B=9/9 cksum=1\n"
+NARROW = "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"
+
+
+def zfs(argv: Sequence[str], deadline: float) -> Completed:
+    """OpenZFS of which no projects may be seen on tank/old."""
+    if argv[-1] == "tank/old" and argv[1] == "projectspace":
+        return Completed(tuple(argv), 1, "", "cannot get used/quota: feature not enabled")
+    said = {"userspace": USERS, "groupspace": GROUPS, "projectspace": PROJECTS}
+    return Completed(tuple(argv), 0, said[argv[1]], "")
+
+
+def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> DirectoryPlan:
+    place = JobDirectory(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
+    found = DirectoryPlan(place, Survey(b"/", Ages()), Choice(engine, ""), 1, 1)
+    found.pinned, found.in_flight = {"snapshots": 5000 * MIB}, 64 * MIB
+    return found
+
+
+def test_the_quotas_of_everybody_are_read() -> None:
+    assert held(zfs, "tank/a") == [
+        Quota("user bob", 95 * MIB, 100 * MIB),
+        Quota("user ann", 2 * MIB, 900 * MIB),
+        Quota(r"user c\x1bd@dom", 100 * MIB, 90 * MIB),
+        Quota("project 7", MIB, 2 * MIB),
+    ]
+    assert len(held(zfs, "tank/old")) == 3
+
+
+def test_who_is_near_a_quota_is_named() -> None:
+    (said,) = of_quotas(zfs, [planned(), planned()])
+    assert said.startswith(
+        r"tank/a: near their quotas are user c\x1bd@dom (0 of 90M left), project 7 (1M of 2M left),"
+        " user bob (5M of 100M left): copies count twice"
+    )
+
+
+def test_in_place_nobody_meets_a_quota() -> None:
+    assert list(of_quotas(zfs, [planned(engine="rewrite")])) == []
+
+
+def test_the_quota_of_a_dataset_is_told_where_it_is_near() -> None:
+    near = {"quota": str(900 * MIB), "refquota": "0", "available": str(30 * MIB)}
+    said = next(of_quotas(zfs, [planned(**near)]))
+    assert said == "tank/a: quota of 900M: 30M left, and copies count twice until they are in place"
+    far = near | {"available": str(300 * MIB)}
+    assert not any("of 900M: " in note for note in of_quotas(zfs, [planned(**far)]))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "dedup", "told"),
+    [("1.43", "off", True), ("1.43x", "off", True), ("1.00", "off", False), ("1.43", "on", False)],
+)
+def test_deduplicated_blocks_of_before_are_told(ratio: str, dedup: str, told: bool) -> None:
+    pool = PoolFacts("tank", {"dedupratio": ratio}, (), (2, 3, 9))
+    said = list(of_shared_blocks(pool, [planned(dedup=dedup)]))
+    assert bool(said) == told
+    assert all("(1.43x)" in note for note in said)
+    assert list(of_shared_blocks(None, [planned(dedup=dedup)])) == []
+
+
+def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
+    """A directory of files by size and block, and as many more as are ``known``."""
+    found = Survey(b"/tank", Ages(), files=len(files) if known is None else known)
+    found.sample.files = [
+        Taken(inode, size, size, block, b"/tank", b"f") for inode, (size, block) in enumerate(files)
+    ]
+    place = JobDirectory(
+        b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"})
+    )
+    return DirectoryPlan(place, found, Choice("copy", ""), len(files), 0)
+
+
+def test_without_raidz_there_is_no_width() -> None:
+    found = plan_notes.in_vain("width", [plan((1, 1))], MIRROR, [{}])
+    assert found == ("no raidz vdev: there is no width to gain", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "said"),
+    [
+        (NARROW, 1, (None, [])),
+        (WIDE, 1, ("every file is as wide as it would be written now", [])),
+        (WIDE, 9, (None, ["each of 1 files looked at is as wide as it would be written now"])),
+    ],
+)
+def test_width_is_told_by_the_blocks(
+    text: str, known: int, said: tuple[str | None, list[str]]
+) -> None:
+    assert (
+        plan_notes.in_vain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})]) == said
+    )
+
+
+def test_without_zdb_nobody_knows_the_width() -> None:
+    assert plan_notes.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("files", "vain"),
+    [
+        ([(200 * KIB, 64 * KIB), (3 * KIB, 3 * KIB), (0, 512)], True),
+        ([(200 * KIB, 128 * KIB)], False),
+        ([(60 * KIB, 16 * KIB)], False),
+        ([(0, 512)], False),
+    ],
+)
+def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: bool) -> None:
+    found = plan_notes.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
+    assert (found != (None, [])) == vain
+
+
+@pytest.mark.parametrize("aim", ["balance", "properties"])
+def test_other_aims_are_not_judged_by_it(aim: str) -> None:
+    assert plan_notes.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])

@@ -1,0 +1,18 @@
+"""A wheel holds all that the program reads of itself."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from hatchling.builders.wheel import WheelBuilder
+
+TREE = Path(__file__).parents[2]
+
+
+def test_a_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
+    (wheel,) = WheelBuilder(str(TREE)).build(directory=str(tmp_path), versions=["standard"])
+    files = (path for path in (TREE / "zconsole").rglob("*") if path.is_file())
+    wanted = {str(path.relative_to(TREE)) for path in files if path.suffix != ".pyc"}
+    assert "zconsole/share/zconsole-rebalance.service" in wanted
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())

@@ -1,0 +1,191 @@
+"""The accounts of a running job: how far it is, what became of its files, and the end of it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zconsole.rebalance.engine.directories import Directories
+from zconsole.rebalance.engine.item import FileOutcome
+from zconsole.rebalance.engine.journal import FileRow, Journal, State
+from zconsole.rebalance.job import aftermath, job_output, move_effect
+from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job.job_output import Show
+from zconsole.rebalance.job.move_effect import MoveEffect
+
+PATHS = 1000
+"""Directories whose path is kept at hand."""
+GOALS = ("done", "target spread reached", "byte limit reached")
+WINDOW = 20.0
+"""Seconds that the published rate covers."""
+PUBLISH = 1.0
+"""Seconds between two updates in the journal."""
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """Counts of this run and of the whole job. ``clock`` never jumps; ``now`` is epoch seconds."""
+
+    journal: Journal
+    clock: Callable[[], float]
+    now: Callable[[], float]
+    pid: int
+    files_total: int = 0
+    bytes_total: int = 0
+    files_done: int = 0
+    files_skipped: int = 0
+    files_failed: int = 0
+    bytes_done: int = 0
+    """Of finished files, by their size when they were walked."""
+    handled: int = 0
+    """Bytes this run has worked through, unfinished files included."""
+    unfinished: int = 0
+    """Those of them that are of files not reported yet."""
+    state: str = "running"
+    why: str | None = None
+    current: Callable[[], str | None] = field(default=lambda: None)
+    """The path of the file being worked on."""
+    vdevs: Callable[[], Sequence[Mapping[str, Any]] | None] = field(default=lambda: None)
+    """Allocation of every vdev, before and as of the last look; None where there are none."""
+    notes: list[str] = field(default_factory=list)
+    outlook: Callable[[], str | None] = field(default=lambda: None)
+    """What is to be expected of the free space."""
+    _window: deque[tuple[float, int]] = field(default_factory=deque)
+    _published: float | None = None
+
+    def work(self, count: int) -> None:
+        """Account for bytes handled; publishes now and then."""
+        self.handled += count
+        self.unfinished += count
+        now = self.clock()
+        if self._published is None or now - self._published >= PUBLISH:
+            self._note(now)
+            self.journal.jot("status", self.as_json())
+
+    def wait(self, why: str | None) -> None:
+        """The job waits (paused, when an operator said so), or goes on."""
+        self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
+        self.why = why
+        self._window.clear()
+        self.publish()
+
+    def rate(self) -> float | None:
+        """Bytes a second over the last WINDOW seconds; None before two samples."""
+        if len(self._window) < 2:
+            return None
+        (begin, first), (end, last) = self._window[0], self._window[-1]
+        return (last - first) / (end - begin) if end > begin else None
+
+    def publish(self) -> None:
+        """Write the present state to the journal, durably."""
+        self._note(self.clock())
+        self.journal.set("status", self.as_json())
+
+    def _note(self, now: float) -> None:
+        self._published = now
+        self._window.append((now, self.handled))
+        while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
+            self._window.popleft()
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``status`` shows of it."""
+        rate = self.rate() if self.state == "running" else None
+        handled = min(self.bytes_total, self.bytes_done + self.unfinished)
+        left = max(0, self.bytes_total - handled)
+        outlook = self.outlook() if self.state in ("running", "waiting") else None
+        return {
+            "state": self.state,
+            "why": self.why,
+            "files_done": self.files_done,
+            "files_total": self.files_total,
+            "files_skipped": self.files_skipped,
+            "files_failed": self.files_failed,
+            "bytes_done": self.bytes_done,
+            "bytes_handled": handled,
+            "bytes_total": self.bytes_total,
+            "rate": rate,
+            "eta_seconds": left / rate if rate else None,
+            "current": self.current(),
+            "vdevs": self.vdevs(),
+            "pid": self.pid,
+            "t": self.now(),
+            "notes": [*self.notes, *([outlook] if outlook else [])],
+        }
+
+
+@dataclass(slots=True)
+class JobAccounts:
+    """What became of a job's files: counted for ``progress``, shown, and summed up at its end."""
+
+    journal: Journal
+    job: Job
+    directories: Directories
+    progress: RunProgress
+    effect: MoveEffect | None
+    show: Show
+    """Given every finished file, a batch at a time."""
+    current: FileRow | None = None
+    """The file that is worked on."""
+    _paths: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.progress.current = lambda: self.path(self.current) if self.current else None
+        self.progress.vdevs = self._vdevs
+
+    def count(self) -> None:
+        """Take the counts of the whole job from the journal."""
+        counts, progress = self.journal.counts(), self.progress
+        done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
+        progress.files_total = sum(files for files, _ in counts.values())
+        progress.bytes_total = sum(size for _, size in counts.values())
+        progress.files_done = sum(files for files, _ in done)
+        progress.files_skipped, progress.files_failed = done[1][0], done[2][0]
+        progress.bytes_done = sum(size for _, size in done)
+
+    def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
+        """Count finished files, and show them."""
+        progress = self.progress
+        progress.unfinished = 0
+        progress.files_done += len(outcomes)
+        progress.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
+        progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
+        progress.bytes_done += sum(done.row.size for done in outcomes)
+        self.show(job_output.records(outcomes, engine, self.path))
+
+    def end(self, stopped_by: str) -> None:
+        """Note how the job ended, and what the vdevs hold now; nothing moves any more."""
+        self.progress.state = "finished" if stopped_by in GOALS else "stopped"
+        self.progress.why = stopped_by
+        if self.effect is not None:
+            self.effect.look_last(wait=self.progress.state == "finished")
+
+    def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
+        """The object of the contract for the whole job."""
+        counts = self.journal.counts()
+        skipped = aftermath.skipped(self.journal)
+        return {
+            "job": self.job.name,
+            "files_moved": counts.get(State.MOVED, (0, 0))[0],
+            "bytes_moved": self.journal.moved_bytes(),
+            "files_skipped": sum(skipped.values()),
+            "files_failed": counts.get(State.FAILED, (0, 0))[0],
+            "skipped": skipped,
+            "seconds": seconds,
+            "stopped_by": stopped_by,
+            "vdevs": self._vdevs(),
+        }
+
+    def path(self, row: FileRow) -> str:
+        """The path of a file, for people."""
+        if row.directory not in self._paths:
+            if len(self._paths) > PATHS:
+                self._paths.clear()
+            self._paths[row.directory] = os.fsdecode(self.directories.path(row.directory))
+        return f"{self._paths[row.directory].rstrip('/')}/{os.fsdecode(row.name)}"
+
+    def _vdevs(self) -> list[dict[str, Any]] | None:
+        known = self.effect.now_spaces if self.effect else ()
+        return move_effect.as_json(self.job.spaces, known) if known else None

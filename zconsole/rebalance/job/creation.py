@@ -1,0 +1,276 @@
+"""Creating a job: its directories walked into a new journal, planned, and agreed to.
+
+The walk is steered as a running job is. What is counted is committed a portion at a time, so that
+the journal is free in between for who pauses or stops the job. Until the last commit it is a
+journal whose walk was not finished.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from zconsole.errors import NotUnderstoodError, ZconsoleError
+from zconsole.rebalance.engine import schema
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.job import WALKING, JobClocks, orders_of, walking_settings
+from zconsole.rebalance.job.job_store import Record
+from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
+from zconsole.rebalance.job.pacer import LOOK, SLICE
+from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
+from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.survey import Ages
+from zconsole.rebalance.planning.walk import Portion
+from zconsole.system.safe_path import sync_directory
+
+KEPT = 4000
+"""Rows that are kept back for one commit."""
+
+Row = tuple[int, bytes, int, int, int, int]
+
+
+@dataclass(slots=True)
+class Created:
+    """A job that was planned and has its journal, but has not run."""
+
+    record: Record
+    plan: RebalancePlan
+    locks: TreeLocks | None = None
+    """Those of its trees, where they were to be held."""
+
+
+def create(
+    settings: Settings,
+    reader: FactsReader,
+    journal_path: Path | None = None,
+    agreed: bool = True,
+    begun: Callable[[Record], None] = lambda _: None,
+    clocks: JobClocks | None = None,
+    ask: Callable[[RebalancePlan], None] = lambda _: None,
+    hold: bool = False,
+) -> Created:
+    """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
+
+    ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
+    is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
+    nobody else can run the job; when it raises, nothing is kept either. ``hold``: the trees stay
+    locked, for ``execute`` to go on with. Raises StopJobError when stopped, ZconsoleError, and what
+    ``ask``, ``plan.places`` and ``plan.make`` raise.
+    """
+    found = plan.places(settings.dirs, reader)
+    with ExitStack() as held:
+        locks = held.enter_context(closing(_locked(found)))
+        record = _record_for(journal_path)
+        with closing(job_store.JobLock(record)):
+            walking = {"settings": settings.as_json(), "agreed": agreed}
+            journal = _new_journal(record, {"walking": walking})
+
+            def _plan() -> RebalancePlan:
+                begun(record)
+                made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
+                ask(made)
+                journal.set("walking", {**walking, "agreed": True})
+                return made
+
+            made = _kept_or_forgotten(record, journal, agreed, _plan)
+        if hold:
+            held.pop_all()
+    return Created(record, made, locks if hold else None)
+
+
+def _kept_or_forgotten(
+    record: Record, journal: Journal, agreed: bool, plan: Callable[[], RebalancePlan]
+) -> RebalancePlan:
+    """Plan a job, and remove what there is of it when it is refused or that fails.
+
+    Where somebody stops it whose operator has ``agreed``, it stays and can be resumed.
+    """
+    kept = False
+    try:
+        made = plan()
+        kept = not made.refused
+    except StopJobError:
+        kept = agreed
+        raise
+    finally:
+        journal.close()
+        if not kept:
+            _forget(record)
+    return made
+
+
+def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
+    """Walk and plan again where a death or an order ended that; None where it was finished.
+
+    The job stays, whatever happens. Raises what ``create`` raises.
+    """
+    with closing(job_store.JobLock(record)), closing(Journal.open(record.journal)) as journal:
+        if journal.get("job") is not None:
+            return None
+        settings = walking_settings(journal, alive=False)
+        if settings is None:
+            raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
+        limits = settings.limits.changed(orders_of(journal).limits)
+        settings = replace(settings, limits=limits)
+        found = plan.places(settings.dirs, reader)
+        with closing(_locked(found)):
+            journal.clear_walk()
+            journal.set("status", {"state": "running", "why": WALKING})
+            return _walk_into(journal, reader, found, settings, record, JobClocks())
+
+
+def _locked(found: list[JobDirectory]) -> TreeLocks:
+    """The locks of trees in which no other job works or has work to settle."""
+    roots = [place.root for place in found]
+    locks = TreeLocks(Sys(), roots)
+    try:
+        refuse_interrupted(roots)
+    except BaseException:
+        locks.close()
+        raise
+    return locks
+
+
+def _record_for(journal_path: Path | None) -> Record:
+    """A new record, or the one whose journal a death kept from being made."""
+    known = job_store.by_journal(journal_path) if journal_path else None
+    if known is not None and not known.journal.exists():
+        return known
+    return job_store.add(journal_path)
+
+
+def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
+    try:
+        return Journal.create(record.journal, values)
+    except BaseException as error:
+        job_store.remove(record)
+        if isinstance(error, FileExistsError):
+            raise ZconsoleError(f"{record.journal} exists already") from error
+        raise
+
+
+def _forget(record: Record) -> None:
+    """Remove a job that never began, and its journal; its lock is held."""
+    job_store.remove(record)
+    schema.delete(record.journal)
+
+
+def _walk_into(
+    journal: Journal,
+    reader: FactsReader,
+    found: list[JobDirectory],
+    settings: Settings,
+    record: Record,
+    clocks: JobClocks,
+) -> RebalancePlan:
+    sink = WalkSink(journal, clocks)
+    journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
+    with journal.lazily_durable():
+        made = plan.make(Sys(), reader, found, settings, sink)
+        sink.flush()
+        sink.obey()
+        engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
+        journal.finish_walk(split_links="copy" in engines.values())
+    if made.refused:
+        journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
+        return made
+    journal.set("walk_skipped", sink.skipped)
+    journal.set("status", {})
+    # The last: a journal that has it is one whose walk was finished.
+    journal.set("job", _values(record, settings, made, engines))
+    sync_directory(journal.path.parent)
+    return made
+
+
+def _values(
+    record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
+) -> dict[str, Any]:
+    """What ``job_of`` reads: the format of journals, which jobs of other versions have too."""
+    pool = made.pool
+    return {
+        "name": record.job,
+        "settings": settings.as_json(),
+        "engines": engines,
+        "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
+        "raw_factor": pool.raw_factor if pool else 1.0,
+        "floors": forecast.floors(made),
+        "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
+        "bytes_to_target": made.bytes_to_target,
+        "created": time.time(),
+    }
+
+
+@dataclass(slots=True)
+class WalkSink:
+    """Writes a walk into a journal. Raises StopJobError when the job is stopped."""
+
+    journal: Journal
+    clocks: JobClocks = field(default_factory=JobClocks)
+    last: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    _directories: list[DirectoryRow] = field(default_factory=list)
+    _files: list[Row] = field(default_factory=list)
+    _looked: float = float("-inf")
+
+    def __call__(self, portion: Portion, ages: Ages) -> None:
+        """Store a portion, every file with its rank in the order of work; obey."""
+        row = portion.directory
+        if row.number > self.last:
+            self.last = row.number
+            self._directories.append(row)
+        for _, reason in portion.skipped:
+            self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        self._files += [
+            (
+                row.number, name, status.st_ino, status.st_size, status.st_nlink,
+                _rank(status, ages.addition),
+            )
+            for name, status in portion.files
+        ]  # fmt: skip
+        if len(self._files) + len(self._directories) >= KEPT:
+            self.flush()
+        if self.clocks.monotonic() - self._looked >= LOOK:
+            self.obey()
+
+    def flush(self) -> None:
+        """Commit what was kept back."""
+        self.journal.begin()
+        for row in self._directories:
+            self.journal.add_directory(row)
+        self.journal.add_files(self._files)
+        self.journal.commit()
+        self._directories, self._files = [], []
+
+    def obey(self) -> None:
+        """Wait while the job is paused. Raises StopJobError."""
+        self._looked = self.clocks.monotonic()
+        if not self.journal.others_wrote():
+            return
+        if (order := orders_of(self.journal).order) == "pause":
+            self._note("paused", "paused")
+            while (order := orders_of(self.journal).order) == "pause":
+                self.clocks.sleep(SLICE)
+            self._note("running", WALKING)
+        if order == "stop":
+            self._note("stopped", "stop")
+            raise StopJobError("stop")
+
+    def _note(self, state: str, why: str) -> None:
+        self.journal.set("status", {"state": state, "why": why, "t": self.clocks.epoch()})
+
+
+def _rank(status: os.stat_result, addition: float | None) -> int:
+    """Files older than the newest vdev first, then large before small."""
+    newer = addition is not None and status.st_ctime >= addition
+    return (64 if newer else 0) + 63 - status.st_size.bit_length()

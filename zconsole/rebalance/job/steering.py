@@ -1,0 +1,60 @@
+"""What steers a running job: signals, orders in its journal, limits, and all that it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.job import wait_conditions
+from zconsole.rebalance.job.job import Job, orders_of
+from zconsole.rebalance.job.pacer import Pacer
+from zconsole.rebalance.job.wait_conditions import Surroundings
+from zconsole.rebalance.planning.settings import Limits
+
+
+@dataclass(slots=True)
+class JobControl:
+    """Has a pacer obey. ``stop`` is set by a signal handler: why to stop."""
+
+    journal: Journal
+    job: Job
+    around: Surroundings
+    pacer: Pacer
+    limits_changed: Callable[[], None] = field(default=lambda: None)
+    """Called when other limits have come to count while the job runs."""
+    stop: str | None = None
+    limits: Limits = field(init=False)
+    _order: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._read()
+        self._apply_limits()
+
+    def _read(self) -> None:
+        self._order, changed = orders_of(self.journal)
+        self.limits = self.job.settings.limits.changed(changed)
+
+    def _apply_limits(self) -> None:
+        around, limits = self.around, self.limits
+        around.space.reserves = self.job.reserves_at(limits.min_free)
+        around.space.trend.forget()
+        self.pacer.rate = limits.rate
+        # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
+        limiting = wait_conditions.limiting(limits, around)
+        self.pacer.gates = [self._obey, *limiting, *wait_conditions.lasting(around)]
+
+    def _obey(self) -> str | None:
+        """The gate of signals, and of what other processes wrote into the journal."""
+        if self.stop:
+            raise StopJobError(self.stop)
+        if self.journal.others_wrote():
+            before = self.limits
+            self._read()
+            if before != self.limits:
+                self._apply_limits()
+                self.limits_changed()
+        if self._order == "stop":
+            raise StopJobError("stop")
+        return "paused" if self._order == "pause" else None
