@@ -14,7 +14,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,17 +30,10 @@ from zconsole.rebalance.engine.item import FileName, FileOutcome, Item, SkipErro
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.read_ahead import ReadAhead
-from zconsole.rebalance.engine.swap import ConflictError, Swapper, UnfinishedError
+from zconsole.rebalance.engine.swap import GRACE, ConflictError, Swapper, UnfinishedError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.verify import Verifier
 
-GRACE = 0.1
-"""Seconds between the replacement of a file and the removal of the original: time for a process
-that had looked the name up before to show itself by breaking the lease.
-
-Between the two that process executes some microseconds of open(2) without sleeping. A write is
-lost only where a preemptible kernel keeps it from a processor right there for all of this time.
-The kernel shows nobody such a process, so only waiting helps; a batch waits once."""
 SYNC_LOOK = 0.05
 """Seconds between two looks for writers during a sync."""
 STATES = {"moved": State.MOVED, "skipped": State.SKIPPED, "failed": State.FAILED}
@@ -80,6 +73,9 @@ class CopyEngine:
     _swappers: dict[int, Swapper] = field(default_factory=dict)
     _closer: Closer = field(init=False)
     _items: list[Item] = field(default_factory=list)
+    _given_back: list[tuple[Item, str]] = field(default_factory=list)
+    """Items whose names have their originals again, and what is to be told of each. Their copies
+    are removed at the end of the batch."""
     _copyist: FileCopier = field(init=False)
     _verifier: Verifier = field(init=False)
 
@@ -117,6 +113,7 @@ class CopyEngine:
                 self._finish_all()
         finally:
             self._drop_all()
+            self._discard_all()
             self.directories.restore_times()
         return self.outcomes
 
@@ -149,7 +146,7 @@ class CopyEngine:
         if not self.alarm.raised:
             return
         self.alarm.raised = False
-        for item in self._live():
+        for item in [*self._live(), *(item for item, _ in self._given_back)]:
             if item.leased and not self.sys.leased(item.source):
                 self._retreat(item, "open for writing")
             elif item.copy_leased and not self.sys.leased(item.copy):
@@ -281,10 +278,7 @@ class CopyEngine:
 
     def _finish_all(self) -> None:
         self._closer.settle()
-        replaced = [item.replaced for item in self._live() if item.leased]
-        if replaced and (left := GRACE - (self.clock() - max(replaced))) > 0:
-            self.sleep(left)
-        self.service()
+        self._wait_grace(item for item in self._live() if item.leased)
         self._spare_users(self.users.look(self.service))
         for item in self._live():
             self.service()
@@ -301,6 +295,13 @@ class CopyEngine:
             self._report(rows, "moved", None, item.size)
         item.close(self.sys, self._closer.close)
 
+    def _wait_grace(self, items: Iterable[Item]) -> None:
+        """Wait until GRACE after the last exchange of any of these."""
+        replaced = [item.replaced for item in items]
+        if replaced and (left := GRACE - (self.clock() - max(replaced))) > 0:
+            self.sleep(left)
+        self.service()
+
     # Endings.
 
     def _swapper(self, place: FileName) -> Swapper:
@@ -316,8 +317,8 @@ class CopyEngine:
             return
         try:
             step(item)
-        except ConflictError:
-            self._keep_both(item)
+        except ConflictError as error:
+            self._keep_both(item, str(error))
         except SkipError as error:
             self._retreat(item, str(error))
         except (ChangedError, FileNotFoundError):
@@ -344,22 +345,48 @@ class CopyEngine:
             return
         item.reason = reason
         self.unsettled = True
-        names = [place.row for place in item.places]
-        try:
+        with self._ending(item):
             self._swapper(item.places[0]).undo(item)
-        except ConflictError:
-            self._keep_both(item)
-            return
+            if item.seen:
+                self._give_back(item, outcome)
+            else:
+                self._discard(item, outcome)
+
+    def _give_back(self, item: Item, outcome: str) -> None:
+        """Let go of an original that has its names again; its copy may be wanted for a moment."""
+        item.replaced = self.clock()
+        item.let_go(self.sys)
+        self._given_back.append((item, outcome))
+
+    def _discard(self, item: Item, outcome: str) -> None:
+        self._swapper(item.places[0]).discard(item)
+        item.close(self.sys)
+        self._report([place.row for place in item.places], outcome, item.reason)
+
+    @contextlib.contextmanager
+    def _ending(self, item: Item) -> Iterator[None]:
+        """What goes wrong as a file is taken back leaves both versions, or all to recovery."""
+        try:
+            yield
+        except ConflictError as error:
+            self._keep_both(item, str(error))
         except OSError as error:
             item.close(self.sys)
-            self.outcomes += [
-                FileOutcome(row, "failed", 0, f"{reason}; {error.strerror}") for row in names
-            ]
-            return
-        item.close(self.sys)
-        self._report(names, outcome, reason)
+            reason = f"{item.reason}; {error.strerror}"
+            self.outcomes += [FileOutcome(p.row, "failed", 0, reason) for p in item.places]
 
-    def _keep_both(self, item: Item, why: str = "written to during the move") -> None:
+    def _discard_all(self) -> None:
+        """Remove the copies of originals that have their names again, those that nobody uses."""
+        self._wait_grace(item for item, _ in self._given_back)
+        look = self.users.look(self.service) if self._given_back else None
+        while look and self._given_back:
+            item, outcome = self._given_back.pop()
+            with self._ending(item):
+                if used := look.user(item.status.st_dev, item.new):
+                    raise ConflictError(used)
+                self._discard(item, outcome)
+
+    def _keep_both(self, item: Item, why: str) -> None:
         """Two processes use two versions: neither is removed, and the operator is told."""
         item.close(self.sys)
         for place in item.places:
@@ -371,10 +398,10 @@ class CopyEngine:
     def _drop_all(self) -> None:
         """Forget whatever is not in place; the journal still has it to do."""
         for item in self._live():
-            if not item.in_place:
+            if not item.in_place and not item.seen:
                 # What cannot be undone now stays in the journal for recovery.
                 with contextlib.suppress(OSError, ConflictError):
-                    self._swapper(item.places[0]).undo(item)
+                    self._swapper(item.places[0]).discard(item)
             item.close(self.sys)
 
     def _report(

@@ -95,7 +95,9 @@ class Item:
     """Inode number of the copy."""
     swapped_ctime: int = 0
     replaced: float = 0.0
-    """When every name had been replaced."""
+    """When every name had been replaced, or given back to the original."""
+    seen: bool = False
+    """Whether others could find the copy under a name of theirs."""
     done: bool = False
     reason: str | None = None
     """Why it was given up, once it is."""
@@ -119,6 +121,12 @@ class Item:
     def made(self) -> bool:
         """Whether there is a copy, begun at least."""
         return self.copy >= 0
+
+    def let_go(self, sys: Sys) -> None:
+        """Close the original, which ends its lease."""
+        self.done, self.leased = True, False
+        source, self.source = self.source, -1
+        _close(sys, source)
 
     def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
         """Close both files, which ends the leases; an unnamed copy is gone.

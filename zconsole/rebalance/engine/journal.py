@@ -81,6 +81,8 @@ class Result(NamedTuple):
     temp: bytes | None = None
 
 
+LEASED_AFTER = "leased by another process; resume the job to settle it"
+"""Why a file that a death left halfway is so still."""
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset"
 
@@ -345,7 +347,9 @@ class Journal:
 
     def retry(self) -> None:
         """Put failed files, and those in use, gone or too large for the moment, back into the
-        queue."""
+        queue; what could not be settled for a lease is for recovery again."""
+        halfway = "UPDATE files SET state = 2 WHERE state = 5 AND reason = ?"
+        self._db.execute(halfway, (LEASED_AFTER,))
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
             " OR state = 4 AND reason IN"

@@ -11,7 +11,7 @@ import ctypes
 import fcntl
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final
 
 RENAME_EXCHANGE: Final = 2
@@ -140,10 +140,12 @@ class Sys:
         """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
-    def name_of(self, directory: int, inode: int) -> bytes | None:
-        """A name that an inode has in a directory, as far as its listing tells; None without."""
+    def name_of(self, directory: int, inode: int, but: Container[bytes] = ()) -> bytes | None:
+        """A name that an inode has in a directory, as far as its listing tells, ``but`` those; None
+        without."""
         with os.scandir(directory) as entries:
-            return next((os.fsencode(e.name) for e in entries if e.inode() == inode), None)
+            names = (os.fsencode(entry.name) for entry in entries if entry.inode() == inode)
+            return next((name for name in names if name not in but), None)
 
     def watcher(self) -> int:
         """A queue of changes of names, which never blocks (inotify)."""

@@ -217,7 +217,7 @@ class JobRunner:
     def _recover(self) -> None:
         Recovery(
             self.sys, self.journal, self._directories, lambda count: self.progress.work(0),
-            self.clocks.epoch, self.clocks.booted, self._sync_all, self.users,
+            self.clocks.epoch, self.clocks.booted, self._sync_all, self.clocks.sleep, self.users,
         ).run()  # fmt: skip
 
     def _count(self) -> None:
