@@ -137,6 +137,8 @@ class Admission:
             raise SkipError("immutable or append-only")
         if item.meta.flags & metadata.UNCOPYABLE:
             raise SkipError("signed by fs-verity")
+        if item.meta.dos & metadata.NO_UNLINK:
+            raise SkipError("marked nounlink")
         if not SIGNATURES.isdisjoint(item.meta.xattrs):
             raise SkipError("signed by EVM or IMA")
         room = self.policy.room(status.st_dev)

@@ -76,12 +76,12 @@ class FileCopier:
     ) -> tuple[int, str | None]:
         """Give a written copy, ``born`` like that, its metadata; its inode, and what differs.
 
-        ``marks`` are its flags and project where they were read before and are not touched.
+        ``marks`` are those it has where they were read before and are not touched.
         """
         metadata.apply(self.sys, copy, wanted, born, abilities)
         if marks is None:
             copied, status = metadata.read(self.sys, copy, abilities)
         else:
             dos = metadata.dos(self.sys, copy, abilities)
-            copied, status = metadata.reread(self.sys, copy, *marks, dos)
+            copied, status = metadata.reread(self.sys, copy, marks, dos)
         return status.st_ino, wanted.difference(copied)

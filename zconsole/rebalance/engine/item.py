@@ -21,6 +21,7 @@ KEEP_SUFFIX = b"o"
 """Added to a temporary name: the original's second name where names cannot be exchanged."""
 _SKIPPED = {
     errno.ETXTBSY: "running executable",
+    errno.ENOKEY: "encrypted, its key is missing",
     # Names only move within a directory: one of project quotas refuses other projects (zfs_rename).
     errno.EXDEV: "its project is not its directory's",
 }
