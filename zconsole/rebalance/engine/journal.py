@@ -81,8 +81,8 @@ class Result(NamedTuple):
     temp: bytes | None = None
 
 
-LEASED_AFTER = "leased by another process; resume the job to settle it"
-"""Why a file that a death left halfway is so still."""
+UNSETTLED = "; resume the job"
+"""How the reason ends of a file that a death left halfway, and recovery did not settle either."""
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset"
 
@@ -347,9 +347,12 @@ class Journal:
 
     def retry(self) -> None:
         """Put failed files, and those in use, gone or too large for the moment, back into the
-        queue; what could not be settled for a lease is for recovery again."""
-        halfway = "UPDATE files SET state = 2 WHERE state = 5 AND reason = ?"
-        self._db.execute(halfway, (LEASED_AFTER,))
+        queue; what could not be settled is for recovery again."""
+        self._db.execute(
+            "UPDATE files SET state = CASE new WHEN 0 THEN 1 ELSE 2 END"
+            " WHERE state = 5 AND temp IS NOT NULL AND reason LIKE ?",
+            (f"%{UNSETTLED}",),
+        )
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
             " OR state = 4 AND reason IN"

@@ -22,7 +22,7 @@ from zconsole.rebalance.engine import content, metadata, swap
 from zconsole.rebalance.engine.directories import Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
-from zconsole.rebalance.engine.journal import LEASED_AFTER, FileRow, Journal, Result, State
+from zconsole.rebalance.engine.journal import UNSETTLED, FileRow, Journal, Result, State
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
@@ -128,12 +128,12 @@ class Recovery:
         try:
             verdict = settle(self.directories.get(row.directory), row)
         except LeasedError:
-            verdict = State.FAILED, LEASED_AFTER
+            verdict = State.FAILED, f"leased by another process{UNSETTLED}"
         except (MovedError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EROFS:
                 raise  # what is there stays unfinished until it can be changed again
             word = error.strerror if isinstance(error, OSError) else str(error)
-            verdict = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left"
+            verdict = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left{UNSETTLED}"
         if verdict is not None:
             state, reason = verdict
             kept = row.temp if state is State.FAILED else None
