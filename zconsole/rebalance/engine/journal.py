@@ -23,6 +23,7 @@ from zconsole.rebalance.engine.ranges import grouped
 from zconsole.rebalance.engine.schema import (
     FORMAT,
     INDEXES,
+    WRONG,
     checked_name,
     checked_root,
     connect,
@@ -127,13 +128,23 @@ class Journal:
 
     # Settings, progress and control: JSON values by key.
 
-    def get(self, key: str) -> Any:
-        """A value, or None. Raises sqlite3.DatabaseError when it is damaged."""
+    def get(self, key: str, kind: type = object) -> Any:
+        """A value, or None. Raises sqlite3.DatabaseError when it is damaged, or of another kind."""
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         try:
-            return None if row is None else json.loads(row[0])
+            value = None if row is None else json.loads(row[0])
         except (ValueError, TypeError) as error:
             raise sqlite3.DatabaseError(f"the value of {key}: {error}") from error
+        if value is not None and not isinstance(value, kind):
+            raise sqlite3.DatabaseError(f"the value of {key}: {value!r}")
+        return value
+
+    def check(self) -> None:
+        """Raise sqlite3.DatabaseError for a row that no version of ours has written."""
+        for table, wrong in WRONG.items():
+            row = self._db.execute(f"SELECT id FROM {table} WHERE {wrong} LIMIT 1").fetchone()
+            if row is not None:
+                raise sqlite3.DatabaseError(f"row {row[0]} of {table} is not one of a job's")
 
     def set(self, key: str, value: Any) -> None:
         """Store a value, durably."""
@@ -378,7 +389,10 @@ class Journal:
 
     def counts(self) -> dict[State, tuple[int, int]]:
         """Files and bytes by state."""
-        sql = "SELECT state, count(*), sum(size) FROM files GROUP BY state"
+        sql = (
+            "SELECT state, count(*), sum(size) FROM files WHERE state IN (0, 1, 2, 3, 4, 5, 6)"
+            " GROUP BY state"
+        )
         return {State(s): (n, size) for s, n, size in self._db.execute(sql)}
 
     def reasons(self, state: State) -> dict[str, int]:

@@ -100,6 +100,8 @@ class Recovery:
         for row in rows:
             if not is_ours(row.temp, row.number):
                 raise sqlite3.DatabaseError(f"{row.temp!r} is not a temporary name of a job")
+            if len(row.digest or bytes(32)) not in content.MAKERS:
+                raise sqlite3.DatabaseError(f"{row.digest!r} is not a digest")
         self._names = self._by_inode(rows)
         for row in rows:
             self.directories.own(own_prefix(row.temp or b""))
@@ -428,7 +430,7 @@ class Recovery:
     def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:
         """Modification time (ns) that each directory we work in is to have afterwards."""
         noted = self.journal.open_directories()
-        until = self.journal.get(CHANGING_UNTIL) or 0.0
+        until = self.journal.get(CHANGING_UNTIL, float) or 0.0
         wanted = {}
         for number in {*noted, *(row.directory for row in rows)}:
             try:

@@ -28,6 +28,22 @@ CREATE INDEX IF NOT EXISTS files_order ON files (rank, dir, id);
 CREATE INDEX IF NOT EXISTS files_links ON files (ino) WHERE nlink > 1;
 CREATE INDEX IF NOT EXISTS files_open ON files (state) WHERE state IN (1, 2);
 """
+WRONG = {
+    "dirs": """
+        instr(name, x'00') OR typeof(dev) != 'integer' OR typeof(ino) != 'integer' OR parent >= id
+        OR parent NOT IN (SELECT id FROM dirs)
+        OR typeof(parent) NOT IN ('integer', 'null') OR typeof(mtime) NOT IN ('integer', 'null')
+        OR typeof(intent) NOT IN ('real', 'integer', 'null')
+        OR intent IS NOT NULL AND mtime IS NULL""",
+    "files": """
+        typeof(ino) != 'integer' OR typeof(size) != 'integer' OR size < 0
+        OR typeof(nlink) != 'integer' OR typeof(rank) != 'integer' OR typeof(offset) != 'integer'
+        OR offset < 0 OR typeof(state) != 'integer' OR state NOT BETWEEN 0 AND 6
+        OR instr(name, x'00') OR typeof(temp) NOT IN ('blob', 'null')
+        OR typeof(old) NOT IN ('integer', 'null') OR typeof(new) NOT IN ('integer', 'null')
+        OR typeof(digest) NOT IN ('blob', 'null') OR dir NOT IN (SELECT id FROM dirs)""",
+}
+"""What no row has: a parent with a larger number would make a circle, and no path ends in one."""
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:

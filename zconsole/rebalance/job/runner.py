@@ -108,10 +108,14 @@ class JobRunner:
         self._pacer.service = self._serve
 
     def run(self) -> dict[str, Any]:
-        """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
+        """Recover, move every file, return the summary.
+
+        Raises ZconsoleError, OSError, sqlite3.Error.
+        """
         began = self.clocks.monotonic()
         stopped_by = "done"
         self._batches = Batches(self.journal, lambda: self._limits.max_bytes)
+        self.journal.check()
         try:
             adopt_devices(self.sys, self.journal, self.places)
             self._recover()
@@ -210,7 +214,7 @@ class JobRunner:
         return "paused" if self._order == "pause" else None
 
     def _read_control(self) -> None:
-        control = self.journal.get("control") or {}
+        control = self.journal.get("control", dict) or {}
         self._order = control.get("order", "run")
         self._limits = self.job.settings.limits.changed(control.get("limits") or {})
 
