@@ -233,7 +233,7 @@ def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
     """Also where the original was changed since."""
     root = tree_of(area, "a", "b")
     create(root, area / "job.db")
-    sys = FaultySys(named=True)
+    sys = FaultySys()
     sys.fault = lambda _, name: sys.die() if name == "exchange" else None
     with descriptors_closed(), pytest.raises(Killed):
         run(area / "job.db", sys, ALONE)

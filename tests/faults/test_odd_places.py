@@ -105,7 +105,7 @@ def test_a_copy_begun_in_a_directory_that_comes_back_is_removed(area: Path) -> N
     (root / "below").mkdir(parents=True)
     (root / "below" / "a").write_bytes(BASE)
     create(root, area / "job.db")
-    sys = FaultySys(named=True)
+    sys = FaultySys()
     sys.after = lambda _, name, result: sys.die() if name == "pwrite" else None
     with descriptors_closed(), pytest.raises(Killed):
         run(area / "job.db", sys, ALONE)

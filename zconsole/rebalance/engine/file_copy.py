@@ -48,9 +48,11 @@ class FileCopier:
         abilities: Abilities,
         tick: Tick,
     ) -> Made:
-        """Make the empty file ``copy`` like the original; it was created with the permissions of
-        ``metadata.first_mode``. ``born`` is what files created beside it begin with, as far as
-        was seen. Raises OSError, ChangedError, and what ``tick`` raises.
+        """Make the empty file ``copy`` like the original.
+
+        It was created with the permissions of ``metadata.first_mode``. ``born`` is what files
+        created beside it begin with, as far as was seen. Raises OSError, ChangedError, and what
+        ``tick`` raises.
         """
         marks = metadata.mark(self.sys, copy, original.meta, abilities)
         written = content.copy(

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,11 +38,11 @@ def is_ours(temp: bytes | None, number: int) -> bool:
 
 
 class SkipError(Exception):
-    """This file is left as it was; the reason is one of a few fixed phrases."""
+    """The file is left as it was; the reason is one of a few fixed phrases."""
 
 
 class UnsupportedError(Exception):
-    """This filesystem cannot exclude lost writes; the job has to be refused."""
+    """The filesystem cannot exclude lost writes; the job has to be refused."""
 
 
 class StopJobError(Exception):
@@ -104,6 +103,11 @@ class Item:
     """Why it was given up, once it is."""
 
     @property
+    def names(self) -> list[FileRow]:
+        """Every name it has in the set."""
+        return [place.row for place in self.places]
+
+    @property
     def size(self) -> int:
         """Bytes of content."""
         return self.status.st_size
@@ -129,19 +133,13 @@ class Item:
         source, self.source = self.source, -1
         _close(sys, source)
 
-    def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
-        """Close both files, which ends the leases; an unnamed copy is gone.
-
-        ``release`` closes an original that has lost its last name, which takes a while.
-        """
+    def close(self, sys: Sys) -> None:
+        """Close both files, which ends the leases."""
         self.done = True
         copy, source, self.copy, self.source = self.copy, self.source, -1, -1
-        if copy >= 0:
-            _close(sys, copy)
-        if source >= 0 and release is not None:
-            release(source)
-        elif source >= 0:
-            _close(sys, source)
+        for fd in (copy, source):
+            if fd >= 0:
+                _close(sys, fd)
 
 
 def _close(sys: Sys, fd: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.directories import Directories
@@ -92,8 +92,10 @@ class Swapper:
                 raise UnfinishedError from error
 
     def undo(self, item: Item) -> None:
-        """Give every name back to the original. The copy keeps its temporary names, for
-        ``discard``; where it was ``seen``, that has to wait for GRACE.
+        """Give every name back to the original.
+
+        The copy keeps its temporary names for ``discard``, which has to wait for GRACE where the
+        copy was ``seen``: the order of the two must not change.
 
         Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
         OSError.
@@ -229,8 +231,10 @@ class Swapper:
             self._give_back(item, place, item.old, displaced)
 
     def _give_up_name(self, item: Item, place: FileName) -> None:
-        """Another process has replaced or removed our copy: the original goes, unless the copy
-        lives on elsewhere, and no file of others. Raises ConflictError for those two."""
+        """Another process has replaced or removed our copy: the original goes.
+
+        Raises ConflictError where the copy lives on elsewhere, or a file of others would go.
+        """
         under = self._inode(place.directory.fd, place.kept)
         if under == item.new:  # the copy came back to its temporary name
             place.swapped = False
@@ -282,10 +286,9 @@ class Swapper:
         return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
 
     def _need_pristine(self, item: Item) -> None:
-        """Raise ConflictError unless the copy, seen by others at a name, is as we made it and has
-        no names but ours.
+        """Raise ConflictError unless the copy is as we made it and has no names but ours.
 
-        It may have fewer: what others removed or replaced is theirs.
+        Others could find it. It may have fewer: what others removed or replaced is theirs.
         """
         if not self._copy_untouched(item):
             raise ConflictError
@@ -297,9 +300,35 @@ class Swapper:
             raise ConflictError("linked during the move")
 
 
+@dataclass(slots=True)
+class Swappers:
+    """One swapper for each filesystem, which remembers what that can do."""
+
+    sys: Sys
+    directories: Directories
+    accept_races: bool
+    _by_device: dict[int, Swapper] = field(default_factory=dict)
+
+    def of(self, item: Item) -> Swapper:
+        """That of the filesystem that an item is on."""
+        return self._on(item.places[0])
+
+    def abilities(self, place: FileName) -> Abilities:
+        """What the filesystem of a place has been found to answer."""
+        return self._on(place).abilities
+
+    def _on(self, place: FileName) -> Swapper:
+        device = place.directory.dev
+        if device not in self._by_device:
+            swapper = Swapper(self.sys, self.directories, Abilities(), self.accept_races)
+            self._by_device[device] = swapper
+        return self._by_device[device]
+
+
 def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | None) -> bool:
-    """Give the file at ``temp`` the name that our copy, inode ``ours``, has. The copy is at
-    ``temp`` then, where names can be exchanged, to be removed after GRACE.
+    """Give the file at ``temp`` the name that our copy, inode ``ours``, has.
+
+    The copy is at ``temp`` then, where names can be exchanged, to be removed after GRACE.
 
     False where something else had got the name, with both names as they were. Raises OSError.
     """

@@ -17,7 +17,7 @@ from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance.backend import interrupted
-from zconsole.rebalance.engine import schema
+from zconsole.rebalance.engine import database
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
@@ -197,7 +197,7 @@ def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
 def _forget(record: Record) -> None:
     """Remove a job that never began, and its journal; its lock is held."""
     job_store.remove(record)
-    schema.delete(record.journal)
+    database.delete(record.journal)
 
 
 def _walk_into(

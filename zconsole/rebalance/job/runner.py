@@ -12,7 +12,7 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.admission import Policy
-from zconsole.rebalance.engine.copy_engine import CopyEngine
+from zconsole.rebalance.engine.copy_engine import CopyPipeline, copy_engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, Notes, open_path
 from zconsole.rebalance.engine.file_locks import Alarm, Users
@@ -65,7 +65,7 @@ class JobRunner:
     progress: RunProgress = field(init=False)
     _pacer: Pacer = field(init=False)
     _directories: Directories = field(init=False)
-    _engine: CopyEngine = field(init=False)
+    _engine: CopyPipeline = field(init=False)
     _rewriter: Rewriter = field(init=False)
     _judge: BenefitCheck = field(init=False)
     _around: wait_conditions.Surroundings = field(init=False)
@@ -97,15 +97,15 @@ class JobRunner:
             zfs=self.reader.version() if self._around.pool is not None else None,
             room=lambda device: self._around.space.room(device=device),
         )
-        self._engine = CopyEngine(
+        self._engine = copy_engine(
             self.sys, self.journal, self._directories, policy, self._sync, self._tick,
             self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.users,
         )  # fmt: skip
-        results = self._engine.results
+        results = self._engine.results.waiting
         self._rewriter = Rewriter(
             self.sys, self.journal, self._directories, self._tick, clock, results
         )
-        self._pacer.service = self._serve
+        self._pacer.service = self._engine.leases.service
 
     def run(self) -> dict[str, Any]:
         """Recover, move every file, return the summary.
@@ -242,8 +242,6 @@ class JobRunner:
             self._judge.begin(rows)
             copied, rewritten = self._by_engine(rows)
             began, handled = self.clocks.monotonic(), self.progress.handled
-            if self._limits.until_spread is not None:
-                self._engine.release()
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
@@ -302,11 +300,6 @@ class JobRunner:
             self._check_target()
             self._judge.chunk()
 
-    def _serve(self) -> None:
-        """What must not wait while the job does: other writers, and originals that hold space."""
-        self._engine.service()
-        self._engine.release()
-
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
         watching, target = self._around.effect, self._limits.until_spread
@@ -316,10 +309,9 @@ class JobRunner:
     def _flush(self) -> None:
         """Tell the journal what became of files, once that is on the disks. No file is kept from
         others meanwhile."""
-        self._engine.release()
-        if self._engine.unsettled:
+        if self._engine.results.unsettled:
             self._sync_all()
-        self._engine.flush()
+        self._engine.results.flush()
 
     def _sync_all(self) -> None:
         """Sync every filesystem of the job."""
