@@ -20,7 +20,7 @@ from functools import partial
 from zconsole.rebalance.engine import content, file_locks, metadata
 from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.directories import Directories, MovedError
-from zconsole.rebalance.engine.file_copy import FileCopier, Original
+from zconsole.rebalance.engine.file_copy import FileCopier
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, Item, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Intent, Journal, State
@@ -146,19 +146,12 @@ class CopyPipeline:
 
     def _copy(self, item: Item) -> None:
         place = item.places[0]
-        born = place.directory.born
         with self.directories.changing(place.directory):
             place.linked = True
-            mode = metadata.first_mode(item.meta, born)
+            mode = metadata.first_mode(item.meta, place.directory.born)
             item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
-        original = Original(item.source, item.status, item.meta)
         abilities = self.swappers.of(item).abilities
-        work = partial(self.leases.work, item)
-        made = self.copier.fill(item.copy, original, born, abilities, work)
-        (item.digest, item.kept), item.new = made.written, made.inode
-        place.directory.born = made.born
-        if made.different:
-            raise SkipError(f"{made.different} cannot be kept")
+        self.copier.fill(item, abilities, partial(self.leases.work, item))
 
     # A batch.
 
