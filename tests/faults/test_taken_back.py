@@ -172,3 +172,18 @@ def test_recovery_tells_of_a_link_made_to_a_copy_that_was_taken_back(area: Path)
     _, summary = run(area / "job.db", clocks=ALONE)
     assert summary["files_failed"] > 0
     assert "linked during the move; the other version is" in reasons(area / "job.db")
+
+
+def test_recovery_tells_of_a_copy_renamed_whose_original_was_changed(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        time.sleep(TICK)
+        os.fchmod(original.fileno(), 0o640)
+    (root / "a").rename(root / "c")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["files_failed"] == 1
+    assert "renamed during the move; the other version is" in reasons(area / "job.db")
+    modes = {path.stat().st_mode & 0o777 for path in root.iterdir()}
+    assert (len(contents(root)), 0o640 in modes) == (2, True)

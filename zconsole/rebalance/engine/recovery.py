@@ -186,16 +186,13 @@ class Recovery:
     def _follow(
         self, directory: OpenDirectory, row: FileRow, original: bytes, renamed: bytes
     ) -> Verdict:
-        """Somebody has renamed our copy: the new name gets what the old one would have."""
-        before = len(self._given_back)
-        verdict = self._choose(directory, row._replace(name=renamed), original)
-        self._given_back[before:] = [
-            each._replace(row=row, state=State.SKIPPED, reason=RENAMED)
-            for each in self._given_back[before:]
-        ]
-        return (
-            verdict if verdict is None or verdict[0] is State.FAILED else (State.SKIPPED, RENAMED)
-        )
+        """Somebody has renamed our copy: it stays where nothing is lost with the original.
+
+        It has a name that the journal does not know, so it is never given back.
+        """
+        if self._choose(directory, row._replace(name=renamed), original) == (State.MOVED, None):
+            return State.SKIPPED, RENAMED
+        return State.FAILED, _other(original, "renamed")
 
     def _let_go(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
         """Our copy was replaced, removed or moved: the original goes if it is what was copied."""
