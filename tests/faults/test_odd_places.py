@@ -67,7 +67,7 @@ def test_files_deeper_than_any_path_are_moved(area: Path, deep: int) -> None:
         assert inode != before[name][0]
 
 
-def test_a_file_held_open_deeper_than_any_path_is_in_use(area: Path, deep: int) -> None:
+def test_a_file_held_open_deeper_than_any_path_is_in_use(deep: int) -> None:
     held: list[int] = []
 
     def hold() -> int:

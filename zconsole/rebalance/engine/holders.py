@@ -137,7 +137,7 @@ def name_of(process: str, proc: Path) -> str:
 
 
 def _link(links: int, number: str) -> str:
-    """The path a descriptor is on; just ``/`` for one longer than PATH_MAX. Raises OSError."""
+    """What a descriptor is on; the root where the path is longer than the kernel tells (d_path)."""
     try:
         return os.readlink(number, dir_fd=links)
     except OSError as error:
