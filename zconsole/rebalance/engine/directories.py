@@ -60,7 +60,7 @@ class OpenDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the journal is told about directories; all of it may be lost in a power cut."""
+    """What the journal has to know of directories; a power cut may take all of it back."""
 
     until: Callable[[float], None] = lambda _until: None
     """Our changes of directories have times up to this one (epoch seconds)."""

@@ -257,7 +257,7 @@ class Recovery:
     def _is_let_go(self, original: Version, row: FileRow) -> bool:
         """Whether an original has lost one of several names for its copy already.
 
-        With that went what its ctime told, and the others follow.
+        With that its ctime has changed, and the other names follow.
         """
         fewer = self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))
         return fewer and original.leased and original.digest == row.digest

@@ -26,8 +26,8 @@ class Withdrawal:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     given_back: list[tuple[Item, str]] = field(default_factory=list)
-    """Items whose names have their originals again, and what is to be told of each. Their copies
-    are removed at the end of the batch."""
+    """Items whose names have their originals again, and the outcome of each. Their copies are
+    removed at the end of the batch."""
 
     def guarded(self, item: Item, step: Callable[[Item], None]) -> None:
         """Run one step of one item; what goes wrong with it ends that item only."""
@@ -73,7 +73,7 @@ class Withdrawal:
                 self.retreat(item, reason)
 
     def keep_both(self, item: Item, why: str) -> None:
-        """Two processes use two versions: neither is removed, and the operator is told."""
+        """Two processes use two versions: neither is removed, and the report names both."""
         item.close(self.sys)
         for place in item.places:
             kept = place.kept or place.temp
