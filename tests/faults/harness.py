@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import signal
@@ -26,7 +25,6 @@ from zconsole.system.mounts import View
 
 CHANGING = frozenset(
     {
-        "open_unnamed",
         "open_new",
         "pwrite",
         "ftruncate",
@@ -56,9 +54,7 @@ class FaultySys(Sys):
         self,
         fault: Callable[[int, str], None] = lambda number, name: None,
         after: Callable[[int, str, Any], None] = lambda number, name, result: None,
-        named: bool = False,
     ) -> None:
-        self.named = named
         self.calls: list[str] = []
         self._numbers = itertools.count()
         self.fault = fault
@@ -67,7 +63,7 @@ class FaultySys(Sys):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name in ("calls", "fault", "after", "dead", "named", "die") or name.startswith("_"):
+        if name in ("calls", "fault", "after", "dead", "die") or name.startswith("_"):
             return found
 
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -77,8 +73,6 @@ class FaultySys(Sys):
             self.calls.append(name)
             self.fault(number, name)
             try:
-                if self.named and name == "open_unnamed":
-                    raise OSError(errno.EOPNOTSUPP, "no unnamed files")
                 result = found(*args, **kwargs)
             except OSError:
                 self.after(number, name, None)
@@ -94,9 +88,9 @@ class FaultySys(Sys):
         raise Killed
 
 
-def kill_after(number: int, named: bool = False) -> FaultySys:
+def kill_after(number: int) -> FaultySys:
     """A process that dies right after its Nth system call has taken effect."""
-    sys = FaultySys(named=named)
+    sys = FaultySys()
 
     def after(count: int, name: str, result: Any) -> None:
         if count == number:
@@ -106,14 +100,14 @@ def kill_after(number: int, named: bool = False) -> FaultySys:
     return sys
 
 
-def fail_at(number: int, code: int, named: bool = False) -> FaultySys:
+def fail_at(number: int, code: int) -> FaultySys:
     """A process whose Nth system call fails."""
 
     def fault(count: int, name: str) -> None:
         if count == number:
             raise OSError(code, os.strerror(code))
 
-    return FaultySys(fault, named=named)
+    return FaultySys(fault)
 
 
 def descriptors() -> set[int]:

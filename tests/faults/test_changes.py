@@ -89,12 +89,11 @@ def test_a_change_within_the_tick_of_the_exchange_is_kept(area: Path) -> None:
 
 
 class Late(Nobody):
-    """Somebody begins to use one file between the second look and the third."""
+    """Somebody begins to use files between the second look and the third."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, *paths: Path) -> None:
         super().__init__()
-        status = path.stat()
-        self.used = (status.st_dev, status.st_ino)
+        self.used = {(path.stat().st_dev, path.stat().st_ino): "" for path in paths}
         self.looks = 0
 
     def recent(self) -> FilesInUse:
@@ -102,7 +101,7 @@ class Late(Nobody):
 
     def look(self, *_: object, **__: object) -> FilesInUse:
         self.looks += 1
-        used = {self.used: ""} if self.looks == 3 else {}
+        used = self.used if self.looks == 3 else {}
         self.last = replace(super().look(), mounted=used)
         return self.last
 
@@ -234,7 +233,7 @@ def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
     """Also where the original was changed since."""
     root = tree_of(area, "a", "b")
     create(root, area / "job.db")
-    sys = FaultySys(named=True)
+    sys = FaultySys()
     sys.fault = lambda _, name: sys.die() if name == "exchange" else None
     with descriptors_closed(), pytest.raises(Killed):
         run(area / "job.db", sys, ALONE)

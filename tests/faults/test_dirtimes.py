@@ -74,7 +74,7 @@ def root(area: Path) -> Path:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(
     ("call", "count"),
-    [("link_fd", 0), ("exchange", 0), ("exchange", FILES - 1), ("unlink", 0), ("unlink", 3)],
+    [("open_new", 0), ("exchange", 0), ("exchange", FILES - 1), ("unlink", 0), ("unlink", 3)],
 )
 def test_a_change_just_beside_one_of_ours_is_seen(
     root: Path, change: Callable[[Path], None], call: str, count: int, before: bool

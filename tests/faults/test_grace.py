@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.engine.copy_engine import GRACE
+from zconsole.rebalance.engine.swap import GRACE
 from zconsole.rebalance.job.job import JobClocks
 
 A_CALL = 0.001

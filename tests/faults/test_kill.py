@@ -32,7 +32,6 @@ class Stage:
     """One tree that is moved again and again: whole after each job, it serves the next one."""
 
     area: Path
-    named: bool
     before: dict[str, tuple[Any, ...]] = field(init=False)
     calls: list[str] = field(init=False)
     """The system calls of an undisturbed run."""
@@ -41,7 +40,7 @@ class Stage:
     def __post_init__(self) -> None:
         trees.build(self.root)
         self.before = trees.manifest(self.root)
-        sys = FaultySys(named=self.named)
+        sys = FaultySys()
         run(self.job(), sys, ALONE)
         self.calls = sys.calls
 
@@ -78,13 +77,12 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
     assert all(after[name] != inode for name, inode in inodes.items())
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
-def test_killed_after_every_call(area: Path, named: bool) -> None:
-    stage = Stage(area, named)
+def test_killed_after_every_call(area: Path) -> None:
+    stage = Stage(area)
     for number, call in enumerate(stage.calls):
         journal = stage.job()
         with descriptors_closed(), pytest.raises(Killed):
-            run(journal, kill_after(number, named), ALONE)
+            run(journal, kill_after(number), ALONE)
         assert stage.settled(journal)["files_moved"] == len(trees.inodes(stage.root)), (
             number,
             call,
@@ -95,25 +93,24 @@ CODES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EINTR, errno.EACCES)
 SHIFTS = range(len(CODES)) if os.environ.get("ZCONSOLE_FAULTS") == "all" else range(1)
 
 
-def failure(journal: Path, number: int, code: int, named: bool) -> list[int | None]:
+def failure(journal: Path, number: int, code: int) -> list[int | None]:
     """Run with one failing call; the error that ended the run, if one did."""
     try:
-        run(journal, fail_at(number, code, named), ALONE)
+        run(journal, fail_at(number, code), ALONE)
     except OSError as error:
         return [error.errno]
     return []
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 @pytest.mark.parametrize("shift", SHIFTS)
-def test_failed_at_every_call(area: Path, shift: int, named: bool) -> None:
+def test_failed_at_every_call(area: Path, shift: int) -> None:
     """The errors take turns; ZCONSOLE_FAULTS=all gives every error to every call."""
-    stage = Stage(area, named)
+    stage = Stage(area)
     for number in range(len(stage.calls)):
         code = CODES[(number + shift) % len(CODES)]
         journal = stage.job()
         with descriptors_closed():
-            errors = failure(journal, number, code, named)
+            errors = failure(journal, number, code)
         assert errors in ([], [code])
         stage.settled(journal)
 
@@ -149,7 +146,7 @@ def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(area: Path) 
         os.link(root / "name0", root / f"name{number}")
     journal = area / "job.db"
     create(root, journal)
-    dying, exchanges = FaultySys(named=True), iter(range(names // 2))
+    dying, exchanges = FaultySys(), iter(range(names // 2))
 
     def after(_: int, name: str, __: Any) -> None:
         if name == "exchange" and next(exchanges, None) is None:
@@ -158,7 +155,7 @@ def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(area: Path) 
     dying.after = after
     with descriptors_closed(), pytest.raises(Killed):
         run(journal, dying, ALONE)
-    resumed = FaultySys(named=True)
+    resumed = FaultySys()
     _, summary = run(journal, resumed, ALONE)
     assert summary["files_moved"] == names
     assert {path.stat().st_nlink for path in root.iterdir()} == {names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -16,9 +17,20 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import ALONE, create, run, tree_of
+from tests.faults.harness import (
+    ALONE,
+    FaultySys,
+    Killed,
+    Nobody,
+    create,
+    descriptors_closed,
+    run,
+    tree_of,
+)
 from zconsole.rebalance.engine import file_locks
+from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
+from zconsole.rebalance.job.job import JobClocks
 
 KEEP_SIZE = 1
 HOLDER = """
@@ -149,3 +161,44 @@ def test_a_file_reserved_whole_keeps_its_blocks(mapped: Path) -> None:
     assert summary["files_moved"] == 1
     assert (root / "file0").read_bytes() == before
     assert (root / "file0").stat().st_blocks >= status.st_size // 512
+
+
+def killed_halfway(area: Path) -> Path:
+    """A tree of one file that the dead run had exchanged."""
+    root = tree_of(area, 1, 10)
+    create(root, area / "job.db")
+    sys = FaultySys()
+    sys.after = lambda _, name, result: sys.die() if name == "exchange" else None
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys, ALONE)
+    return root
+
+
+def test_recovery_waits_for_a_lease_of_another_process(area: Path) -> None:
+    root = killed_halfway(area)
+    with contextlib.ExitStack() as held:
+        held.enter_context(write_lease(root / "file0"))
+        slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            if len(slept) == 5:
+                held.close()
+
+        _, summary = run(area / "job.db", clocks=JobClocks(sleep=sleep), users=Nobody())
+    assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
+    assert len(list(root.iterdir())) == 1
+
+
+def test_recovery_leaves_a_file_leased_for_long_to_a_later_resume(area: Path) -> None:
+    root = killed_halfway(area)
+    with write_lease(root / "file0"):
+        _, summary = run(area / "job.db", clocks=ALONE)
+        with contextlib.closing(Journal.open(area / "job.db")) as journal:
+            failed = journal.reasons(State.FAILED)
+    assert failed == {"leased by another process; resume the job": 1}
+    assert (summary["files_moved"], summary["files_failed"]) == (0, 1)
+    assert len(list(root.iterdir())) == 2
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
+    assert len(list(root.iterdir())) == 1

@@ -24,7 +24,7 @@ class Operator:
 
     def called(self, number: int, name: str, result: Any) -> None:
         self.now += 0.3
-        if name in ("open_unnamed", "open_new") and result is not None:
+        if name == "open_new" and result is not None:
             self.begun += 1
             if self.begun == 2:
                 journal = Journal.open(self.journal)
@@ -35,17 +35,16 @@ class Operator:
         self.now += seconds
 
 
-@pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize(("most", "moved"), [(1, 2), (2 * MB, 2), (2 * MB + 1, 3), (9 * MB, 6)])
 def test_a_lowered_byte_limit_does_not_wait_for_the_portion(
-    area: Path, most: int, moved: int, named: bool
+    area: Path, most: int, moved: int
 ) -> None:
     root = tree_of(area, 6, MB)
     create(root, area / "job.db")
     before = {path.name: path.read_bytes() for path in root.iterdir()}
     operator = Operator(area / "job.db", most)
     clocks = JobClocks(monotonic=lambda: operator.now, sleep=operator.sleep)
-    shown, summary = run(area / "job.db", FaultySys(after=operator.called, named=named), clocks)
+    shown, summary = run(area / "job.db", FaultySys(after=operator.called), clocks)
     assert [done["outcome"] for done in shown] == ["moved"] * moved
     assert summary["stopped_by"] == ("done" if moved == 6 else "byte limit reached")
     assert {path.name: path.read_bytes() for path in root.iterdir()} == before

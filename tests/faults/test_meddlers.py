@@ -306,7 +306,7 @@ def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.Mo
                 journal.set("control", {"order": "stop"})
 
     clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda seconds: None)
-    _, summary = run(area / "job.db", FaultySys(after=called, named=True), clocks)
+    _, summary = run(area / "job.db", FaultySys(after=called), clocks)
     assert summary["stopped_by"] == "stop"
     assert root.stat().st_mtime_ns == 1
     assert contents(root) == dict.fromkeys("abcdef", BASE)

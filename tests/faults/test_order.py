@@ -26,7 +26,7 @@ class Disks:
         self.settled: set[int] = set()
         self.told: set[int] = set()
 
-    def watch(self, monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         finish, sync, record = Swapper.finish, FilesystemSync.one, Journal.record
         closing = Journal.close_directories
 
@@ -52,21 +52,14 @@ class Disks:
         monkeypatch.setattr(FilesystemSync, "one", synced)
         monkeypatch.setattr(Journal, "record", recorded)
         monkeypatch.setattr(Journal, "close_directories", closed)
-        if named:
-            monkeypatch.setattr(Sys, "open_unnamed", refused)
 
 
-def refused(sys: Sys, directory: int, mode: int) -> int:
-    raise OSError(95, "no unnamed files")
-
-
-@pytest.mark.parametrize("named", [False, True])
 def test_what_moved_is_told_once_it_is_on_the_disks(
-    area: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+    area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(tree_of(area, 6, 9 << 20), area / "job.db")
     disks = Disks()
-    disks.watch(monkeypatch, named)
+    disks.watch(monkeypatch)
     run(area / "job.db")
     assert len(disks.told) == 6
 
@@ -79,7 +72,7 @@ def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
     create(root, area / "job.db")
     for number in count(40):
         with descriptors_closed(), suppress(Killed):
-            run(area / "job.db", kill_after(number, named=True))
+            run(area / "job.db", kill_after(number))
         if list(root.glob(".zc-*")):
             break
     removed: list[str] = []

@@ -181,11 +181,11 @@ def test_a_project_that_cannot_be_kept_keeps_the_file(area: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
 def test_no_copy_is_ever_open_to_others(area: Path) -> None:
-    """Until it has its owner, a copy has no name or is private to us."""
+    """Until it has its owner, a copy is private to us."""
     seen: list[int] = []
 
     def after(number: int, name: str, result: object) -> None:
-        if name in ("open_unnamed", "open_new"):
+        if name == "open_new":
             seen.append(os.fstat(int(str(result))).st_mode & 0o777)
 
     root = tree(area, file=b"secret")
@@ -205,7 +205,7 @@ def test_a_copy_is_never_open_to_more_than_its_original(area: Path) -> None:
     seen: dict[int, int] = {}
 
     def after(number: int, name: str, result: object) -> None:
-        if name in ("open_unnamed", "open_new"):
+        if name == "open_new":
             status = os.fstat(int(str(result)))
             seen[status.st_ino] = status.st_mode & 0o7777
 
@@ -254,19 +254,6 @@ def test_without_exchange_it_is_refused_unless_races_are_accepted(area: Path) ->
     (area / "job.db").rename(area / "first.db")
     create(root, area / "job.db", accept_races=True)
     assert {word for word, _ in ran(area, Old()).values()} == {"moved"}
-    assert trees.manifest(root) == before
-
-
-def test_named_temporaries_work_where_there_are_no_unnamed_ones(area: Path) -> None:
-    class Named(Sys):
-        def open_unnamed(self, directory: int, mode: int) -> int:
-            raise OSError(95, "Operation not supported")
-
-    root = area / "tree"
-    trees.build(root)
-    before = trees.manifest(root)
-    create(root, area / "job.db")
-    assert {word for word, _ in ran(area, Named()).values()} == {"moved"}
     assert trees.manifest(root) == before
 
 

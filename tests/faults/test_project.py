@@ -6,13 +6,10 @@ import errno
 import os
 from pathlib import Path
 
-import pytest
-
 from tests.faults.harness import ALONE, FaultySys, create, run, tree_of
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_a_directory_that_takes_only_its_own_project_is_told(area: Path, named: bool) -> None:
+def test_a_directory_that_takes_only_its_own_project_is_told(area: Path) -> None:
     root = tree_of(area, 3, 10)
     before = {path.name: (path.read_bytes(), path.stat().st_ino) for path in root.iterdir()}
     create(root, area / "job.db")
@@ -21,7 +18,7 @@ def test_a_directory_that_takes_only_its_own_project_is_told(area: Path, named: 
         if name in ("exchange", "rename"):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-    shown, summary = run(area / "job.db", FaultySys(fault, named=named), ALONE)
+    shown, summary = run(area / "job.db", FaultySys(fault), ALONE)
     assert {(done["outcome"], done["reason"]) for done in shown} == {
         ("skipped", "its project is not its directory's")
     }

@@ -6,29 +6,26 @@ import errno
 import os
 from pathlib import Path
 
-import pytest
-
 from tests.faults.harness import ALONE, CHANGING, FaultySys, descriptors_closed, run
 from tests.faults.test_kill import Stage
 
 
-def read_only_from(first: int, named: bool) -> FaultySys:
+def read_only_from(first: int) -> FaultySys:
     """Every call from ``first`` on that would change something fails."""
 
     def fault(count: int, name: str) -> None:
         if count >= first and name in CHANGING - {"syncfs"}:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), 89)
 
-    return FaultySys(fault, named=named)
+    return FaultySys(fault)
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
-def test_it_stops_and_is_brought_through_when_writable_again(area: Path, named: bool) -> None:
-    stage = Stage(area, named)
+def test_it_stops_and_is_brought_through_when_writable_again(area: Path) -> None:
+    stage = Stage(area)
     changing = [number for number, call in enumerate(stage.calls) if call in CHANGING]
     for number in changing:
         journal = stage.job()
         with descriptors_closed():
-            _, summary = run(journal, read_only_from(number, named), ALONE)
+            _, summary = run(journal, read_only_from(number), ALONE)
         assert summary["stopped_by"] in ("mounted read-only", "done"), stage.calls[number]
         stage.settled(journal)

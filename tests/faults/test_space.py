@@ -25,7 +25,7 @@ class Disk:
         self.now += 0.05
         if name == "unlink":
             self.held += 1
-        elif name == "close_run":
+        elif name == "close":
             self.held = 0
 
     def sleep(self, seconds: float) -> None:

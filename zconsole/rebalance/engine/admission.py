@@ -35,14 +35,8 @@ class Policy:
     accept_races: bool = False
     zfs: tuple[int, ...] | None = None
     """The version of the kernel's module; None on another filesystem."""
-    room: Callable[[int], int | None] = field(default=lambda device: None)
+    room: Callable[[int], int | None] = field(default=lambda _device: None)
     """Bytes that may be written on a device before the free-space floor; None: not limited."""
-
-    @property
-    def unnamed(self) -> bool:
-        """Whether to begin with files of no name. Not on ZFS, which waits for a whole txg on each
-        first link (zfs_link, module/os/linux/zfs/zfs_vnops_os.c)."""
-        return self.zfs is None
 
     @property
     def direct(self) -> bool:
@@ -51,8 +45,10 @@ class Policy:
 
     @property
     def ahead(self) -> bool:
-        """Whether content is asked for before its turn. Not on ZFS before 2.2, which reads it into
-        the page cache only (zpl_fadvise, module/os/linux/zfs/zpl_file.c 2.2.0)."""
+        """Whether content is asked for before its turn.
+
+        ZFS before 2.2 reads it into the page cache only (zpl_fadvise, zpl_file.c 2.2.0).
+        """
         return self.zfs is None or self.zfs >= (2, 2)
 
 
@@ -137,6 +133,8 @@ class Admission:
             raise SkipError("immutable or append-only")
         if item.meta.flags & metadata.UNCOPYABLE:
             raise SkipError("signed by fs-verity")
+        if item.meta.dos & metadata.NO_UNLINK:
+            raise SkipError("marked nounlink")
         if not SIGNATURES.isdisjoint(item.meta.xattrs):
             raise SkipError("signed by EVM or IMA")
         room = self.policy.room(status.st_dev)

@@ -60,12 +60,11 @@ class OpenDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a process that died has to have told about directories; all of it may be lost in a
-    power cut."""
+    """What the journal has to know of directories; a power cut may take all of it back."""
 
-    until: Callable[[float], None] = lambda until: None
+    until: Callable[[float], None] = lambda _until: None
     """Our changes of directories have times up to this one (epoch seconds)."""
-    foreign: Callable[[int], None] = lambda number: None
+    foreign: Callable[[int], None] = lambda _number: None
     """Another process has changed this one."""
 
 

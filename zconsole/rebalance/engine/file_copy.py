@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from zconsole.rebalance.engine import content, metadata
-from zconsole.rebalance.engine.content import Maker, Tick, Written
+from zconsole.rebalance.engine.content import Maker, Tick
+from zconsole.rebalance.engine.item import Item, SkipError
 from zconsole.rebalance.engine.metadata import Abilities, Marks, Metadata
 from zconsole.rebalance.engine.syscalls import Sys
-
-
-class Original(NamedTuple):
-    """An open file, and what its copy must be like."""
-
-    fd: int
-    status: os.stat_result
-    meta: Metadata
-
-
-class Made(NamedTuple):
-    """A copy that is written and dressed."""
-
-    written: Written
-    inode: int
-    born: Metadata
-    """What files created in its directory begin with."""
-    different: str | None
-    """What cannot be kept of the original, in a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +20,43 @@ class FileCopier:
     make: Maker
     buffers: content.Buffers = field(default_factory=content.Buffers)
 
-    def fill(
-        self,
-        copy: int,
-        original: Original,
-        born: Metadata | None,
-        abilities: Abilities,
-        tick: Tick,
-    ) -> Made:
-        """Make the empty file ``copy`` like the original; it was created with the permissions of
-        ``metadata.first_mode``. ``born`` is what files created beside it begin with, as far as
-        was seen. Raises OSError, ChangedError, and what ``tick`` raises.
+    def fill(self, item: Item, abilities: Abilities, tick: Tick) -> None:
+        """Make the empty copy of an item like its original.
+
+        It was created with the permissions of ``metadata.first_mode``. What files created in its
+        directory begin with is remembered there. Raises SkipError where something cannot be kept,
+        OSError, ChangedError, and what ``tick`` raises.
         """
-        marks = metadata.mark(self.sys, copy, original.meta, abilities)
-        written = content.copy(
-            self.sys, original.fd, copy, original.status, tick, self.make, self.buffers
+        directory = item.places[0].directory
+        marks = metadata.mark(self.sys, item.copy, item.meta, abilities)
+        item.digest, item.kept = content.copy(
+            self.sys, item.source, item.copy, item.status, tick, self.make, self.buffers
         )
-        if born is not None and not born.xattrs and marks is not None:
-            mode = stat.S_IFREG | metadata.first_mode(original.meta, born)
+        born, different = directory.born, None
+        seen = born is not None and not born.xattrs and marks is not None
+        if born is not None and seen:
+            mode = stat.S_IFREG | metadata.first_mode(item.meta, born)
             begun = born if born.mode == mode else born._replace(mode=mode)
-            inode, different = self._dress(copy, original.meta, begun, abilities, marks)
-            if not different:
-                return Made(written, inode, born, None)
-        born, _ = metadata.read(self.sys, copy, abilities)
-        inode, different = self._dress(copy, original.meta, born, abilities)
-        return Made(written, inode, born, different)
+            different = self._dress(item, begun, abilities, marks)
+        if not seen or different:
+            directory.born, _ = metadata.read(self.sys, item.copy, abilities)
+            different = self._dress(item, directory.born, abilities)
+        if different:
+            raise SkipError(f"{different} cannot be kept")
 
     def _dress(
-        self,
-        copy: int,
-        wanted: Metadata,
-        born: Metadata,
-        abilities: Abilities,
-        marks: Marks | None = None,
-    ) -> tuple[int, str | None]:
-        """Give a written copy, ``born`` like that, its metadata; its inode, and what differs.
+        self, item: Item, born: Metadata, abilities: Abilities, marks: Marks | None = None
+    ) -> str | None:
+        """Give a written copy, ``born`` like that, its metadata; returns what differs still.
 
-        ``marks`` are its flags and project where they were read before and are not touched.
+        ``marks`` are those it has where they were read before and are not touched.
         """
-        metadata.apply(self.sys, copy, wanted, born, abilities)
+        copy = item.copy
+        metadata.apply(self.sys, copy, item.meta, born, abilities)
         if marks is None:
             copied, status = metadata.read(self.sys, copy, abilities)
         else:
             dos = metadata.dos(self.sys, copy, abilities)
-            copied, status = metadata.reread(self.sys, copy, *marks, dos)
-        return status.st_ino, wanted.difference(copied)
+            copied, status = metadata.reread(self.sys, copy, marks, dos)
+        item.new = status.st_ino
+        return item.meta.difference(copied)

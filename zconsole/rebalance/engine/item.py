@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ KEEP_SUFFIX = b"o"
 """Added to a temporary name: the original's second name where names cannot be exchanged."""
 _SKIPPED = {
     errno.ETXTBSY: "running executable",
+    errno.ENOKEY: "encrypted, its key is missing",
     # Names only move within a directory: one of project quotas refuses other projects (zfs_rename).
     errno.EXDEV: "its project is not its directory's",
 }
@@ -38,11 +38,11 @@ def is_ours(temp: bytes | None, number: int) -> bool:
 
 
 class SkipError(Exception):
-    """This file is left as it was; the reason is one of a few fixed phrases."""
+    """The file is left as it was; the reason is one of a few fixed phrases."""
 
 
 class UnsupportedError(Exception):
-    """This filesystem cannot exclude lost writes; the job has to be refused."""
+    """The filesystem cannot exclude lost writes; the job has to be refused."""
 
 
 class StopJobError(Exception):
@@ -95,10 +95,17 @@ class Item:
     """Inode number of the copy."""
     swapped_ctime: int = 0
     replaced: float = 0.0
-    """When every name had been replaced."""
+    """When every name had been replaced, or given back to the original."""
+    seen: bool = False
+    """Whether others could find the copy under a name of theirs."""
     done: bool = False
     reason: str | None = None
     """Why it was given up, once it is."""
+
+    @property
+    def names(self) -> list[FileRow]:
+        """Every name it has in the set."""
+        return [place.row for place in self.places]
 
     @property
     def size(self) -> int:
@@ -120,19 +127,19 @@ class Item:
         """Whether there is a copy, begun at least."""
         return self.copy >= 0
 
-    def close(self, sys: Sys, release: Callable[[int], object] | None = None) -> None:
-        """Close both files, which ends the leases; an unnamed copy is gone.
+    def let_go(self, sys: Sys) -> None:
+        """Close the original, which ends its lease."""
+        self.done, self.leased = True, False
+        source, self.source = self.source, -1
+        _close(sys, source)
 
-        ``release`` closes an original that has lost its last name, which takes a while.
-        """
+    def close(self, sys: Sys) -> None:
+        """Close both files, which ends the leases."""
         self.done = True
         copy, source, self.copy, self.source = self.copy, self.source, -1, -1
-        if copy >= 0:
-            _close(sys, copy)
-        if source >= 0 and release is not None:
-            release(source)
-        elif source >= 0:
-            _close(sys, source)
+        for fd in (copy, source):
+            if fd >= 0:
+                _close(sys, fd)
 
 
 def _close(sys: Sys, fd: int) -> None:

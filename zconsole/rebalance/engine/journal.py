@@ -10,25 +10,17 @@ that after any death the journal alone tells what is ours. Other processes write
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from zconsole.errors import NotFoundError, NotUnderstoodError
-from zconsole.rebalance.engine.directories import DirectoryRow
-from zconsole.rebalance.engine.ranges import grouped
-from zconsole.rebalance.engine.schema import (
-    FORMAT,
+from zconsole.rebalance.engine.database import (
     INDEXES,
+    JournalDatabase,
     checked_name,
     checked_root,
-    connect,
-    empty,
 )
-from zconsole.system.state_dir import create_private
+from zconsole.rebalance.engine.directories import DirectoryRow
 
 
 class State(IntEnum):
@@ -81,72 +73,16 @@ class Result(NamedTuple):
     temp: bytes | None = None
 
 
+UNSETTLED = "; resume the job"
+"""How the reason ends of a file that a death left halfway, and recovery did not settle either."""
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset"
 
 
-class Journal:
+class Journal(JournalDatabase):
     """An open journal. Raises sqlite3.Error when its disk fails."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db = connection
-        self.path = path
-        self._version = self._data_version()
-
-    @classmethod
-    def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Journal:
-        """A new journal of some values, readable by its owner only, whole from the start.
-
-        Raises FileExistsError, StateError, OSError.
-        """
-        create_private(path, empty({"format": FORMAT, **(values or {})}))
-        return cls(connect(path, "rw"), path)
-
-    @classmethod
-    def open(cls, path: Path, write: bool = True) -> Journal:
-        """An existing journal. Raises NotFoundError, NotUnderstoodError, StateError (connect)."""
-        with ExitStack() as refused:
-            try:
-                db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
-                journal = cls(db, path)
-                known = journal.get("format")
-            except FileNotFoundError as error:
-                raise NotFoundError(f"no journal {path}") from error
-            except sqlite3.DatabaseError as error:
-                raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
-            if known != FORMAT:
-                raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
-            refused.pop_all()
-        return journal
-
-    def close(self) -> None:
-        """Close the database; what was committed stays."""
-        self._db.close()
-
-    # Settings, progress and control: JSON values by key.
-
-    def get(self, key: str) -> Any:
-        """A value, or None. Raises sqlite3.DatabaseError when it is damaged."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        try:
-            return None if row is None else json.loads(row[0])
-        except (ValueError, TypeError) as error:
-            raise sqlite3.DatabaseError(f"the value of {key}: {error}") from error
-
-    def set(self, key: str, value: Any) -> None:
-        """Store a value, durably."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
-
-    def jot(self, key: str, value: Any) -> None:
-        """Store a value that a power cut may take back: what comes next makes it durable."""
-        with self.lazily_durable():
-            self.set(key, value)
-
-    def others_wrote(self) -> bool:
-        """Whether another process has committed since the last call."""
-        version = self._data_version()
-        changed, self._version = version != self._version, version
-        return changed
+    # Days.
 
     def add_day(self, day: str, line: Mapping[str, Any]) -> None:
         """Store the line of one day, replacing an earlier one of the same day."""
@@ -171,23 +107,6 @@ class Journal:
             " VALUES (?, ?, ?, ?, ?, ?, 0)"
         )
         self._db.executemany(sql, rows)
-
-    def begin(self) -> None:
-        """Start a transaction."""
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        """Make everything since ``begin`` durable."""
-        self._db.execute("COMMIT")
-
-    @contextmanager
-    def lazily_durable(self) -> Iterator[None]:
-        """Commits inside do not wait for the disk; the first one after takes them along."""
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        try:
-            yield
-        finally:
-            self._db.execute("PRAGMA synchronous = FULL")
 
     def clear_walk(self) -> None:
         """Forget every file and directory, and what became of them."""
@@ -292,8 +211,8 @@ class Journal:
         """
         self.begin()
         self._db.executemany(
-            "UPDATE files SET state = ?, reason = ?, temp = ? WHERE id BETWEEN ? AND ?",
-            grouped((r.number, (int(r.state), r.reason, r.temp)) for r in results),
+            "UPDATE files SET state = ?, reason = ?, temp = ? WHERE id = ?",
+            [(int(r.state), r.reason, r.temp, r.number) for r in results],
         )
         self._db.executemany(
             "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
@@ -325,8 +244,10 @@ class Journal:
             self._db.execute("UPDATE dirs SET intent = NULL WHERE id = ?", (number,))
 
     def close_directories(self) -> None:
-        """Every directory has its modification time again, but those with unfinished files: where
-        one could not be taken back, recovery will change its directory once more."""
+        """Every directory has its modification time again, but those with unfinished files.
+
+        Where one could not be taken back, recovery will change its directory once more.
+        """
         unfinished = "SELECT dir FROM files WHERE state IN (1, 2)"
         self._db.execute(
             f"UPDATE dirs SET intent = NULL WHERE intent IS NOT NULL AND id NOT IN ({unfinished})"
@@ -344,8 +265,15 @@ class Journal:
         return bool(first == row.number)
 
     def retry(self) -> None:
-        """Put failed files, and those in use, gone or too large for the moment, back into the
-        queue."""
+        """Put failed files, and those in use, gone or too large, back into the queue.
+
+        What could not be settled is for recovery again.
+        """
+        self._db.execute(
+            "UPDATE files SET state = CASE new WHEN 0 THEN 1 ELSE 2 END"
+            " WHERE state = 5 AND temp IS NOT NULL AND reason LIKE ?",
+            (f"%{UNSETTLED}",),
+        )
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
             " OR state = 4 AND reason IN"
@@ -371,7 +299,10 @@ class Journal:
 
     def counts(self) -> dict[State, tuple[int, int]]:
         """Files and bytes by state."""
-        sql = "SELECT state, count(*), sum(size) FROM files GROUP BY state"
+        sql = (
+            "SELECT state, count(*), sum(size) FROM files WHERE state IN (0, 1, 2, 3, 4, 5, 6)"
+            " GROUP BY state"
+        )
         return {State(s): (n, size) for s, n, size in self._db.execute(sql)}
 
     def reasons(self, state: State) -> dict[str, int]:
@@ -387,9 +318,6 @@ class Journal:
             found = self._db.execute(sql, (int(state), most - len(rows)))
             rows += [(number, name, state, reason) for number, name, _, reason in found]
         return rows
-
-    def _data_version(self) -> int:
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _file(row: Sequence[Any]) -> FileRow:

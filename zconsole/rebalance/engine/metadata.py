@@ -22,15 +22,28 @@ IMMUTABLE = 0x10 | 0x20
 """FS_IMMUTABLE_FL and FS_APPEND_FL (linux/fs.h)."""
 UNCOPYABLE = 0x0010_0000
 """FS_VERITY_FL: a copy cannot carry the signature."""
-KEPT_FLAGS = 0x0003_80FF | 0x0080_0000 | 0x0200_0000 | 0x2000_0000
-"""What a user may set on a file (FS_FL_USER_MODIFIABLE), and NOCOW, DAX, PROJINHERIT."""
+KEPT_FLAGS = 0x000B_C4FF | 0x0080_0000 | 0x0200_0000 | 0x2000_0000
+"""What chattr(1) sets on a file: FS_FL_USER_MODIFIABLE, NOCOMP, JOURNAL_DATA, EXTENT, NOCOW, DAX,
+PROJINHERIT."""
+SHOWN_FLAGS = 0x0000_2800 | 0x4000_0000
+"""IMAGIC, ENCRYPT and CASEFOLD: a copy has them from its directory, or is thrown away.
+
+The others of linux/fs.h tell how a filesystem has stored something: COMPRBLK, INDEX, HUGE_FILE,
+EA_INODE, EOFBLOCKS, INLINE_DATA."""
+KEPT_HINTS = 0x1 | 0x800 | 0x2000 | 0x4000 | 0x1_0000
+"""FS_XFLAG_REALTIME, EXTSIZE, NODEFRAG, FILESTREAM and COWEXTSIZE. ZFS before 2.3 shows its
+FS_*_FL in the same place, none of which has one of these bits (zpl_ioctl_getxattr)."""
+_EXTSIZE, _COWEXTSIZE = 0x800, 0x1_0000
+NO_UNLINK = 0x20 << 32
+"""ZFS_NOUNLINK (sys/zfs_znode.h): no name may be taken from the file (zfs_zaccess_delete)."""
 PRIVATE = 0o600
 """Permissions of a copy as long as it might show too much."""
 NONE: Mapping[str, bytes] = MappingProxyType({})
-Marks = tuple[int, int]
-"""Inode flags and project id."""
+Hints = tuple[int, int, int]
+"""FS_XFLAG_* of KEPT_HINTS, and the extent sizes in bytes that two of them tell of."""
 _ABSENT = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _FSX = struct.Struct("=5I8x")
+_REFUSED = (*_ABSENT, errno.EPERM, errno.EACCES)
 _LONG = struct.Struct("=l4x") if struct.calcsize("l") == 4 else struct.Struct("l")
 
 
@@ -44,6 +57,14 @@ class Abilities:
     extents: bool = True
 
 
+class Marks(NamedTuple):
+    """What counts, or can be set, only before the first write."""
+
+    flags: int = 0
+    project: int = 0
+    hints: Hints = (0, 0, 0)
+
+
 class Metadata(NamedTuple):
     """What a copy must have like its original. Times are nanoseconds."""
 
@@ -53,10 +74,14 @@ class Metadata(NamedTuple):
     size: int
     mtime_ns: int
     atime_ns: int
-    flags: int = 0
-    project: int = 0
+    marks: Marks = Marks()
     dos: int = 0
     xattrs: Mapping[str, bytes] = NONE
+
+    @property
+    def flags(self) -> int:
+        """Inode flags."""
+        return self.marks.flags
 
     def same(self, other: Metadata) -> bool:
         """Whether nothing differs; access time aside, which any reader may move."""
@@ -72,7 +97,8 @@ class Metadata(NamedTuple):
             "size": self.size == other.size,
             "times": (self.mtime_ns, self.atime_ns) == (other.mtime_ns, other.atime_ns),
             "flags": (self.flags, self.dos) == (other.flags, other.dos),
-            "project": self.project == other.project,
+            "extent size": self.marks.hints == other.marks.hints,
+            "project": self.marks.project == other.marks.project,
         }
         return next((word for word, equal in pairs.items() if not equal), "xattrs")
 
@@ -84,15 +110,13 @@ def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_res
     ctime.
     """
     status = sys.fstat(fd)
-    flags, project = flags_of(sys, fd, abilities), _project(sys, fd, abilities)
-    found, _ = reread(sys, fd, flags, project, dos(sys, fd, abilities))
+    marks = _marks(sys, fd, abilities)
+    found, _ = reread(sys, fd, marks, dos(sys, fd, abilities))
     return found, status
 
 
-def reread(
-    sys: Sys, fd: int, flags: int, project: int, dos: int
-) -> tuple[Metadata, os.stat_result]:
-    """The metadata and status of a file whose flags and project are known already."""
+def reread(sys: Sys, fd: int, marks: Marks, dos: int) -> tuple[Metadata, os.stat_result]:
+    """The metadata and status of a file whose marks are known already."""
     status = sys.fstat(fd)
     names = sys.listxattr(fd)
     found = Metadata(
@@ -102,8 +126,7 @@ def reread(
         status.st_size,
         status.st_mtime_ns,
         status.st_atime_ns,
-        flags,
-        project,
+        marks,
         dos,
         {name: sys.getxattr(fd, name) for name in names} if names else NONE,
     )
@@ -123,23 +146,31 @@ def first_mode(wanted: Metadata, born: Metadata | None) -> int:
 
 
 def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> Marks | None:
-    """Give an empty copy its inode flags and project: some count only before the first write.
+    """Give an empty copy its inode flags, project and extent sizes.
 
-    Returns those it has where they were right already; None where they had to be changed.
+    Returns those it has where they were right already; None where they had to be changed, or could
+    not be: what differs then is seen in the end. Raises OSError.
     """
-    flags, project = flags_of(sys, fd, abilities), _project(sys, fd, abilities)
-    changed = False
-    if (flags ^ wanted.flags) & KEPT_FLAGS:
+    found = _marks(sys, fd, abilities)
+    if (found.flags ^ wanted.flags) & KEPT_FLAGS:
         raw = _LONG.unpack(sys.ioctl(fd, syscalls.FS_IOC_GETFLAGS, bytes(_LONG.size)))[0]
         word = (raw & ~KEPT_FLAGS) | (wanted.flags & KEPT_FLAGS)
-        sys.ioctl(fd, syscalls.FS_IOC_SETFLAGS, _LONG.pack(word))
-        changed = True
-    if project != wanted.project:
+        _set(sys, fd, syscalls.FS_IOC_SETFLAGS, _LONG.pack(word))
+    if found[1:] != wanted.marks[1:]:
         fields = list(_FSX.unpack(sys.ioctl(fd, syscalls.FS_IOC_FSGETXATTR, bytes(_FSX.size))))
-        fields[3] = wanted.project
-        sys.ioctl(fd, syscalls.FS_IOC_FSSETXATTR, _FSX.pack(*fields))
-        changed = True
-    return None if changed else (flags, project)
+        hints, extent, cow = wanted.marks.hints
+        fields[0] = (fields[0] & ~KEPT_HINTS) | hints
+        fields[1], fields[3], fields[4] = extent, wanted.marks.project, cow
+        _set(sys, fd, syscalls.FS_IOC_FSSETXATTR, _FSX.pack(*fields))
+    return found if found == wanted.marks else None
+
+
+def _set(sys: Sys, fd: int, request: int, value: bytes) -> None:
+    try:
+        sys.ioctl(fd, request, value)
+    except OSError as error:
+        if error.errno not in _REFUSED:
+            raise
 
 
 def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abilities) -> None:
@@ -179,18 +210,21 @@ def flags_of(sys: Sys, fd: int, abilities: Abilities) -> int:
     except OSError as error:
         abilities.flags = _still_there(error)
         return 0
-    return int(_LONG.unpack(raw)[0]) & (KEPT_FLAGS | IMMUTABLE | UNCOPYABLE)
+    return int(_LONG.unpack(raw)[0]) & (KEPT_FLAGS | SHOWN_FLAGS | IMMUTABLE | UNCOPYABLE)
 
 
-def _project(sys: Sys, fd: int, abilities: Abilities) -> int:
+def _marks(sys: Sys, fd: int, abilities: Abilities) -> Marks:
+    flags = flags_of(sys, fd, abilities)
     if not abilities.project:
-        return 0
+        return Marks(flags)
     try:
         raw = sys.ioctl(fd, syscalls.FS_IOC_FSGETXATTR, bytes(_FSX.size))
     except OSError as error:
         abilities.project = _still_there(error)
-        return 0
-    return int(_FSX.unpack(raw)[3])
+        return Marks(flags)
+    hints, extent, _, project, cow = _FSX.unpack(raw)
+    sizes = (extent if hints & _EXTSIZE else 0, cow if hints & _COWEXTSIZE else 0)
+    return Marks(flags, project, (hints & KEPT_HINTS, *sizes))
 
 
 def dos(sys: Sys, fd: int, abilities: Abilities) -> int:

@@ -7,10 +7,10 @@ second link. Leases on both inodes show every process that opens one of them for
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.directories import Directories
@@ -18,13 +18,25 @@ from zconsole.rebalance.engine.item import KEEP_SUFFIX, FileName, Item, SkipErro
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import Sys
 
+GRACE = 0.1
+"""Seconds between an exchange of names and the removal of what lost its name: time for a process
+that had looked the name up before to show itself by breaking the lease.
+
+Between the two that process executes some microseconds of open(2) without sleeping. A write is
+lost only where a preemptible kernel keeps it from a processor right there for all of this time.
+The kernel shows nobody such a process, so only waiting helps; a batch waits once, and once more
+where names were given back."""
 NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 ROUNDS = 64
 """How often a name may be replaced under our hands before it is left to recovery."""
+RENAMED = "renamed meanwhile"
 
 
 class ConflictError(Exception):
-    """Original and copy were both opened for writing: both are kept."""
+    """Original and copy are both needed, as the message says: both are kept."""
+
+    def __init__(self, why: str = "written to during the move") -> None:
+        super().__init__(why)
 
 
 class UnfinishedError(Exception):
@@ -70,8 +82,7 @@ class Swapper:
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
         untouched = untouched and item.meta.same(meta)
         if not untouched or not self._quiet(item.source, item.leased):
-            if not self._copy_pristine(item):
-                raise ConflictError
+            self._need_pristine(item)
             raise SkipError("open for writing")
         for place in item.places:
             try:
@@ -81,23 +92,30 @@ class Swapper:
                 raise UnfinishedError from error
 
     def undo(self, item: Item) -> None:
-        """Take the copy back from every name and remove its temporary names.
+        """Give every name back to the original.
+
+        The copy keeps its temporary names for ``discard``, which has to wait for GRACE where the
+        copy was ``seen``: the order of the two must not change.
 
         Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
         OSError.
         """
-        seen = item.in_place
-        if seen and not self._copy_pristine(item):
-            raise ConflictError
+        if item.in_place:
+            self._need_pristine(item)
         for place in reversed(item.places):
             if place.swapped:
                 with self.directories.changing(place.directory):
                     self._restore_name(item, place)
+
+    def discard(self, item: Item) -> None:
+        """Remove the temporary names of a copy. Raises as ``undo`` does."""
         if not any(place.linked for place in item.places):
             return
         if item.new == 0 and item.copy >= 0:
             item.new = self.sys.fstat(item.copy).st_ino
-        if not (self._copy_pristine(item) if seen else self._copy_untouched(item)):
+        if item.seen:
+            self._need_pristine(item)
+        elif not self._copy_untouched(item):
             raise ConflictError
         for place in reversed(item.places):
             if place.linked:
@@ -131,39 +149,42 @@ class Swapper:
                 raise UnsupportedError("names cannot be exchanged on this filesystem") from error
             self.exchange = False
             return
-        place.swapped, place.kept = True, place.temp
+        place.swapped, place.kept, item.seen = True, place.temp, True
         displaced = self.sys.lstat(fd, place.temp).st_ino
         if displaced != item.old:
-            self._give_back(place, item.new, displaced)
+            self._give_back(item, place, item.new, displaced)
             raise SkipError("changed")
 
-    def _give_back(self, place: FileName, put: int, displaced: int) -> None:
+    def _give_back(self, item: Item, place: FileName, put: int, displaced: int) -> None:
         """Put back what another process had just put at the name, until nobody intervenes.
 
-        Where that process has renamed what we put there, its own file gets the new name.
+        Where that process has renamed what we put there, its own file gets the new name. A copy
+        that is at the temporary name again stays there, for ``discard``.
         """
         fd, name = place.directory.fd, place.row.name
         for _ in range(ROUNDS):
             try:
                 self.sys.exchange(fd, place.temp, name)
             except FileNotFoundError:
-                name = self._renamed(fd, put)
+                renamed = self._renamed(item, place, put)
+                if renamed is None:
+                    raise FileNotFoundError(errno.ENOENT, "no longer in its directory") from None
+                name = renamed
                 continue
             last, put = put, displaced
             displaced = self.sys.lstat(fd, place.temp).st_ino
             if displaced == last:
                 place.swapped = False
-                self._remove(place, place.temp, last)
-                place.linked = False
+                if last != item.new:
+                    self._remove(place, place.temp, last)
+                    place.linked = False
                 return
         raise OSError(errno.EBUSY, "the name keeps being replaced")
 
-    def _renamed(self, directory: int, inode: int) -> bytes:
-        """The name in this directory that an inode has now. Raises FileNotFoundError."""
-        name = self.sys.name_of(directory, inode)
-        if name is None:
-            raise FileNotFoundError(errno.ENOENT, "no longer in its directory")
-        return name
+    def _renamed(self, item: Item, place: FileName, inode: int) -> bytes | None:
+        """The name that another process gave an inode in the directory of a place; None without."""
+        ours = {name for p in item.places for name in (p.row.name, p.temp, p.kept)}
+        return self.sys.name_of(place.directory.fd, inode, ours)
 
     def _rename_name(self, item: Item, place: FileName) -> None:
         fd, name = place.directory.fd, place.row.name
@@ -178,32 +199,50 @@ class Swapper:
         except OSError:
             self.sys.unlink(fd, keep)
             raise
-        place.swapped, place.linked = True, False
+        place.swapped, place.linked, item.seen = True, False, True
 
     def _restore_name(self, item: Item, place: FileName) -> None:
-        fd, name = place.directory.fd, place.row.name
-        if self._inode(fd, name) != item.new:
-            self._give_up_name(item, place)
-        elif place.kept == place.temp:
-            self.sys.exchange(fd, place.temp, name)
-            place.swapped = False
-            displaced = self.sys.lstat(fd, place.temp).st_ino
-            if displaced != item.new:
-                self._give_back(place, item.old, displaced)
-        else:
+        """Give the original its name back, or the one that somebody has renamed the copy to."""
+        fd = place.directory.fd
+        for _ in range(ROUNDS):
+            name: bytes | None = place.row.name
+            if self._inode(fd, place.row.name) != item.new:
+                name = self._renamed(item, place, item.new)
+            if name is None or self._inode(fd, place.kept) != item.old:
+                self._give_up_name(item, place)
+                return
+            with contextlib.suppress(FileNotFoundError):  # renamed right now
+                self._take_name(item, place, name)
+                if name != place.row.name:
+                    item.reason = RENAMED
+                return
+        raise OSError(errno.EBUSY, "the name keeps being replaced")
+
+    def _take_name(self, item: Item, place: FileName, name: bytes) -> None:
+        fd = place.directory.fd
+        if place.kept != place.temp:
             self.sys.rename(fd, place.kept, name)
+            place.swapped = False
+            return
+        self.sys.exchange(fd, place.temp, name)
         place.swapped = False
+        displaced = self.sys.lstat(fd, place.temp).st_ino
+        if displaced != item.new:
+            self._give_back(item, place, item.old, displaced)
 
     def _give_up_name(self, item: Item, place: FileName) -> None:
-        """Another process has replaced, removed or renamed our copy: the original goes, unless the
-        copy lives on elsewhere, and no file of others. Raises ConflictError for those two."""
+        """Another process has replaced or removed our copy: the original goes.
+
+        Raises ConflictError where the copy lives on elsewhere, or a file of others would go.
+        """
         under = self._inode(place.directory.fd, place.kept)
-        if under == item.new:
-            return  # the copy came back to its temporary name
+        if under == item.new:  # the copy came back to its temporary name
+            place.swapped = False
+            return
         if under is not None and (under != item.old or self._has_other_names(item, place)):
-            raise ConflictError
+            raise ConflictError("renamed during the move")
         self._remove(place, place.kept, item.old)
-        place.linked = False
+        place.swapped = place.linked = False
 
     def _remove(self, place: FileName, name: bytes, expected: int) -> None:
         """Remove one of our names, if it still is what we made it."""
@@ -246,30 +285,52 @@ class Swapper:
         """Whether nobody was let in to write to the copy, nor is on the way."""
         return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
 
-    def _copy_pristine(self, item: Item) -> bool:
-        """Whether the copy, seen by others at a name, is as we made it and has no names but ours.
+    def _need_pristine(self, item: Item) -> None:
+        """Raise ConflictError unless the copy is as we made it and has no names but ours.
 
-        It may have fewer: what others removed or replaced is theirs.
+        Others could find it. It may have fewer: what others removed or replaced is theirs.
         """
         if not self._copy_untouched(item):
-            return False
+            raise ConflictError
         meta, status = metadata.read(self.sys, item.copy, self.abilities)
         ours = sum(place.swapped or place.linked for place in item.places)
-        return item.meta.same(meta) and status.st_nlink <= ours
+        if not item.meta.same(meta):
+            raise ConflictError
+        if status.st_nlink > ours:
+            raise ConflictError("linked during the move")
 
 
-def put_back(
-    sys: Sys,
-    directory: int,
-    temp: bytes,
-    name: bytes,
-    ours: int | None,
-    quiet: Callable[[], bool],
-) -> bool:
-    """Give the file at ``temp`` the name that our copy, inode ``ours``, has; the copy is removed.
+@dataclass(slots=True)
+class Swappers:
+    """One swapper for each filesystem, which remembers what that can do."""
 
-    False where something else had got the name, with both names as they were, or where the copy
-    is not ``quiet`` any more once nobody finds it under the name. Raises OSError.
+    sys: Sys
+    directories: Directories
+    accept_races: bool
+    _by_device: dict[int, Swapper] = field(default_factory=dict)
+
+    def of(self, item: Item) -> Swapper:
+        """That of the filesystem that an item is on."""
+        return self._on(item.places[0])
+
+    def abilities(self, place: FileName) -> Abilities:
+        """What the filesystem of a place has been found to answer."""
+        return self._on(place).abilities
+
+    def _on(self, place: FileName) -> Swapper:
+        device = place.directory.dev
+        if device not in self._by_device:
+            swapper = Swapper(self.sys, self.directories, Abilities(), self.accept_races)
+            self._by_device[device] = swapper
+        return self._by_device[device]
+
+
+def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | None) -> bool:
+    """Give the file at ``temp`` the name that our copy, inode ``ours``, has.
+
+    The copy is at ``temp`` then, where names can be exchanged, to be removed after GRACE.
+
+    False where something else had got the name, with both names as they were. Raises OSError.
     """
     try:
         sys.exchange(directory, temp, name)
@@ -283,7 +344,4 @@ def put_back(
     if sys.lstat(directory, temp).st_ino != ours:
         sys.exchange(directory, temp, name)
         return False
-    if quiet():
-        sys.unlink(directory, temp)
-        return True
-    return False
+    return True

@@ -11,7 +11,7 @@ import ctypes
 import fcntl
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final
 
 RENAME_EXCHANGE: Final = 2
@@ -63,10 +63,6 @@ class Sys:
     ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore[assignment]
     """An ioctl on a structure; returns the structure as the kernel left it."""
 
-    def close_run(self, first: int, last: int) -> None:
-        """Close every descriptor from first to last; all of them are ours, errors say nothing."""
-        os.closerange(first, last + 1)
-
     def lstat(self, directory: int, name: bytes) -> os.stat_result:
         """The status of a name, links not followed."""
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -94,10 +90,6 @@ class Sys:
     def read_into(self, fd: int, buffer: memoryview, offset: int) -> int:
         """Read into a buffer of whole pages, as O_DIRECT wants; returns the bytes read."""
         return os.preadv(fd, [buffer], offset)
-
-    def open_unnamed(self, directory: int, mode: int) -> int:
-        """A file of no name in this directory, out of reach until it is linked (O_TMPFILE)."""
-        return os.open(b".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=directory)
 
     def open_new(self, directory: int, name: bytes, mode: int) -> int:
         """A file that did not exist before."""
@@ -140,10 +132,14 @@ class Sys:
         """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
-    def name_of(self, directory: int, inode: int) -> bytes | None:
-        """A name that an inode has in a directory, as far as its listing tells; None without."""
+    def name_of(self, directory: int, inode: int, but: Container[bytes] = ()) -> bytes | None:
+        """A name that an inode has in a directory, as far as its listing tells.
+
+        None where it has no name ``but`` those.
+        """
         with os.scandir(directory) as entries:
-            return next((os.fsencode(e.name) for e in entries if e.inode() == inode), None)
+            names = (os.fsencode(entry.name) for entry in entries if entry.inode() == inode)
+            return next((name for name in names if name not in but), None)
 
     def watcher(self) -> int:
         """A queue of changes of names, which never blocks (inotify)."""

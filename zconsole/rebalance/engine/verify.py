@@ -28,8 +28,10 @@ TOGETHER = 16
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Reads copies back: ``reopen``, once a sync has ended ``forget``, then for all of ``ahead``
-    ``verify``."""
+    """Reads copies back.
+
+    ``reopen`` them; once a sync has ended ``forget`` them; then ``verify`` all of ``ahead``.
+    """
 
     sys: Sys
     make: content.Maker
@@ -94,7 +96,7 @@ class Verifier:
             if item.size > content.SMALL:
                 continue
             try:
-                item.verdict = self._is_same(item, lambda count: None, buffers)
+                item.verdict = self._is_same(item, lambda _: None, buffers)
             except (OSError, ChangedError) as error:
                 item.verdict = error
 

@@ -42,7 +42,7 @@ def _last(log: Path, since: float) -> str:
 
 def skipped(journal: Journal) -> dict[str, int]:
     """Skipped files by reason, names that the walk left out included."""
-    found = dict(journal.get("walk_skipped") or {})
+    found = dict(journal.get("walk_skipped", dict) or {})
     for reason, files in journal.reasons(State.SKIPPED).items():
         found[reason] = found.get(reason, 0) + files
     return found

@@ -42,7 +42,7 @@ class JobOrders(NamedTuple):
 
 def orders_of(journal: Journal) -> JobOrders:
     """The newest orders; those of a job that was never given any are to run as it was planned."""
-    data = journal.get("control") or {}
+    data = journal.get("control", dict) or {}
     return JobOrders(data.get("order", "run"), data.get("limits") or {})
 
 

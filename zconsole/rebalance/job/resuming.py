@@ -63,7 +63,7 @@ def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) ->
     """
     changes = {}
     by_root = {place.root: place for place in places}
-    keys = journal.get("keys") or {}
+    keys = journal.get("keys", dict) or {}
     for row in journal.roots():
         place = by_root.get(row.name)
         fd = open_path(sys, row.name)

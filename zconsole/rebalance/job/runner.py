@@ -12,7 +12,7 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.admission import Policy
-from zconsole.rebalance.engine.copy_engine import CopyEngine
+from zconsole.rebalance.engine.copy_engine import CopyPipeline, copy_engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, Notes, open_path
 from zconsole.rebalance.engine.file_locks import Alarm, Users
@@ -86,7 +86,7 @@ class JobRunner:
     accounts: JobAccounts = field(init=False)
     progress: RunProgress = field(init=False)
     _directories: Directories = field(init=False)
-    _engine: CopyEngine = field(init=False)
+    _engine: CopyPipeline = field(init=False)
     _rewriter: Rewriter = field(init=False)
     _judge: BenefitCheck = field(init=False)
     _around: wait_conditions.Surroundings = field(init=False)
@@ -109,10 +109,11 @@ class JobRunner:
         )
         self._judge = self._judging()
         self._space_errors = SpaceErrors(lambda: space.room(fresh=True))
-        pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait, self._serve)
+        pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
         self.control = JobControl(self.journal, self.job, self._around, pacer)
         self._syncs = FilesystemSync(self.sys, self.reader, self.places, self._around.pool)
         self._make_engines()
+        pacer.service = self._engine.leases.service
         self._batches = Batches(self.journal, lambda: self.control.limits.max_bytes)
         self.control.limits_changed = lambda: self._batches.shorten(self._engine.drop_tail)
 
@@ -123,19 +124,23 @@ class JobRunner:
             zfs=self.reader.version() if self._around.pool is not None else None,
             room=lambda device: self._around.space.room(device=device),
         )
-        self._engine = CopyEngine(
+        self._engine = copy_engine(
             self.sys, self.journal, self._directories, policy, self._syncs.one, self._tick,
             self.clocks.sleep, self.clocks.epoch, clock, self.alarm, self.threads, self.users,
         )  # fmt: skip
-        results = self._engine.results
+        results = self._engine.results.waiting
         self._rewriter = Rewriter(
             self.sys, self.journal, self._directories, self._tick, clock, results
         )
 
     def run(self) -> dict[str, Any]:
-        """Recover, move every file, return the summary. Raises ZconsoleError, OSError."""
+        """Recover, move every file, return the summary.
+
+        Raises ZconsoleError, OSError, sqlite3.Error.
+        """
         began = self.clocks.monotonic()
         stopped_by = "done"
+        self.journal.check()
         try:
             # Devices first: recovery finds files by them. What a death left halfway is settled
             # before anything else is asked of the files or done to them.
@@ -213,7 +218,7 @@ class JobRunner:
     def _recover(self) -> None:
         Recovery(
             self.sys, self.journal, self._directories, lambda _: self.progress.work(0),
-            self.clocks.epoch, self.clocks.booted, self._syncs.all, self.users,
+            self.clocks.epoch, self.clocks.booted, self._syncs.all, self.clocks.sleep, self.users,
         ).run()  # fmt: skip
 
     # Moving.
@@ -225,8 +230,6 @@ class JobRunner:
             self._judge.begin(rows)
             copied, rewritten = self._by_engine(rows)
             began, handled = self.clocks.monotonic(), self.progress.handled
-            if self.control.limits.until_spread is not None:
-                self._engine.release()  # originals still open hold their blocks: they count
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
@@ -286,11 +289,6 @@ class JobRunner:
             self._check_target()
             self._judge.chunk()
 
-    def _serve(self) -> None:
-        """What must not wait while the job does: other writers, and originals that hold space."""
-        self._engine.service()
-        self._engine.release()
-
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
         watching, target = self._around.effect, self.control.limits.until_spread
@@ -302,10 +300,9 @@ class JobRunner:
 
         No file is kept from others meanwhile.
         """
-        self._engine.release()
-        if self._engine.unsettled:
+        if self._engine.results.unsettled:
             self._syncs.all()
-        self._engine.flush()
+        self._engine.results.flush()
 
     def _report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         self._batches.give_back(outcomes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ class Reservoir:
 
 def _taken(file: Found, directory: int) -> Taken:
     name, status = file
-    path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink()) if directory >= 0 else b""
+    path = b""
+    with contextlib.suppress(OSError):  # no path is longer than PATH_MAX, trees are
+        path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink()) if directory >= 0 else b""
     blocks = status.st_blocks * 512
     return Taken(status.st_ino, status.st_size, blocks, status.st_blksize, path, name)

@@ -28,12 +28,12 @@ def directory(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("privileged", [True, False])
-def test_a_file_of_no_name_gets_one_that_is_free(
+def test_an_open_file_gets_a_second_name_that_is_free(
     tmp_path: Path, directory: int, privileged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not privileged:
         monkeypatch.setattr(syscalls, "_libc", Unprivileged())
-    fd = Sys().open_unnamed(directory, 0o600)
+    fd = Sys().open_new(directory, b"first", 0o600)
     os.write(fd, b"content")
     (tmp_path / "taken").touch()
     with pytest.raises(FileExistsError):

@@ -1,0 +1,191 @@
+"""The database of a journal: its tables, who may have written it, and values by key."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.system import state_dir
+
+FORMAT = 1
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
+    dev INTEGER NOT NULL, ino INTEGER NOT NULL, mtime INTEGER, intent REAL);
+CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
+    ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
+    state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
+    offset INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
+CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
+"""
+INDEXES = """
+CREATE INDEX IF NOT EXISTS files_order ON files (rank, dir, id);
+CREATE INDEX IF NOT EXISTS files_links ON files (ino) WHERE nlink > 1;
+CREATE INDEX IF NOT EXISTS files_open ON files (state) WHERE state IN (1, 2);
+"""
+WRONG = {
+    "dirs": """
+        instr(name, x'00') OR typeof(dev) != 'integer' OR typeof(ino) != 'integer' OR parent >= id
+        OR parent NOT IN (SELECT id FROM dirs)
+        OR typeof(parent) NOT IN ('integer', 'null') OR typeof(mtime) NOT IN ('integer', 'null')
+        OR typeof(intent) NOT IN ('real', 'integer', 'null')
+        OR intent IS NOT NULL AND mtime IS NULL""",
+    "files": """
+        typeof(ino) != 'integer' OR typeof(size) != 'integer' OR size < 0
+        OR typeof(nlink) != 'integer' OR typeof(rank) != 'integer' OR typeof(offset) != 'integer'
+        OR offset < 0 OR typeof(state) != 'integer' OR state NOT BETWEEN 0 AND 6
+        OR instr(name, x'00') OR typeof(temp) NOT IN ('blob', 'null')
+        OR typeof(old) NOT IN ('integer', 'null') OR typeof(new) NOT IN ('integer', 'null')
+        OR typeof(digest) NOT IN ('blob', 'null') OR dir NOT IN (SELECT id FROM dirs)""",
+}
+"""What no row has: a parent with a larger number would make a circle, and no path ends in one."""
+
+
+class JournalDatabase:
+    """JSON values by key, in an open database that other processes may write to."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self.path = path
+        self._version = self._data_version()
+
+    @classmethod
+    def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Self:
+        """A new journal of some values, readable by its owner only, whole from the start.
+
+        Raises FileExistsError, StateError, OSError.
+        """
+        state_dir.create_private(path, empty({"format": FORMAT, **(values or {})}))
+        return cls(connect(path, "rw"), path)
+
+    @classmethod
+    def open(cls, path: Path, write: bool = True) -> Self:
+        """An existing journal. Raises NotFoundError, NotUnderstoodError, StateError (connect)."""
+        with ExitStack() as refused:
+            try:
+                db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
+                opened = cls(db, path)
+                known = opened.get("format")
+            except FileNotFoundError as error:
+                raise NotFoundError(f"no journal {path}") from error
+            except sqlite3.DatabaseError as error:
+                raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
+            if known != FORMAT:
+                raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
+            refused.pop_all()
+        return opened
+
+    def close(self) -> None:
+        """Close the database; what was committed stays."""
+        self._db.close()
+
+    # Settings, progress and control: JSON values by key.
+
+    def get(self, key: str, kind: type = object) -> Any:
+        """A value, or None. Raises sqlite3.DatabaseError when it is damaged, or of another kind."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        try:
+            value = None if row is None else json.loads(row[0])
+        except (ValueError, TypeError) as error:
+            raise sqlite3.DatabaseError(f"the value of {key}: {error}") from error
+        if value is not None and not isinstance(value, kind):
+            raise sqlite3.DatabaseError(f"the value of {key}: {value!r}")
+        return value
+
+    def check(self) -> None:
+        """Raise sqlite3.DatabaseError for a row that no version of ours has written."""
+        for table, wrong in WRONG.items():
+            row = self._db.execute(f"SELECT id FROM {table} WHERE {wrong} LIMIT 1").fetchone()
+            if row is not None:
+                raise sqlite3.DatabaseError(f"row {row[0]} of {table} is not one of a job's")
+
+    def set(self, key: str, value: Any) -> None:
+        """Store a value, durably."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    def jot(self, key: str, value: Any) -> None:
+        """Store a value that a power cut may take back: what comes next makes it durable."""
+        with self.lazily_durable():
+            self.set(key, value)
+
+    def others_wrote(self) -> bool:
+        """Whether another process has committed since the last call."""
+        version = self._data_version()
+        changed, self._version = version != self._version, version
+        return changed
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make everything since ``begin`` durable."""
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def lazily_durable(self) -> Iterator[None]:
+        """Commits inside do not wait for the disk; the first one after takes them along."""
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            self._db.execute("PRAGMA synchronous = FULL")
+
+    def _data_version(self) -> int:
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """The database of a journal, ``ro`` or ``rw``.
+
+    Raises sqlite3.Error, FileNotFoundError; StateError for one that others could have written.
+    """
+    state_dir.check_database(path)
+    uri = f"file:{_quoted(path)}?mode={mode}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
+    with ExitStack() as refused:
+        refused.enter_context(closing(db))
+        if mode == "rw":
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+        refused.pop_all()
+    return db
+
+
+def delete(path: Path) -> None:
+    """Remove a journal and SQLite's files beside it. Raises StateError, OSError."""
+    for suffix in ("", *state_dir.COMPANIONS):
+        state_dir.remove(path.with_name(path.name + suffix))
+
+
+def empty(values: Mapping[str, Any]) -> bytes:
+    """The content of a journal that has these values and no files."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.executescript(SCHEMA)
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+        return db.serialize()
+
+
+def checked_name(name: Any) -> bytes:
+    """A name out of a journal. Raises sqlite3.DatabaseError for one that leads elsewhere."""
+    if not isinstance(name, bytes) or b"/" in name or name in (b"", b".", b".."):
+        raise sqlite3.DatabaseError(f"{name!r} is not a file name")
+    return name
+
+
+def checked_root(path: Any) -> bytes:
+    """A root's path out of a journal. Raises sqlite3.DatabaseError where it is not a real one."""
+    if not isinstance(path, bytes) or not path.startswith(b"/") or b".." in path.split(b"/"):
+        raise sqlite3.DatabaseError(f"{path!r} is not the path of a directory")
+    return path
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

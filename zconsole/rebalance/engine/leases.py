@@ -1,0 +1,48 @@
+"""Letting go of files that another process wants to write to, before it has waited for long."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.engine.file_locks import Alarm
+from zconsole.rebalance.engine.item import Item, SkipError
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.withdrawal import Withdrawal
+
+
+@dataclass(slots=True)
+class LeaseService:
+    """Watches the leases of a batch's files. ``tick`` may wait or raise StopJobError."""
+
+    sys: Sys
+    alarm: Alarm
+    withdrawal: Withdrawal
+    tick: Callable[[int], None]
+    items: list[Item] = field(default_factory=list)
+    """Those of the batch under way."""
+
+    @property
+    def live(self) -> list[Item]:
+        """The items that have not ended."""
+        return [item for item in self.items if not item.done]
+
+    def service(self) -> None:
+        """Let go of files that another process is waiting to write to; call it often."""
+        if not self.alarm.raised:
+            return
+        self.alarm.raised = False
+        for item in [*self.live, *(item for item, _ in self.withdrawal.given_back)]:
+            if item.leased and not self.sys.leased(item.source):
+                self.withdrawal.retreat(item, "open for writing")
+            elif item.copy_leased and not self.sys.leased(item.copy):
+                self.sys.lease(item.copy, fcntl.F_UNLCK)
+                item.copy_leased, item.copy_opened = False, True
+
+    def work(self, item: Item, count: int) -> None:
+        """Account for bytes of an item. Raises SkipError once the item has ended, StopJobError."""
+        self.tick(count)
+        self.service()
+        if item.done:
+            raise SkipError(item.reason or "changed")

@@ -1,0 +1,117 @@
+"""The two versions of a file that a death left: opened, leased, read, and compared."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from zconsole.rebalance.engine import content, metadata
+from zconsole.rebalance.engine.file_locks import Users
+from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import SOURCE, Sys
+
+PATIENCE, PAUSE = 10.0, 0.05
+"""Seconds to wait for leases of other processes, all in all and at a time."""
+
+
+@dataclass(slots=True)
+class Version:
+    """One of the two versions of a file, as found under some name; open, leased if possible."""
+
+    fd: int
+    directory: int
+    digest: bytes
+    meta: metadata.Metadata
+    ctime_ns: int
+    leased: bool
+    """False while another process has it open for writing."""
+
+
+class LeasedError(Exception):
+    """Another process has leased a file and does not let go of it."""
+
+
+@dataclass(slots=True)
+class Versions:
+    """Opens versions, and says who uses them. ``tick`` is called with bytes read."""
+
+    sys: Sys
+    users: Users
+    tick: Callable[[int], None]
+    sleep: Callable[[float], None]
+    patience: float = PATIENCE
+    """Seconds left to wait for leases of other processes."""
+
+    @contextlib.contextmanager
+    def version(self, fd: int, row: FileRow, name: bytes) -> Iterator[Version]:
+        """That of a file of the journal which is under a name. Raises LeasedError, OSError."""
+        with self.opened(fd, name) as file:
+            leased = self.lease(file)
+            maker = content.MAKERS[len(row.digest or bytes(32))]
+            meta, status = metadata.read(self.sys, file, Abilities())
+            digest = content.digest(self.sys, file, status.st_size, self.tick, maker)
+            yield Version(file, fd, digest, meta, status.st_ctime_ns, leased)
+
+    @contextlib.contextmanager
+    def opened(self, fd: int, name: bytes) -> Iterator[int]:
+        """A descriptor, open meanwhile. Raises LeasedError, OSError."""
+        file = self._unleased(fd, name)
+        try:
+            yield file
+        finally:
+            self.sys.close(file)
+
+    def _unleased(self, fd: int, name: bytes) -> int:
+        """A file, open, once other processes have let go of their write leases.
+
+        To ask makes the kernel tell them. Raises LeasedError, OSError.
+        """
+        while True:
+            try:
+                return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=fd)
+            except BlockingIOError:
+                if self.patience <= 0:
+                    raise LeasedError from None
+            self.patience -= PAUSE
+            self.sleep(PAUSE)
+            self.tick(0)
+
+    def lease(self, fd: int) -> bool:
+        """False only when somebody has the file open for writing."""
+        try:
+            self.sys.lease(fd, fcntl.F_RDLCK)
+        except OSError as error:
+            return error.errno != errno.EAGAIN
+        return True
+
+    def quiet(self, version: Version) -> bool:
+        """Whether nobody has opened this version for writing since it was read."""
+        if not version.leased:
+            return False
+        return self.lease(version.fd)
+
+    def in_use(self, version: Version, directory: int | None = None) -> bool:
+        """Whether others hold a version or have it mounted, or see its directory in an overlay."""
+        look = self.users.recent()
+        look.reach(version.directory)
+        status = self.sys.fstat(version.fd)
+        used = look.user(status.st_dev, status.st_ino)
+        if used is None and directory is not None:
+            used = look.inside_overlay(directory)
+        return used is not None
+
+
+def replaceable(version: Version, by: Version, digest: bytes | None) -> bool:
+    """Whether nothing would be lost with ``version``: it is what was copied, and older.
+
+    To exchange them gives both one ctime: what differs then was changed before, or at once after.
+    """
+    if version.digest != digest or not version.leased:
+        return False
+    same = version.meta.same(by.meta)
+    return same or by.digest != digest or version.ctime_ns < by.ctime_ns

@@ -1,0 +1,134 @@
+"""Leaving files as they were: what is done when others use one, change one, or a call fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from zconsole.rebalance.engine.content import ChangedError
+from zconsole.rebalance.engine.file_locks import FilesInUse, Users
+from zconsole.rebalance.engine.item import Item, SkipError, outcome_of
+from zconsole.rebalance.engine.results import Results
+from zconsole.rebalance.engine.swap import GRACE, ConflictError, Swappers
+from zconsole.rebalance.engine.syscalls import Sys
+
+
+@dataclass(slots=True)
+class Withdrawal:
+    """Gives names back to originals, and forgets or keeps the copies."""
+
+    sys: Sys
+    swappers: Swappers
+    results: Results
+    users: Users
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    given_back: list[tuple[Item, str]] = field(default_factory=list)
+    """Items whose names have their originals again, and the outcome of each. Their copies are
+    removed at the end of the batch."""
+
+    def guarded(self, item: Item, step: Callable[[Item], None]) -> None:
+        """Run one step of one item; what goes wrong with it ends that item only."""
+        if item.done:
+            return
+        try:
+            step(item)
+        except ConflictError as error:
+            self.keep_both(item, str(error))
+        except SkipError as error:
+            self.retreat(item, str(error))
+        except (ChangedError, FileNotFoundError):
+            self.retreat(item, "changed")
+        except OSError as error:
+            outcome, reason = outcome_of(error)
+            self.retreat(item, reason, outcome)
+
+    def retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
+        """Leave the original as it was, and forget the copy."""
+        if item.done:
+            return
+        item.reason = reason
+        self.results.unsettled = True
+        with self._ending(item):
+            self.swappers.of(item).undo(item)
+            if item.seen:
+                item.replaced = self.clock()
+                item.let_go(self.sys)
+                self.given_back.append((item, outcome))
+            else:
+                self._discard(item, outcome)
+
+    def spare_users(self, items: Iterable[Item], look: FilesInUse) -> None:
+        """Leave alone what others use, and both versions where they use both."""
+        items = list(items)
+        _reach(look, items)
+        for item in items:
+            device = item.status.st_dev
+            reason = look.user(device, item.old)
+            for place in item.places if look.layers else ():
+                reason = reason or look.inside_overlay(place.directory.fd)
+            if reason and item.in_place and look.user(device, item.new):
+                self.keep_both(item, "both in use")
+            elif reason:
+                self.retreat(item, reason)
+
+    def keep_both(self, item: Item, why: str) -> None:
+        """Two processes use two versions: neither is removed, and the report names both."""
+        item.close(self.sys)
+        for place in item.places:
+            kept = place.kept or place.temp
+            reason = f"{why}; the other version is {os.fsdecode(kept)}"
+            self.results.keep(place.row, reason, kept)
+
+    def wait_grace(self, items: Iterable[Item], service: Callable[[], None]) -> None:
+        """Wait until GRACE after the last exchange of any of these."""
+        replaced = [item.replaced for item in items]
+        if replaced and (left := GRACE - (self.clock() - max(replaced))) > 0:
+            self.sleep(left)
+        service()
+
+    def discard_all(self, service: Callable[[], None]) -> None:
+        """Remove the copies of originals that have their names again, those that nobody uses."""
+        if not self.given_back:
+            return
+        self.wait_grace((item for item, _ in self.given_back), service)
+        look = self.users.look(service)
+        _reach(look, (item for item, _ in self.given_back))
+        while self.given_back:
+            item, outcome = self.given_back.pop()
+            with self._ending(item):
+                if used := look.user(item.status.st_dev, item.new):
+                    raise ConflictError(used)
+                self._discard(item, outcome)
+
+    def drop(self, item: Item) -> None:
+        """Forget a copy that nobody has seen; the journal still has its file to do."""
+        if not item.in_place and not item.seen:
+            # What cannot be removed now stays in the journal for recovery.
+            with contextlib.suppress(OSError, ConflictError):
+                self.swappers.of(item).discard(item)
+        item.close(self.sys)
+
+    def _discard(self, item: Item, outcome: str) -> None:
+        self.swappers.of(item).discard(item)
+        item.close(self.sys)
+        self.results.add(item.names, outcome, item.reason)
+
+    @contextlib.contextmanager
+    def _ending(self, item: Item) -> Iterator[None]:
+        """What goes wrong as a file is taken back leaves both versions, or all to recovery."""
+        try:
+            yield
+        except ConflictError as error:
+            self.keep_both(item, str(error))
+        except OSError as error:
+            item.close(self.sys)
+            self.results.leave(item.names, "failed", f"{item.reason}; {error.strerror}")
+
+
+def _reach(look: FilesInUse, items: Iterable[Item]) -> None:
+    """Find mounted files to which no local path leads, beside the files of these."""
+    for directory in {place.directory.fd for item in items for place in item.places}:
+        look.reach(directory)
