@@ -54,7 +54,7 @@ class Stage:
         shutil.rmtree(self.area / "state", ignore_errors=True)
         self.jobs += 1
         journal = self.area / f"job{self.jobs}.db"
-        create(self.root, journal)
+        create(self.root, journal, ALONE)
         return journal
 
     def settled(self, journal: Path) -> dict[str, Any]:
