@@ -78,10 +78,15 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
     assert all(after[name] != inode for name, inode in inodes.items())
 
 
+PARTS = 4
+"""So many tests share the calls among them, for several processors to work at."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
-def test_killed_after_every_call(area: Path, named: bool) -> None:
+def test_killed_after_every_call(area: Path, named: bool, part: int) -> None:
     stage = Stage(area, named)
-    for number, call in enumerate(stage.calls):
+    for number, call in list(enumerate(stage.calls))[part::PARTS]:
         journal = stage.job()
         with descriptors_closed(), pytest.raises(Killed):
             run(journal, kill_after(number, named), ALONE)
@@ -104,12 +109,13 @@ def failure(journal: Path, number: int, code: int, named: bool) -> list[int | No
     return []
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 @pytest.mark.parametrize("shift", SHIFTS)
-def test_failed_at_every_call(area: Path, shift: int, named: bool) -> None:
+def test_failed_at_every_call(area: Path, shift: int, named: bool, part: int) -> None:
     """The errors take turns; ZCONSOLE_FAULTS=all gives every error to every call."""
     stage = Stage(area, named)
-    for number in range(len(stage.calls)):
+    for number in range(len(stage.calls))[part::PARTS]:
         code = CODES[(number + shift) % len(CODES)]
         journal = stage.job()
         with descriptors_closed():
