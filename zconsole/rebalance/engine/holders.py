@@ -15,6 +15,7 @@ the descriptors or mounts of its process is not looked at, unless the process's 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections import defaultdict
@@ -83,7 +84,7 @@ class Holders:
                 if at % LISTEN == LISTEN - 1:
                     listen()
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    link = os.readlink(number, dir_fd=links)
+                    link = _link(links, number)
                     if link.startswith(_NAMESPACE):
                         self.namespaces.add(link)
                     if _is_file(link):
@@ -133,6 +134,16 @@ def name_of(process: str, proc: Path) -> str:
         name = ""
     shown = "".join(char if char.isprintable() else "?" for char in name)
     return f"{shown[:15] or 'a process'} (pid {process})"
+
+
+def _link(links: int, number: str) -> str:
+    """What a descriptor is on; the root where the path is longer than the kernel tells (d_path)."""
+    try:
+        return os.readlink(number, dir_fd=links)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return "/"
 
 
 def _is_file(link: str) -> bool:
