@@ -100,7 +100,7 @@ def kill_after(number: int, named: bool = False) -> FaultySys:
     """A process that dies right after its Nth system call has taken effect."""
     sys = FaultySys(named=named)
 
-    def after(count: int, name: str, result: Any) -> None:
+    def after(count: int, _name: str, _result: Any) -> None:
         if count == number:
             sys.die()
 
@@ -111,7 +111,7 @@ def kill_after(number: int, named: bool = False) -> FaultySys:
 def fail_at(number: int, code: int, named: bool = False) -> FaultySys:
     """A process whose Nth system call fails."""
 
-    def fault(count: int, name: str) -> None:
+    def fault(count: int, _name: str) -> None:
         if count == number:
             raise OSError(code, os.strerror(code))
 

@@ -271,7 +271,7 @@ def at_call(name: str, number: int, act: Callable[[], object]) -> FaultySys:
     """System calls of which the so manyth of a name is followed by something."""
     count = 0
 
-    def after(_: int, called: str, result: Any) -> None:
+    def after(_: int, called: str, _result: Any) -> None:
         nonlocal count
         count += called == name
         if called == name and count == number:

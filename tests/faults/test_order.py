@@ -56,7 +56,7 @@ class Disks:
             monkeypatch.setattr(Sys, "open_unnamed", refused)
 
 
-def refused(sys: Sys, directory: int, mode: int) -> int:
+def refused(_sys: Sys, _directory: int, _mode: int) -> int:
     raise OSError(95, "no unnamed files")
 
 

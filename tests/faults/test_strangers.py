@@ -32,8 +32,10 @@ def populated(root: Path) -> None:
 
 
 def content(root: Path) -> dict[str, tuple[Any, ...]]:
-    """The manifest but for the times of directories, of which each job takes the other's for a
-    change that has to stay."""
+    """The manifest but for the times of directories.
+
+    Each job takes what the other made of them for a change that has to stay.
+    """
     found = trees.manifest(root)
     return {path: row for path, row in found.items() if not stat.S_ISDIR(row[0])}
 

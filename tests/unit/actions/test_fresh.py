@@ -237,7 +237,7 @@ async def test_what_brings_a_pool_back_is_never_refused_for_a_log(name):
     ]
 
 
-async def test_begun_is_written_before_the_command_starts(tmp_path):
+async def test_begun_is_written_before_the_command_starts():
     """A console that is killed meanwhile leaves what it did."""
     log, known = MemoryLog(), []
 

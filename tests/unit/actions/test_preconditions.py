@@ -53,7 +53,7 @@ def words(plan: ActionPlan) -> list[str]:
     return [word for step in plan.steps for word in step.argv]
 
 
-def violation(s: Situation, plan: ActionPlan) -> str | None:
+def violation(s: Situation, plan: ActionPlan) -> str | None:  # noqa: PLR0911 - a rule a line
     """What zpool or the kernel would have against the plan's first command."""
     verb = plan.steps[0].argv[1]
     active = {scan.function for scan in s.pool.scans if scan.state in ("running", "paused")}

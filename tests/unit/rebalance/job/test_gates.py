@@ -33,7 +33,7 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     """What stands for zfs and zpool: these outputs, all but the first once the event is set."""
     left, ready = list(texts), threading.Event()
 
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         if len(left) < len(texts):
             assert ready.wait(5)
         return Completed(tuple(argv), 0, left.pop(0), "")

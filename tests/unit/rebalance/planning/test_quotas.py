@@ -22,7 +22,7 @@ GROUPS = "POSIX Group\tstaff\t7\tnone\n"
 PROJECTS = f"Project\t7\t{MIB}\t{2 * MIB}\n"
 
 
-def zfs(argv: Sequence[str], deadline: float) -> Completed:
+def zfs(argv: Sequence[str], _deadline: float) -> Completed:
     """OpenZFS of which no projects may be seen on tank/old."""
     if argv[-1] == "tank/old" and argv[1] == "projectspace":
         return Completed(tuple(argv), 1, "", "cannot get used/quota: feature not enabled")

@@ -299,7 +299,7 @@ class TestLzc:
     async def test_without_it_or_when_it_fails_zpool_does_it(self, code, expected):
         class Broken:
             @staticmethod
-            def lzc_exists(name):
+            def lzc_exists(_name):
                 raise OSError("no libzfs_core.so")
 
         for module in (None, Broken):
