@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from zconsole.rebalance.job import control
+
 pytestmark = pytest.mark.slow
 
 PATIENCE = 120.0
@@ -46,9 +48,13 @@ class Shell:
         return [json.loads(line) for line in self("status", "--json").stdout.splitlines()]
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The state of the last job once it is as wanted; asked here, which takes no process."""
         ends = time.monotonic() + PATIENCE
-        while not wanted(status := self.status()):
-            assert time.monotonic() < ends, status
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ZCONSOLE_STATE", self.environment["ZCONSOLE_STATE"])
+            while not wanted(status := control.listed()[-1].as_json()):
+                assert time.monotonic() < ends, status
+                time.sleep(0.01)
         return status
 
 
