@@ -52,10 +52,10 @@ class Shell:
         ends = time.monotonic() + PATIENCE
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ZCONSOLE_STATE", self.environment["ZCONSOLE_STATE"])
-            while not wanted(status := control.listed()[-1].as_json()):
-                assert time.monotonic() < ends, status
+            while not wanted((last := control.listed()[-1]).as_json()):
+                assert time.monotonic() < ends, last
                 time.sleep(0.01)
-        return status
+            return {**last.as_json(), **control.left_out(last.record)}
 
 
 @pytest.fixture
