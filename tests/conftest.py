@@ -1,5 +1,21 @@
-"""Helpers that assert for several folders of tests say what differed, as tests do."""
+"""What every test starts from: no state of this machine's, and compiled modules."""
+
+import os
+import sys
+from collections.abc import Iterator
 
 import pytest
 
 pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
+
+# Every test that starts a Python would compile the whole package again, and every worker the tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A test that names no state directory must neither read nor write that of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZCONSOLE_STATE", str(tmp_path_factory.mktemp("state")))
+        yield

@@ -11,6 +11,7 @@ The medians of CPU milliseconds are printed.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import ctypes
 import gc
@@ -34,7 +35,7 @@ from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
-from zconsole.zfs.sources.libzfs.library import LibzfsPool, load_library
+from zconsole.zfs.sources.libzfs.library import LibraryUnusableError, LibzfsPool, load_library
 from zconsole.zfs.sources.live import LiveSource
 
 PAUSE = 0.05
@@ -152,5 +153,11 @@ async def main(pool: str, samples: int) -> None:
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    asyncio.run(main(arguments[0], int(arguments[1]) if len(arguments) > 1 else 50))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pool")
+    parser.add_argument("samples", nargs="?", type=int, default=50)
+    given = parser.parse_args()
+    try:
+        asyncio.run(main(given.pool, given.samples))
+    except LibraryUnusableError as error:
+        sys.exit(f"{error}; run this where the pool is")

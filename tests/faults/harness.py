@@ -7,9 +7,11 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
@@ -92,7 +94,7 @@ def kill_after(number: int) -> FaultySys:
     """A process that dies right after its Nth system call has taken effect."""
     sys = FaultySys()
 
-    def after(count: int, name: str, result: Any) -> None:
+    def after(count: int, _name: str, _result: Any) -> None:
         if count == number:
             sys.die()
 
@@ -103,7 +105,7 @@ def kill_after(number: int) -> FaultySys:
 def fail_at(number: int, code: int) -> FaultySys:
     """A process whose Nth system call fails."""
 
-    def fault(count: int, name: str) -> None:
+    def fault(count: int, _name: str) -> None:
         if count == number:
             raise OSError(code, os.strerror(code))
 
@@ -138,13 +140,6 @@ def tree_of(area: Path, files: int, size: int) -> Path:
     return root
 
 
-def create(root: Path, journal: Path, **settings: Any) -> None:
-    """Walk a tree into a new journal."""
-    wanted = Settings((str(root),), allow_non_zfs=True, **settings)
-    created = creation.create(wanted, FactsReader(), journal)
-    assert created.plan.refused is None, created.plan.refused
-
-
 ALONE = JobClocks(sleep=lambda seconds: None)
 """For trees that nobody else works in: there is nothing to wait for, and nobody to look for."""
 
@@ -155,6 +150,24 @@ class Nobody(Users):
     def look(self, *_: object, **__: object) -> FilesInUse:
         self.last = FilesInUse(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, {}, (), 0)
         return self.last
+
+
+def create(root: Path, journal: Path, clocks: JobClocks | None = None, **settings: Any) -> None:
+    """Walk a tree into a new journal; the plan of one that is ALONE looks at no other process."""
+    wanted = Settings((str(root),), allow_non_zfs=True, **settings)
+    with _nobody_else() if clocks is ALONE else nullcontext():
+        created = creation.create(wanted, FactsReader(), journal)
+    assert created.plan.refused is None, created.plan.refused
+
+
+@contextmanager
+def _nobody_else() -> Iterator[None]:
+    """To look at every process and every export takes longer than moving a small tree."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "Users", Nobody)
+        patch.setattr(plan.exports, "why_exported", lambda point, run: "")
+        patch.setattr(plan.company, "notes", lambda look, plans: ())
+        yield
 
 
 def run(

@@ -71,7 +71,7 @@ def test_a_stop_leaves_the_rest_for_later(root: Path) -> None:
     before, open_before = trees.manifest(root), len(descriptors())
     create(root, root.parent / "job.db")
 
-    def stop(number: int, name: str) -> None:
+    def stop(_number: int, name: str) -> None:
         time.sleep(0.001)
         if name == "exchange":
             order(root.parent / "job.db", "stop")

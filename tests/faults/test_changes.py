@@ -74,7 +74,7 @@ def test_a_change_within_the_tick_of_the_exchange_is_kept(area: Path) -> None:
     original = os.open(root / "a", os.O_RDONLY)
     exchanged: list[bool] = []
 
-    def called(number: int, name: str, result: Any) -> None:
+    def called(_number: int, name: str, _result: Any) -> None:
         if name == "exchange":
             exchanged.append(True)
         if name == "leased" and exchanged == [
@@ -174,8 +174,7 @@ def test_recovery_keeps_what_was_changed_just_before_the_exchange(area: Path) ->
 def test_recovery_keeps_what_was_written_to_a_copy_before_it_gives_a_file_back(
     area: Path,
 ) -> None:
-    """Another file was saved right before the exchange; the copy, having its name since, was
-    written to."""
+    """Another file was saved right before the exchange; the copy that has its name was changed."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     before = {("exchange", 1): lambda: save(root, "a", b"saved\n")}

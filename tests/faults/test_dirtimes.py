@@ -184,7 +184,7 @@ def killed(root: Path, call: str, count: int, change: Callable[[Path], None] | N
     """The job dies right after the Nth call of some name; ``change`` comes just before that."""
     system, left = FaultySys(), count
 
-    def after(_: int, name: str, result: Any) -> None:
+    def after(_: int, name: str, _result: Any) -> None:
         nonlocal left
         left -= name == call
         if left < 0:

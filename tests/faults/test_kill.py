@@ -53,7 +53,7 @@ class Stage:
         shutil.rmtree(self.area / "state", ignore_errors=True)
         self.jobs += 1
         journal = self.area / f"job{self.jobs}.db"
-        create(self.root, journal)
+        create(self.root, journal, ALONE)
         return journal
 
     def settled(self, journal: Path) -> dict[str, Any]:
@@ -77,9 +77,14 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
     assert all(after[name] != inode for name, inode in inodes.items())
 
 
-def test_killed_after_every_call(area: Path) -> None:
+PARTS = 4
+"""So many tests share the calls among them, for several processors to work at."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_after_every_call(area: Path, part: int) -> None:
     stage = Stage(area)
-    for number, call in enumerate(stage.calls):
+    for number, call in list(enumerate(stage.calls))[part::PARTS]:
         journal = stage.job()
         with descriptors_closed(), pytest.raises(Killed):
             run(journal, kill_after(number), ALONE)
@@ -102,11 +107,12 @@ def failure(journal: Path, number: int, code: int) -> list[int | None]:
     return []
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("shift", SHIFTS)
-def test_failed_at_every_call(area: Path, shift: int) -> None:
+def test_failed_at_every_call(area: Path, shift: int, part: int) -> None:
     """The errors take turns; ZCONSOLE_FAULTS=all gives every error to every call."""
     stage = Stage(area)
-    for number in range(len(stage.calls)):
+    for number in range(len(stage.calls))[part::PARTS]:
         code = CODES[(number + shift) % len(CODES)]
         journal = stage.job()
         with descriptors_closed():

@@ -168,8 +168,10 @@ def killed(journal: Path, name: str, before: Callable[[], Any] = lambda: None) -
 
 
 def killed_and_written_to(area: Path) -> Path:
-    """A tree whose one file had been exchanged when the run died; then its original was written to
-    by a process that had it open."""
+    """A tree whose one file had been exchanged when the run died.
+
+    Its original was written to afterwards, by a process that had it open.
+    """
     root = tree_of(area, "a")
     create(root, area / "job.db")
     with (root / "a").open("rb") as original:
@@ -298,7 +300,7 @@ def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.Mo
     create(root, area / "job.db")
     now, written = [0.0], list[str]()
 
-    def called(number: int, name: str, result: Any) -> None:
+    def called(_number: int, name: str, _result: Any) -> None:
         now[0] += 0.1
         written.extend([name] if name == "pwrite" else [])
         if len(written) == 3:

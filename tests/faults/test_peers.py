@@ -184,7 +184,7 @@ def test_no_copy_is_ever_open_to_others(area: Path) -> None:
     """Until it has its owner, a copy is private to us."""
     seen: list[int] = []
 
-    def after(number: int, name: str, result: object) -> None:
+    def after(_number: int, name: str, result: object) -> None:
         if name == "open_new":
             seen.append(os.fstat(int(str(result))).st_mode & 0o777)
 
@@ -204,7 +204,7 @@ def test_a_copy_is_never_open_to_more_than_its_original(area: Path) -> None:
     os.chown(root / "f", 1000, 1000)
     seen: dict[int, int] = {}
 
-    def after(number: int, name: str, result: object) -> None:
+    def after(_number: int, name: str, result: object) -> None:
         if name == "open_new":
             status = os.fstat(int(str(result)))
             seen[status.st_ino] = status.st_mode & 0o7777

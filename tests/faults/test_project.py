@@ -14,7 +14,7 @@ def test_a_directory_that_takes_only_its_own_project_is_told(area: Path) -> None
     before = {path.name: (path.read_bytes(), path.stat().st_ino) for path in root.iterdir()}
     create(root, area / "job.db")
 
-    def fault(number: int, name: str) -> None:
+    def fault(_number: int, name: str) -> None:
         if name in ("exchange", "rename"):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 

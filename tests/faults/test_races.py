@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.faults.harness import create, run
 
 ROUNDS = int(os.environ.get("ZCONSOLE_RACE_ROUNDS", "3"))
@@ -178,8 +176,7 @@ def test_swapped_links_lead_nowhere(area: Path) -> None:
     assert not any(p.name.startswith(".zc-") for p in whole)
 
 
-@pytest.mark.parametrize("names", [1, 2])
-def test_a_chmod_during_the_move_is_kept(area: Path, names: int) -> None:
+def test_a_chmod_during_the_move_is_kept(area: Path) -> None:
     latest: dict[str, int] = {}
     chance = random.Random(6)
 

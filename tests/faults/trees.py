@@ -11,6 +11,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from zconsole.rebalance.engine.content import WINDOW
+
 ROOT = os.geteuid() == 0
 
 
@@ -39,9 +41,10 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _sparse(path: Path) -> None:
+    """A hole of more than one window of the copy, and data in the next."""
     with path.open("wb") as file:
-        file.truncate(3 << 20)
-        file.seek(2_200_000)
+        file.truncate(WINDOW + (256 << 10))
+        file.seek(WINDOW + 100_000)
         file.write(b"island")
 
 

@@ -6,14 +6,15 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from tests.unit.source import PACKAGE, modules, tree_of
 from tests.unit.zfs.sources.source_fakes import TEXT
-
-PACKAGE = Path(__file__).parents[2] / "zconsole"
 
 ORDER = (
     "errors",
@@ -50,26 +51,35 @@ FOREIGN = {
 """Who may import what is heavy or not everywhere."""
 
 
-def modules() -> list[str]:
-    return sorted(str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py"))
+class Names(NamedTuple):
+    """What one module imports, the public classes it makes and where, and what it calls."""
+
+    imports: frozenset[str]
+    classes: tuple[tuple[str, int], ...]
+    calls: frozenset[str]
 
 
-def imported(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
+@cache
+def names_of(module: str) -> Names:
+    nodes = list(ast.walk(tree_of(module)))
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    return Names(
+        frozenset(name for node in nodes for name in imported_by(node)),
+        tuple((made.name, made.lineno) for made in classes if not made.name.startswith("_")),
+        frozenset(ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)),
+    )
 
 
-IMPORTED = {module: imported(PACKAGE / module) for module in modules()}
+def imported_by(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
 
 
 def pulls_in(module: str, name: str) -> bool:
-    return any(n == name or n.startswith(name + ".") for n in IMPORTED[module])
+    return any(n == name or n.startswith(name + ".") for n in names_of(module).imports)
 
 
 def package_of(module: str) -> str:
@@ -77,16 +87,16 @@ def package_of(module: str) -> str:
 
 
 def packages_used(module: str) -> set[str]:
-    own = (name.split(".")[1] for name in IMPORTED[module] if name.startswith("zconsole."))
+    own = (name.split(".")[1] for name in names_of(module).imports if name.startswith("zconsole."))
     return set(own) - {"__version__"}
 
 
 def files_used(module: str) -> set[str]:
     """The modules of the package a module imports; a package's face stands for itself."""
     found = set()
-    for name in IMPORTED[module]:
+    for name in names_of(module).imports:
         path = "/".join(name.split(".")[1:])
-        found |= {path + ".py", path + "/__init__.py"} & IMPORTED.keys()
+        found |= {path + ".py", path + "/__init__.py"} & set(modules())
     return found - {module}
 
 
@@ -102,18 +112,21 @@ def test_every_package_has_its_place_in_the_order():
     assert {package_of(m) for m in modules()} == {*ORDER, "__init__", "__main__"}
 
 
-@pytest.mark.parametrize("module", modules())
-def test_a_package_imports_only_those_below_it(module):
-    assert upward(module) == set()
+def test_a_package_imports_only_those_below_it():
+    assert {m: found for m in modules() if (found := upward(m))} == {}
 
 
-@pytest.mark.parametrize("module", modules())
-def test_folders_of_a_package_import_only_those_below_them(module):
+def above_in_package(module: str) -> set[str]:
     package, *rest = module.split("/")
     order = INSIDE.get(package, ())
-    if len(rest) > 1 and rest[0] in order:
-        for above in order[order.index(rest[0]) + 1 :]:
-            assert not pulls_in(module, f"zconsole.{package}.{above}")
+    if len(rest) < 2 or rest[0] not in order:
+        return set()
+    above = order[order.index(rest[0]) + 1 :]
+    return {name for name in above if pulls_in(module, f"zconsole.{package}.{name}")}
+
+
+def test_folders_of_a_package_import_only_those_below_them():
+    assert {m: found for m in modules() if (found := above_in_package(m))} == {}
 
 
 def test_no_files_import_each_other_in_a_circle():
@@ -128,11 +141,9 @@ def test_no_files_import_each_other_in_a_circle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("module", modules())
-def test_what_is_heavy_is_imported_only_where_it_belongs(module):
-    for name, allowed in FOREIGN.items():
-        if not module.startswith(allowed):
-            assert not pulls_in(module, name), name
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_heavy_is_imported_only_where_it_belongs(name):
+    assert [m for m in modules() if not m.startswith(FOREIGN[name]) and pulls_in(m, name)] == []
 
 
 def test_only_the_command_line_imports_the_simulated_pools():
@@ -142,9 +153,8 @@ def test_only_the_command_line_imports_the_simulated_pools():
 def test_no_public_class_name_stands_for_two_things():
     found = defaultdict(list)
     for module in modules():
-        for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(f"{module}:{node.lineno}")
+        for name, line in names_of(module).classes:
+            found[name].append(f"{module}:{line}")
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
@@ -153,12 +163,14 @@ SEAM = ("system/process.py", "system/async_process.py")
 """Without an event loop, and with one."""
 
 
-@pytest.mark.parametrize("module", [m for m in modules() if m not in SEAM])
-def test_one_seam_spawns_processes(module):
-    tree = ast.parse((PACKAGE / module).read_text())
-    calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    assert not [name for name in SPAWNERS if pulls_in(module, name) or name in calls]
-    assert not [call for call in calls if "create_subprocess" in call or "posix_spawn" in call]
+def spawning(module: str) -> list[str]:
+    calls = names_of(module).calls
+    named = [name for name in SPAWNERS if pulls_in(module, name) or name in calls]
+    return named + [c for c in calls if "create_subprocess" in c or "posix_spawn" in c]
+
+
+def test_one_seam_spawns_processes():
+    assert {m: found for m in modules() if m not in SEAM and (found := spawning(m))} == {}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +195,7 @@ HEAVY = {"asyncio", "shutil", "socket", "statistics", "tempfile"}
 
 
 def loaded_at_once(module: str) -> set[str]:
-    body = ast.parse((PACKAGE / module).read_text()).body
+    body = tree_of(module).body
     plain = [node for node in body if isinstance(node, ast.Import)]
     named = [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
     return {*named, *(alias.name for node in plain for alias in node.names)}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "zconsole"
+from tests.unit.source import modules, tree_of
+
 SEAM = ("system/state_dir.py", "system/safe_path.py")
 
 SYSTEM = "reads what the kernel makes (/proc, /sys, /dev) and the machine's configuration"
@@ -66,15 +65,6 @@ FUNCTIONS = {"open", "io.open", "os.open", "os.unlink", "os.rename", "os.replace
 METHODS = {"read_text", "write_text", "unlink", "mkdir", "hardlink_to", "symlink_to"}
 CALLED = {"read_bytes", "write_bytes", "touch"}
 """Also the names of fields, and of methods that take something."""
-
-
-def modules() -> list[str]:
-    return sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
-
-
-@cache
-def tree_of(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text())
 
 
 def openings(tree: ast.AST) -> list[str]:

@@ -29,7 +29,7 @@ def main(words: list[str] | None = None) -> int:
         return 1
 
 
-def _deps(arguments: argparse.Namespace) -> int:
+def _deps(_arguments: argparse.Namespace) -> int:
     missing = image.missing_programs()
     if not missing:
         return 0
@@ -45,7 +45,7 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _prune(arguments: argparse.Namespace) -> int:
+def _prune(_arguments: argparse.Namespace) -> int:
     for name in image.prune():
         print(f"deleted {name}")
     return 0
@@ -128,7 +128,7 @@ def _down(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list(arguments: argparse.Namespace) -> int:
+def _list(_arguments: argparse.Namespace) -> int:
     for name in named.names():
         machine = named.attach(name)
         print(f"{name}: {machine.image.release}, {len(machine.disks)} disks, pid {machine.pid}")

@@ -46,8 +46,10 @@ def shape(tree: Node) -> tuple[Any, ...]:
 
 
 def unmarked(tree: Node, below: bool = False) -> Node:
-    """The tree without marks on the disks of a dRAID: JSON does not know which of them a rebuild
-    has come to."""
+    """The tree without marks on the disks of a dRAID.
+
+    JSON does not know which of them a rebuild has come to.
+    """
     below = below or tree["kind"].startswith("draid")
     marked = below and tree["note"] == "(resilvering)"
     changes = {"note": "", "resilvering": False} if marked else {}

@@ -1,4 +1,4 @@
-"""Break every decoder on purpose, a line at a time: do the sources still seem to agree?
+"""Break every decoder on purpose, a line at a time, and say what the sources notice.
 
 ``python -m tests.vm.breaks DIR [MODULE…]`` takes what `test_agreement` kept in DIR (see its KEEP),
 or `tests/fixtures/agreement.jsonl.gz`, breaks each module of ``zconsole.zfs.decode`` in every way
@@ -107,7 +107,7 @@ def lines_reached(path: Path) -> frozenset[tuple[str, int]]:
     found: set[tuple[str, int]] = set()
     folder = str(PACKAGE / "zfs" / "decode")
 
-    def trace(frame: Any, event: str, argument: Any) -> Any:
+    def trace(frame: Any, _event: str, _argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(folder):
             return None
         found.add((frame.f_code.co_filename, frame.f_lineno))

@@ -8,4 +8,4 @@ class VmError(Exception):
 
 
 class NotAvailableError(VmError):
-    """This machine cannot run the virtual machines at all (no QEMU, not root, …)."""
+    """The virtual machines cannot run here at all (no QEMU, not root, …)."""

@@ -117,7 +117,9 @@ def _movable(record: Any, state: State) -> float:
     return MOVEMENT * (record.total_bytes or 0) if isinstance(record, Scan | Activity) else FILLING
 
 
-def same(field: str, exact: Any, printed: Any, rounded: bool, moved: float) -> bool:
+def same(  # noqa: PLR0911 - a rule a line
+    field: str, exact: Any, printed: Any, rounded: bool, moved: float
+) -> bool:
     """Whether a source's value may stand for libzfs's, that is up to ``moved`` bytes off."""
     if exact == printed or (field in UNSTEADY and moved):
         return True

@@ -141,7 +141,7 @@ def test_a_batch_of_every_disk_of_a_raidz2_is_one_resilver(act, pool, vm, frozen
 
 
 @pytest.mark.slow
-def test_a_batch_of_two(act, pool, vm):
+def test_a_batch_of_two(act, pool):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
     run = act("batch", "d0=d4", "d1=d5", follow=True)
@@ -149,7 +149,8 @@ def test_a_batch_of_two(act, pool, vm):
 
 
 @pytest.mark.slow
-def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, modern, frozen):
+@pytest.mark.usefixtures("modern")
+def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, frozen):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
     parameter(vm, "zfs_resilver_defer_percent", 0)
@@ -180,7 +181,8 @@ def test_sequential_replace(act, pool, vm, layout):
 
 
 @pytest.mark.slow
-def test_a_wrong_replace_is_backed_out(act, pool, vm, frozen):
+@pytest.mark.usefixtures("frozen")
+def test_a_wrong_replace_is_backed_out(act, pool, vm):
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(40)
     assert act("replace", "d0=d4").status == 0
@@ -192,7 +194,7 @@ def test_a_wrong_replace_is_backed_out(act, pool, vm, frozen):
     assert "LABDISK0" in members(vm)
 
 
-def spare_in_use(pool: PoolFactory, vm: Machine) -> None:
+def spare_in_use(pool: PoolFactory) -> None:
     pool.create("raidz1 d0 d1 d2 spare d8")
     pool.fill(40)
     pool.zpool("offline", "tank", "d0")
@@ -201,7 +203,7 @@ def spare_in_use(pool: PoolFactory, vm: Machine) -> None:
 
 
 def test_a_spare_is_made_permanent(act, pool, vm):
-    spare_in_use(pool, vm)
+    spare_in_use(pool)
     run = act("keep-spare", "spare-0", typed="virtio-LABDISK0", follow=True)
     assert run.end["ok"], run.events
     assert "becomes a permanent part" in run.said
@@ -211,7 +213,7 @@ def test_a_spare_is_made_permanent(act, pool, vm):
 
 @pytest.mark.slow
 def test_a_spare_is_given_back(act, pool, vm):
-    spare_in_use(pool, vm)
+    spare_in_use(pool)
     answer = vm.run(f"zpool replace tank {pool.device('d8')} {pool.device('d4')}", check=False)
     assert "spare that is in use" in (explain(answer.stderr) or answer.stderr)
     run = act("give-back", "spare-0", "d4", follow=True)
@@ -236,7 +238,8 @@ def test_larger_disks_expand_the_vdev(act, pool, vm):
     assert act("autoexpand", "on", follow=True).end["ok"]
 
 
-def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm, frozen):
+@pytest.mark.usefixtures("frozen")
+def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm):
     pool.create("mirror d0 d1")
     pool.fill(40)
     assert "no scrub to pause" in act("pause", plan=True).plan["refused"]
@@ -251,7 +254,8 @@ def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm, frozen):
 
 
 @pytest.mark.slow
-def test_a_suspended_pool_is_cleared_once_its_disk_is_back(act, pool, vm):
+@pytest.mark.usefixtures("act")
+def test_a_suspended_pool_is_cleared_once_its_disk_is_back(pool, vm):
     """The console was there before: what it shows of a stuck pool is what it last saw."""
     pool.create("d0", options="-o failmode=wait -O sync=disabled")
     pool.fill(10)
@@ -290,7 +294,7 @@ def test_clear_keeps_the_counters_in_the_log(act, pool, vm):
 
 
 @pytest.mark.slow
-def test_attach_trim_initialize_offline_online(act, pool, vm):
+def test_attach_trim_initialize_offline_online(act, pool):
     pool.create("d0")
     pool.fill(20)
     assert act("attach", "d0", "d1", follow=True).end["ok"]
@@ -317,7 +321,8 @@ def test_offline_lasts_over_an_import_unless_it_is_temporary(act, pool, vm):
 
 
 @pytest.mark.slow
-def test_a_raidz_is_widened(act, pool, vm, modern):
+@pytest.mark.usefixtures("modern")
+def test_a_raidz_is_widened(act, pool, vm):
     pool.create("raidz1 d0 d1 d2")
     pool.fill(20)
     run = act("attach", "raidz1-0", "d3", typed="raidz1-0", follow=True)
@@ -326,7 +331,8 @@ def test_a_raidz_is_widened(act, pool, vm, modern):
 
 
 @pytest.mark.slow
-def test_what_somebody_else_did_meanwhile_stops_it(act, pool, vm):
+@pytest.mark.usefixtures("act")
+def test_what_somebody_else_did_meanwhile_stops_it(pool, vm):
     """The plan is made, then another operator takes a checkpoint, then it is confirmed."""
     pool.create("mirror d0 d1")
     script = (

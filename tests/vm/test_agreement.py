@@ -126,7 +126,7 @@ def still(found: Any) -> Any:
 
 
 def test_every_source_tells_how_busy_a_disk_is(pool: PoolFactory) -> None:
-    """libzfs by its counters, the others by what runs beside them."""
+    """Seen by libzfs in its counters, the others by what runs beside them."""
     small = f"echo {MIB // 8} >{PARAMETERS}/zfs_vdev_aggregation_limit"
     pool.machine.run(small)  # so that some I/O ends within every second
     scrub_running(pool)

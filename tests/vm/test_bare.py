@@ -31,7 +31,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def made(release: str, root: Path, progress: Progress) -> None:
+def made(release: str, root: Path, _progress: Progress) -> None:
     root.mkdir()
     (root / "release").write_text(release)
 

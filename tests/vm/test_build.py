@@ -92,13 +92,12 @@ def test_failed_build_leaves_only_the_log(cache: Path, monkeypatch: pytest.Monke
     assert "no mirror" in (cache / "logs" / "build-trixie.log").read_text()
 
 
-def test_finished_build_appears_whole_and_is_found_again(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("cache")
+def test_finished_build_appears_whole_and_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     builds: list[str] = []
 
     def assemble(
-        release: releases.Release, root: Path, output: Path, log: progress.Progress
+        release: releases.Release, _root: Path, output: Path, _log: progress.Progress
     ) -> None:
         builds.append(release.name)
         facts = '{"release": "trixie", "zfs": "2.3.9", "kernel": "6.12", "python": "3.13"}'
@@ -111,7 +110,8 @@ def test_finished_build_appears_whole_and_is_found_again(
     assert image.build("trixie").zfs_version == (2, 3)
 
 
-def test_build_says_what_is_missing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("cache")
+def test_build_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "why_unavailable", lambda: "missing Debian packages: qemu-utils")
     with pytest.raises(NotAvailableError, match="qemu-utils"):
         image.build("trixie")

@@ -38,7 +38,7 @@ def named(vm: Machine) -> str:
 
 
 @pytest.fixture
-def mirror(vm: Machine, pool: PoolFactory) -> PoolFactory:
+def mirror(pool: PoolFactory) -> PoolFactory:
     """A mirror of two disks with 300 MB on it."""
     pool.create("mirror d0 d1")
     pool.fill(300)
@@ -46,7 +46,7 @@ def mirror(vm: Machine, pool: PoolFactory) -> PoolFactory:
 
 
 @pytest.fixture
-def raidz(vm: Machine, pool: PoolFactory) -> PoolFactory:
+def raidz(pool: PoolFactory) -> PoolFactory:
     """A raidz1 of four disks with 400 MB on it."""
     pool.create("raidz1 d0 d1 d2 d3", options="-o ashift=12")
     pool.fill(400)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from tests.vm.machine import Machine
-from tests.vm.pools import PoolFactory
 
 FILES = int(os.environ.get("ZCONSOLE_REBALANCE_FILES", "1500"))
 CUTS = int(os.environ.get("ZCONSOLE_REBALANCE_CUTS", "2"))
@@ -322,7 +321,7 @@ def until(vm: Machine, met: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_quota_is_not_overrun(vm: Machine, pool: PoolFactory) -> None:
+def test_a_quota_is_not_overrun(vm: Machine) -> None:
     lopsided(vm, 60, 1_000_000, "-O compression=off")
     vm.run("zfs snapshot tank@before; zfs set quota=80M tank")
     made = plan(vm, f"/tank/data {races(vm)}")

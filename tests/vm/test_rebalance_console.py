@@ -66,7 +66,7 @@ def test_a_rebalance_is_played_by_keys_through_a_lost_connection(lopsided: Machi
     assert began[0] > 0.85
     assert began[1] < 0.02
     console = Terminal(vm)
-    begin(vm, console)
+    begin(console)
     console.end()
     job = goes_on_alone(vm)
     attach(console, job)
@@ -83,12 +83,12 @@ def test_a_rebalance_is_played_by_keys_through_a_lost_connection(lopsided: Machi
     assert vm.run("find /tank -name '.zc-*'").stdout == ""
 
 
-def begin(vm: Machine, console: Terminal) -> None:
+def begin(console: Terminal) -> None:
     """From the main screen to a job at work."""
     console.open("tank")
     console.wait("B Rebalance")
     choose(console)
-    plan(vm, console)
+    plan(console)
     console.press("Tab", "Enter")
     console.wait("running +[0-9]")
     console.wait("now +/tank/films/")
@@ -145,7 +145,7 @@ def choose(console: Terminal) -> None:
     console.wait("Make the plan +/tank/films")
 
 
-def plan(vm: Machine, console: Terminal) -> None:
+def plan(console: Terminal) -> None:
     """Limit the rate, and have the plan made."""
     console.press("g", "j", "j", "j", "Enter")
     console.wait("RATE LIMIT")
@@ -162,7 +162,7 @@ def test_a_job_that_a_power_cut_ended_is_offered_again(lopsided: Machine) -> Non
     vm = lopsided
     before = digest(vm)
     console = Terminal(vm)
-    begin(vm, console)
+    begin(console)
     vm.run("sync")
     vm.reboot()
     vm.run("zpool import -a; zfs mount -a", check=False)

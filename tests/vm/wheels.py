@@ -13,7 +13,7 @@ PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x8
 
 
 def requirements() -> list[str]:
-    """zconsole's dependencies as pyproject.toml has them, its test tools included."""
+    """The dependencies of zconsole as pyproject.toml has them, its test tools included."""
     project = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
     return sorted([*project["dependencies"], *project["optional-dependencies"]["test"]])
 

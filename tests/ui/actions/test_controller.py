@@ -358,7 +358,7 @@ async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
 
 
 async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeypatch):
-    def full(*args):
+    def full(*_args):
         raise StateError("tunables.json: No space left on device")
 
     async with acting("resilver", notifications=True) as a:

@@ -125,7 +125,7 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
         await watch.fresh("tank", QUESTION)
 
 
-async def test_the_simulated_twin_checks_the_same(monkeypatch):
+async def test_the_simulated_twin_checks_the_same():
     async with acting("mirror-scrub", size=(100, 60)) as a:
         said = await a.press("S", "enter")
         guid = a.app.view_state.frame.guid

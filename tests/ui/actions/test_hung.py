@@ -15,7 +15,7 @@ HANG = 6.0
 async def test_rounds_are_shown_and_keys_answered(monkeypatch):
     back = threading.Event()
 
-    def peek(self, era):
+    def peek(_self, era):
         back.wait(HANG)
         return SavedTunables(era)
 

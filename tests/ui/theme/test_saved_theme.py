@@ -85,7 +85,7 @@ async def test_where_nothing_can_be_written_the_theme_is_put_on_and_one_line_say
 def test_a_full_disk_leaves_what_was_kept(choice, tmp_path, monkeypatch):
     choice.keep("light", sixteen=False)
 
-    def full(handle):
+    def full(_handle):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)

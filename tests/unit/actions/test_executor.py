@@ -334,7 +334,7 @@ def test_a_replace_is_followed_to_each_of_its_ends():
 
 
 def test_a_spare_stands_in_once_it_was_filled():
-    """Because zpool marks it as being filled with its first bytes only."""
+    """Only with its first bytes does zpool mark it as being filled."""
     pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
 
     def spared(*scans) -> Situation:

@@ -344,6 +344,7 @@ def listing() -> bytes:
 REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -371,6 +372,7 @@ def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Pat
     assert int(peak) < MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [

@@ -99,7 +99,7 @@ def test_status_of_saved_output_as_json(saved, capsys):
     assert [leaf["state"] for leaf in leaves] == ["ONLINE", "REMOVED"]
 
 
-def test_exit_status_follows_the_pool_only_when_asked(saved, capsys):
+def test_exit_status_follows_the_pool_only_when_asked(saved):
     assert main(["status", "--from", saved]) == 0
     assert main(["status", "--from", saved, "--exit-status"]) == 10
 
@@ -115,7 +115,7 @@ def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
     assert scan["eta_reason"] == "no estimate: the moment it was saved is not known"
 
 
-def test_a_faulted_pool_exits_11(tmp_path, capsys):
+def test_a_faulted_pool_exits_11(tmp_path):
     path = tmp_path / "s"
     path.write_text(STATUS.replace("DEGRADED", "FAULTED"))
     assert main(["status", "--from", str(path), "--exit-status"]) == 11
@@ -346,7 +346,7 @@ def test_an_empty_word_is_no_file(words, capsys):
 
 
 def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsys):
-    def refuse(args):
+    def refuse(_args):
         raise PermissionError(13, "Permission denied", "/root/scan.jsonl")
 
     monkeypatch.setattr("zconsole.cli.themes.run", refuse)

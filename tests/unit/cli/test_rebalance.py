@@ -18,7 +18,7 @@ import pytest
 
 from zconsole.cli import rebalance as cli
 from zconsole.cli.options import parser_of
-from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job import control, job_store
 from zconsole.system.safe_path import StateError
 
 pytestmark = pytest.mark.slow
@@ -52,10 +52,14 @@ class Shell:
         return [json.loads(line) for line in self("status", "--json").stdout.splitlines()]
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The state of the last job once it is as wanted; asked here, which takes no process."""
         ends = time.monotonic() + PATIENCE
-        while not wanted(status := self.status()):
-            assert time.monotonic() < ends, status
-        return status
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ZCONSOLE_STATE", self.environment["ZCONSOLE_STATE"])
+            while not wanted((last := control.listed()[-1]).as_json()):
+                assert time.monotonic() < ends, last
+                time.sleep(0.01)
+            return {**last.as_json(), **control.left_out(last.record)}
 
 
 @pytest.fixture

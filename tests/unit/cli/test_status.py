@@ -9,7 +9,7 @@ from zconsole.zfs.sources.live import LiveSource
 PROBLEM = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "no way to read the pool: no zpool"}
 
 
-async def _sample(self):
+async def _sample(_self):
     return (PROBLEM,)
 
 

@@ -70,6 +70,7 @@ def test_without_a_terminal_the_demo_prints_a_report():
     assert b"redundancy left" in done.stdout
 
 
-def test_standard_input_is_read_for_a_dash(saved):
+@pytest.mark.usefixtures("saved")
+def test_standard_input_is_read_for_a_dash():
     done = run("status", "--from", "-", "--json", input=STATUS.encode())
     assert json.loads(done.stdout)["pool"] == "tank"

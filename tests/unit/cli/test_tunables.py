@@ -83,7 +83,8 @@ def hung(tmp_path: Path, monkeypatch):
     "words",
     [["list"], ["restore"], ["preset", "default"], ["set", f"{TIME}=5000"]],
 )
-def test_a_disk_that_does_not_answer_is_told_of(module, hung, words):
+@pytest.mark.usefixtures("hung")
+def test_a_disk_that_does_not_answer_is_told_of(module, words):
     with pytest.raises(StateError, match=r"state directory .*: no answer in 2 s. Check its disk"):
         run(module, *words)
 
@@ -153,14 +154,20 @@ def test_freezing_is_put_back_by_a_guard(module, capsys):
         time.sleep(0.02)
 
 
-def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):
-    assert run(module, "preset", "faster-resilver") == 0
-    assert run(module, "restore") == 0
+def logged(tmp_path: Path, count: int) -> list[dict]:
+    """The lines of the audit log, once so many are there: a command waits for them as it ends."""
     end = time.monotonic() + 5
-    while len(told := (tmp_path / "state/audit.jsonl").read_text().splitlines()) < 4:
+    while len(told := (tmp_path / "state/audit.jsonl").read_text().splitlines()) < count:
         assert time.monotonic() < end
         time.sleep(0.02)
-    lines = [json.loads(line) for line in told]
+    return [json.loads(line) for line in told]
+
+
+def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):
+    assert run(module, "preset", "faster-resilver") == 0
+    logged(tmp_path, 2)
+    assert run(module, "restore") == 0
+    lines = logged(tmp_path, 4)
     assert [(line["event"], line["action"]) for line in lines] == [
         ("begun", "preset faster-resilver"),
         ("ended", "preset faster-resilver"),

@@ -92,7 +92,7 @@ async def test_the_first_answer_is_what_later_ones_are_compared_with():
 async def test_a_round_never_waits_and_a_shelf_that_fails_is_asked_about_by_and_by():
     gate = asyncio.Event()
 
-    async def slow(path, since):
+    async def slow(_path, _since):
         await gate.wait()
         return ProbeResults()
 

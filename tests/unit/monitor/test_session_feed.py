@@ -106,7 +106,7 @@ async def test_the_end_of_a_recording_is_none_and_closing_closes_the_source():
 
 
 async def test_a_state_directory_that_is_full_is_told_once(tmp_path):
-    def full(path, data):
+    def full(path, _data):
         raise StateError(f"{path.name}: No space left on device")
 
     tmp_path.chmod(0o700)

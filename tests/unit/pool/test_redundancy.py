@@ -108,7 +108,7 @@ def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired
     [disk("c", resilvering=True), group("replacing", disk("old", "UNAVAIL"), disk("new"))],
 )
 def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
-    """zpool marks it with its first bytes; one that was filled long ago is never marked."""
+    """It is marked with its first bytes by zpool; one that was filled long ago is never marked."""
     stands_in = group("spare", disk("gone", "FAULTED"), disk("spare"))
     running, scrub = (Scan("resilver", "running"),), (Scan("scrub", "running"),)
     top = group("raidz2", disk("a"), disk("b"), stands_in, disk("c"))

@@ -41,8 +41,10 @@ def shares(root, adds, resizes=None):
 
 
 def test_the_first_reports_choice_adding_five_terabyte_disks_or_swapping_them_in_first():
-    """12.9T on six 3 TB disks: adding six 5 TB ones leaves 11 % of new writes to the old vdev;
-    swapping them in and adding the 3 TB ones halves the writes."""
+    """12.9T on six 3 TB disks: adding six 5 TB ones leaves 11 % of new writes to the old vdev.
+
+    Swapping them in and adding the 3 TB ones halves the writes.
+    """
     root = pool(OLD)
     assert shares(root, ["raidz2:6x4.55T"]) == [0.11, 0.89]
     assert shares(root, ["raidz2:6x2.73T"], {"raidz2-0": "6x4.55T"}) == [0.47, 0.53]

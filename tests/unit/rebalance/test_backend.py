@@ -45,7 +45,7 @@ async def rebalance_backend(
     yield rebalance_backend
     for left in await rebalance_backend.jobs(None):
         if left.live:
-            os.kill(pid_of(rebalance_backend, left), signal.SIGKILL)
+            os.kill(pid_of(left), signal.SIGKILL)
     await runner.settle(10)
 
 
@@ -212,7 +212,7 @@ async def test_limits_changed_on_the_way_hold_after_a_death_too(rebalance_backen
     await view(rebalance_backend, lambda v: v.state == "running" and v.files_total is not None)
     await rebalance_backend.order(job, "pause", {"rate": 50_000_000})
     paused = await view(rebalance_backend, lambda v: v.state == "paused")
-    os.kill(pid_of(rebalance_backend, paused), signal.SIGKILL)
+    os.kill(pid_of(paused), signal.SIGKILL)
     dead = await view(rebalance_backend, lambda v: v.state == "dead")
     assert dead.interrupted
     await rebalance_backend.resume(job)
@@ -220,7 +220,7 @@ async def test_limits_changed_on_the_way_hold_after_a_death_too(rebalance_backen
     assert (ended.limits.rate, ended.files_done) == (50_000_000, 5)
 
 
-def pid_of(rebalance_backend: LiveRebalance, shown: JobView) -> int:
+def pid_of(shown: JobView) -> int:
     from zconsole.rebalance.job import control, job_store
 
     return int(control.status(job_store.find(shown.job)).data["pid"])
@@ -300,7 +300,7 @@ def test_a_job_is_on_the_pool_of_its_places(name):
     assert pool_of(JobDirectory(b"/x", Mount("ext4", "/dev/sda1", "/"), None).key) == ""
 
 
-def test_the_command_by_hand_is_safe_for_a_shell_and_for_a_terminal(tmp_path):
+def test_the_command_by_hand_is_safe_for_a_shell_and_for_a_terminal():
     settings = Settings(
         ("/tank/a b", f"/tank/{ODD}"), aim="width", during_scan=True, limits=Limits(rate=1e6)
     )

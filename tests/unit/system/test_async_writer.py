@@ -23,7 +23,7 @@ def test_what_is_written_is_there_once_it_has_settled(tmp_path):
 def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_then(tmp_path):
     hangs, written = threading.Event(), []
 
-    def write(path, data):
+    def write(_path, data):
         hangs.wait(30)
         written.append(data)
 

@@ -268,7 +268,7 @@ def test_a_write_that_fails_leaves_the_old_contents(tmp_path, monkeypatch):
     path = tmp_path / "kept"
     state.write_private(path, b"old")
 
-    def full(handle: int) -> None:
+    def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)

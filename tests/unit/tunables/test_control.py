@@ -24,7 +24,7 @@ def test_original_is_remembered_once_and_put_back(kernel):
 def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monkeypatch):
     known = []
 
-    def write(parameters, name, value):
+    def write(_parameters, name, value):
         known.append(kernel.console().setting(name).original)
         kernel.write(name, value)
 
@@ -37,7 +37,7 @@ def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monke
 
 
 def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
-    def write(parameters, name, value):
+    def write(_parameters, _name, _value):
         raise UnavailableError("no")
 
     monkeypatch.setattr(SysfsParameters, "write", write)

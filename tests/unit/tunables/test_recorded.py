@@ -40,7 +40,7 @@ def told(kernel: Kernel) -> list[tuple[str, str, list[tuple[str, int, int]]]]:
 def test_a_write_is_told_before_and_after_with_old_and_new(kernel, monkeypatch):
     known = []
 
-    def write(parameters, name, value):
+    def write(_parameters, name, value):
         known.append([line["event"] for line in kernel.log.records])
         kernel.write(name, value)
 
@@ -68,7 +68,7 @@ def test_what_changes_nothing_is_not_told(kernel):
 
 
 def test_a_write_that_the_kernel_refuses_is_told_as_failed(kernel, monkeypatch):
-    def write(parameters, name, value):
+    def write(_parameters, name, value):
         if name == SCRUB:
             raise ZconsoleError("refused")
         kernel.write(name, value)
@@ -109,7 +109,7 @@ def test_values_are_put_back_where_nothing_can_be_written(kernel):
 def test_values_that_cannot_be_forgotten_were_put_back_all_the_same(kernel, monkeypatch):
     kernel.console().set({TIME: 5000}, 1.0)
 
-    def full(path, data):
+    def full(_path, _data):
         raise StateError("No space left on device")
 
     monkeypatch.setattr("zconsole.tunables.store.write_private", full)

@@ -163,7 +163,7 @@ class SimulatedRebalance:
         found = self._find(job)
         found.dead, found.pool.rewrite = True, None
 
-    def last_words(self, job: str) -> str:
+    def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
         """See RebalanceBackend.last_words."""
         return ""
 

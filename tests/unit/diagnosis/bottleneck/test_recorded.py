@@ -20,8 +20,10 @@ def frames(name, source):
 
 @pytest.mark.parametrize("source", ["libzfs", "replay"])
 def test_a_scrub_at_its_memory_limit(source):
-    """2.4.4, 80000 blocks of 512 bytes on disks of 40 requests a second, strict memory limit: it
-    walks for a second or two, issues for seven, and its disks are busy at times only."""
+    """It walks for a second or two, issues for seven, and its disks are busy at times only.
+
+    OpenZFS 2.4.4, 80000 blocks of 512 bytes on disks of 40 requests a second, strict memory limit.
+    """
     found = [frame.limit for frame in frames("memory-turns", source)]
     judged = [limit for limit in found if limit.figures]
     assert len(judged) > 20

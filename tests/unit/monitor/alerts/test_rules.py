@@ -62,7 +62,7 @@ def left_behind(pool):
 
 
 def test_an_end_that_left_the_replaced_device_behind_is_not_called_safe_at_first():
-    """zpool says ONLINE; only what stays after a while tells that nothing was restored."""
+    """To zpool it is ONLINE; only what stays after a while tells that nothing was restored."""
     pool = left_behind(mirror_pool(replace(FINISHED, end=1000.5)))
     vigil = AlertRules(ENDS)
     vigil.look([running(1000.0)])

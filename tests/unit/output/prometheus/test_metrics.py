@@ -113,7 +113,7 @@ def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
 
 
 def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monkeypatch):
-    def refuse(path, registry):
+    def refuse(path, _registry):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(Path, "open", refuse)

@@ -112,7 +112,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
 
 
 def test_a_no_leaves_nothing(tree: Path) -> None:
-    def ask(plan: RebalancePlan) -> None:
+    def ask(_plan: RebalancePlan) -> None:
         raise ZconsoleError("nothing was done")
 
     with pytest.raises(ZconsoleError, match="nothing was done"):
@@ -125,7 +125,7 @@ def test_a_no_leaves_nothing(tree: Path) -> None:
 def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: Path) -> None:
     """As a SIGKILL leaves it: a plan, and no lock."""
 
-    def die(plan: RebalancePlan) -> None:
+    def die(_plan: RebalancePlan) -> None:
         for file in (tree.parent / "state/rebalance").iterdir():
             content[file] = file.read_bytes()
         raise KeyboardInterrupt

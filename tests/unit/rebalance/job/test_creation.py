@@ -73,7 +73,7 @@ def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> Non
     def pause(record: job_store.Record) -> None:
         control.steer(record, "pause")
 
-    def sleep(seconds: float) -> None:
+    def sleep(_seconds: float) -> None:
         (status,) = control.listed()
         seen.append((status.state, status.why))
         if len(seen) == 3:

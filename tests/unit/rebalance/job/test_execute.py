@@ -19,7 +19,7 @@ from zconsole.rebalance.planning.facts import Mount
 
 
 def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
-    alarm, control = Alarm(), cast(JobControl, SimpleNamespace(stop=None))
+    alarm, control = Alarm(), cast("JobControl", SimpleNamespace(stop=None))
     before = {number: signal.getsignal(number) for number in (signal.SIGIO, signal.SIGTERM)}
     try:
         with _signals(control, alarm):
@@ -33,7 +33,7 @@ def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
 
 @pytest.mark.parametrize("number", STOPPING)
 def test_a_signal_ends_the_job_unless_it_was_ignored_from_the_start(number: signal.Signals) -> None:
-    alarm, control = Alarm(), cast(JobControl, SimpleNamespace(stop=None))
+    alarm, control = Alarm(), cast("JobControl", SimpleNamespace(stop=None))
     before = {each: signal.getsignal(each) for each in (number, signal.SIGIO)}
     try:
         signal.signal(number, signal.SIG_IGN)  # as nohup does

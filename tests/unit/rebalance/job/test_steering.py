@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def control(tmp_path: Path) -> Iterator[JobControl]:
         space=SpaceGate(job.reserves_at(None), clock),
         effect=None,
         clock=clock,
-        local=lambda: datetime(2026, 11, 23, 12),
+        local=lambda: datetime(2026, 11, 23, 12, tzinfo=UTC),
         left=lambda: 0,
         note=lambda _: None,
         during_scan=False,

@@ -176,7 +176,8 @@ def test_a_name_that_no_job_has_becomes_no_path(
     assert [path.name for path in area.rglob("*evil*")] == []
 
 
-def test_records_of_names_that_no_job_has_are_no_jobs(area: Path) -> None:
+@pytest.mark.usefixtures("area")
+def test_records_of_names_that_no_job_has_are_no_jobs() -> None:
     record = job_store.add(None)
     for name in ("evil", "0123456", "abcde", "ABCDEF"):
         shutil.copy(record.file, record.file.with_stem(name))
@@ -222,7 +223,8 @@ def test_limits_given_count_over_those_of_the_journal(area: Path, shell: Shell) 
     assert (last["stopped_by"], last["files_moved"]) == ("done", 5)
 
 
-def test_limits_given_count_while_files_are_counted_again(area: Path, journal: Path) -> None:
+@pytest.mark.usefixtures("area")
+def test_limits_given_count_while_files_are_counted_again(journal: Path) -> None:
     record = job_store.by_journal(journal)
     assert record is not None
     edit(journal, "DELETE FROM meta WHERE key = 'job'")

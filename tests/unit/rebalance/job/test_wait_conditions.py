@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -29,7 +29,7 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     """What stands for zfs and zpool: these outputs, all but the first once the event is set."""
     left, ready = list(texts), threading.Event()
 
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         if len(left) < len(texts):
             assert ready.wait(5)
         return Completed(tuple(argv), 0, left.pop(0), "")
@@ -100,7 +100,10 @@ def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
     ],
 )
 def test_a_window_over_midnight(now: int, reason: str | None) -> None:
-    assert window_gate("22:00-06:00", lambda: datetime(2026, 11, 23, *divmod(now, 60)))() == reason
+    assert (
+        window_gate("22:00-06:00", lambda: datetime(2026, 11, 23, *divmod(now, 60), tzinfo=UTC))()
+        == reason
+    )
 
 
 @pytest.mark.parametrize("text", ["", "22:00", "25:00-26:00", "1:99-2:00", "a-b"])

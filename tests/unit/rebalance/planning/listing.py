@@ -18,7 +18,7 @@ Indirect blocks:
 def listed(texts: Mapping[int, str]) -> dict[int, Listed]:
     """Files by inode, of the lines of their blocks."""
 
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
         return Completed(tuple(argv), 0, "Dataset tank\n\n" + out, "")
 

@@ -43,14 +43,14 @@ TABLE = (
 NFSD = "40 21 0:60 / /proc/fs/nfsd rw - nfsd nfsd rw"
 
 
-def nothing(argv: Sequence[str], deadline: float) -> Completed:
+def nothing(argv: Sequence[str], _deadline: float) -> Completed:
     raise FileNotFoundError(argv[0])
 
 
 def printing(answers: Mapping[str, str]) -> Run:
     """Commands that print; others are not installed."""
 
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         if argv[0] not in answers:
             raise FileNotFoundError(argv[0])
         return Completed(tuple(argv), 0, answers[argv[0]], "")
@@ -322,7 +322,7 @@ class TestContainers:
     ) -> None:
         machine.process("9", "nfsd", "mnt:[1]")
 
-        def refuse(process: Path) -> str:
+        def refuse(_process: Path) -> str:
             return ""
 
         monkeypatch.setattr(exports, "_namespace", refuse)

@@ -51,7 +51,7 @@ def test_special_vdevs_are_a_class_of_their_own() -> None:
 
 
 def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         return Completed(tuple(argv), 0, LIST, "")
 
     found = FactsReader(run, root=tmp_path).listing("tank")
@@ -88,7 +88,7 @@ def test_the_last_addition_in_a_history() -> None:
 
 
 def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         raise AssertionError(argv)
 
     state = tmp_path / "proc/spl/kstat/zfs/tank/state"
@@ -107,7 +107,7 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
 def test_the_sector_of_a_pool(
     tmp_path: Path, code: int, text: str, ashift: str, sector: int | None
 ) -> None:
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         if argv[-1] == "all-vdevs":
             return Completed(tuple(argv), code, text, "")
         said = {"get": f"ashift\t{ashift}\n", "list": LIST, "status": ""}

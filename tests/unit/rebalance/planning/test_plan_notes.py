@@ -33,7 +33,7 @@ WIDE = "  0  L0 0:1000:28000 20000L/20000P F=1 B=9/9 cksum=1\n"
 NARROW = "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"
 
 
-def zfs(argv: Sequence[str], deadline: float) -> Completed:
+def zfs(argv: Sequence[str], _deadline: float) -> Completed:
     """OpenZFS of which no projects may be seen on tank/old."""
     if argv[-1] == "tank/old" and argv[1] == "projectspace":
         return Completed(tuple(argv), 1, "", "cannot get used/quota: feature not enabled")

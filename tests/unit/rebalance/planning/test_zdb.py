@@ -19,7 +19,7 @@ LINES = """\
 def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> None:
     asked: list[Sequence[str]] = []
 
-    def run(argv: Sequence[str], deadline: float) -> Completed:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
         asked.append(argv)
         return Completed(tuple(argv), 0, HEAD.format(inode=117) + LINES, "")
 

@@ -114,7 +114,7 @@ def test_refused_only_when_both_fail_with_both_reasons(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError(28, "full"), ZconsoleError("full"), KeyError("full")])
 def test_whatever_ends_a_write_is_no_line(error):
-    def append(line: str) -> None:
+    def append(_line: str) -> None:
         raise error
 
     assert "full" in str(Threaded(append).put("1", SHORT))
@@ -160,7 +160,8 @@ def test_a_disk_that_is_back_is_written_again():
     assert written == ["1", "2"]
 
 
-def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, reader, monkeypatch):
+@pytest.mark.usefixtures("reader")
+def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "SENDING", 0.05)
     address = tmp_path / "log"
 
@@ -174,7 +175,7 @@ def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, reader, mo
     assert place.put("one more", 2.0) == "timed out"
 
 
-def test_a_note_waits_for_nobody_and_raises_nothing(hung, tmp_path):
+def test_a_note_waits_for_nobody_and_raises_nothing(hung):
     place, _ = hung
     log = audit(file=place)
     assert seconds(lambda: log.note(1.0, "begun")) < AT_ONCE

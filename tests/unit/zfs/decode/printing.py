@@ -121,7 +121,7 @@ def _rows(vdev: Vdev, depth: int, width: int) -> Iterator[str]:
 
 
 def _padded(name: str, width: int) -> str:
-    """printf pads to bytes, not to characters."""
+    """As printf pads: to bytes, not to characters."""
     return name + " " * (width - len(name.encode()))
 
 

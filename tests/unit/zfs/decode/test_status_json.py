@@ -130,7 +130,7 @@ def test_flat_documents_nest_again(state: str) -> None:
 
 
 def test_a_vdev_whose_lookup_failed_is_told_by_its_name() -> None:
-    """dRAID in 2.3.0 to 2.3.2: no type, class or state (OpenZFS issue 18431)."""
+    """Of dRAID, 2.3.0 to 2.3.2 give no type, class or state (OpenZFS issue 18431)."""
     corpus = CAPTURES.parent / "corpus" / "json"
     path = next(corpus.glob("002-*[!t].json"))
     found = json.loads(path.read_text())

@@ -226,7 +226,7 @@ def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():
     assert next_patience(longer, in_time=True) == PATIENCE == next_patience(PATIENCE, in_time=True)
 
 
-def test_told_to_end_it_lets_go_of_the_connection(host, tmp_path):
+def test_told_to_end_it_lets_go_of_the_connection(host):
     remote = host()
     words = [sys.executable, "-m", "zconsole", "watch", "--host", "root@box", "--interval", "0.1"]
     before = set(Path("/tmp").glob("zconsole-*"))
@@ -255,5 +255,5 @@ def test_bad_hosts_are_one_line(words, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_file_and_a_host_do_not_go_together(capsys):
+def test_a_file_and_a_host_do_not_go_together():
     assert main(["status", "--from", "x", "--host", "a"]) == 2

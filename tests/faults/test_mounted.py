@@ -1,0 +1,109 @@
+"""Files that are mounted somewhere, or mounted on, lose nothing that is written later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.beside import apart, beside, mount
+from tests.faults.harness import create
+from tests.faults.holding import Found, append, bound, is_left_alone, moved, tree
+from zconsole.system import mounts
+
+
+def test_a_bind_mounted_file_is_in_use(area: Path) -> None:
+    root = tree(area)
+
+    def scenario() -> tuple[Found, bytes]:
+        place = bound(root)
+        create(root, area / "job.db")
+        found = moved(area)
+        append(place)
+        return found, (root / "held").read_bytes()
+
+    found, content = apart(scenario)
+    assert content == b"before\nafter\n"
+    is_left_alone(found, root)
+
+
+def test_a_file_bind_mounted_in_another_namespace_is_in_use(area: Path) -> None:
+    root = tree(area)
+    steps = (lambda: bound(root), lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    is_left_alone(found, root)
+
+
+def test_another_name_of_a_bind_mounted_file_is_in_use(area: Path) -> None:
+    root = tree(area)
+    (root / "too").hardlink_to(root / "held")
+    steps = (lambda: bound(root), lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    assert found.pop("too") == found["held"]
+    is_left_alone(found, root)
+
+
+def test_no_server_on_the_way_hides_a_bind_mounted_file(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the root is on NFS: what is mounted is reached from the directories of the job."""
+    root = tree(area)
+    (root / "below").mkdir()
+    (root / "below/too").hardlink_to(root / "held")
+    monkeypatch.setattr(mounts, "LOCAL", frozenset())
+    steps = (lambda: bound(root), lambda: append(area / "mounted"))
+    with beside(*steps, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        other.go()
+    assert found.pop("too") == found["held"]
+    is_left_alone(found, root)
+
+
+def test_a_mount_point_in_another_namespace_is_in_use(area: Path) -> None:
+    """The mount would be detached, and its container see what is below it."""
+    root = tree(area)
+    (area / "resolv.conf").write_bytes(b"of the host\n")
+    steps = (
+        lambda: mount(area / "resolv.conf", root / "held"),
+        (root / "held").read_bytes,
+    )
+    with beside(*steps, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        assert other.go() == b"of the host\n"
+    append(root / "held")
+    is_left_alone(found, root)
+
+
+def test_a_mount_point_in_a_root_that_is_bound_elsewhere_is_in_use(area: Path) -> None:
+    """A container sees the tree by another path, and with a name that has to be escaped."""
+    root, elsewhere = tree(area), area / "a container\\040"
+    elsewhere.mkdir()
+    (area / "hosts").write_bytes(b"of the host\n")
+
+    def begin() -> None:
+        mount(root, elsewhere)
+        mount(area / "hosts", elsewhere / "held")
+
+    with beside(begin, (elsewhere / "held").read_bytes, own_mounts=True) as other:
+        create(root, area / "job.db")
+        found = moved(area)
+        assert other.go() == b"of the host\n"
+    append(root / "held")
+    is_left_alone(found, root)
+
+
+def test_mounts_of_other_files_change_nothing(area: Path) -> None:
+    root = tree(area, "free")
+    (area / "other").touch()
+    (area / "place").touch()
+    with beside(lambda: mount(area / "other", area / "place"), own_mounts=True):
+        create(root, area / "job.db")
+        assert moved(area) == {"free": ("moved", None)}

@@ -1,0 +1,129 @@
+"""What an overlay is made of is left alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.beside import apart, beside, mount
+from tests.faults.harness import create, run
+from tests.faults.holding import append
+from zconsole.rebalance.engine.file_locks import Users
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.settings import Settings
+
+
+def layers(root: Path) -> Path:
+    """Directories for an overlay, and where to mount it."""
+    for name in ("low", "low,2", "low:3", "up", "work", "files"):
+        (root / name).mkdir(parents=True)
+        (root / name / "held").write_bytes(b"before\n") if name in ("up", "files") else None
+    (root / "low" / "lower").write_bytes(b"before\n")
+    place = root.parent / "merged"
+    place.mkdir()
+    return place
+
+
+def over(lower: str, upper: Path, work: Path) -> str:
+    return f"lowerdir={lower},upperdir={upper},workdir={work}"
+
+
+def refusal(*roots: Path, **settings: Any) -> str | None:
+    """Why a job on these directories is refused; None when it is not."""
+    wanted = Settings(tuple(map(str, roots)), allow_non_zfs=True, **settings)
+    reader = FactsReader()
+    found = plan.places(wanted.dirs, reader)
+    return plan.make(Sys(), reader, found, wanted).refused
+
+
+@pytest.mark.parametrize("part", ["", "up", "low", "work", "up/below"])
+@pytest.mark.parametrize("own", [True, False], ids=["here", "elsewhere"])
+def test_a_tree_that_overlaps_a_mounted_overlay_is_refused(
+    area: Path, part: str, own: bool
+) -> None:
+    root = area / "tree"
+    place = layers(root)
+    (root / "up" / "below").mkdir()
+
+    def begin() -> None:
+        mount("overlay", place, "overlay", over(f"{root}/low", root / "up", root / "work"))
+
+    def scenario() -> tuple[str | None, str | None]:
+        begin()
+        return refusal(root / part), refusal(root / "files")
+
+    if own:
+        refused, other = apart(scenario)
+    else:
+        with beside(begin, own_mounts=True):
+            refused, other = refusal(root / part), refusal(root / "files")
+    assert "in use by an overlay" in refused
+    assert other is None
+
+
+def test_what_is_written_through_an_overlay_is_not_lost(area: Path) -> None:
+    """The overlay is mounted after the plan was made."""
+    root = area / "tree"
+    place = layers(root)
+    options = over(f"{root}/low", root / "up", root / "work")
+    steps = (
+        lambda: mount("overlay", place, "overlay", options),
+        lambda: append(place / "held"),
+    )
+    create(root, area / "job.db")
+    with beside(*steps, own_mounts=True) as other:
+        shown, _ = run(area / "job.db", users=Users())
+        other.go()
+    found = {str(Path(r["path"]).relative_to(root)): (r["outcome"], r["reason"]) for r in shown}
+    assert found == {
+        "up/held": ("skipped", f"in use by an overlay (pid {other.process})"),
+        "low/lower": ("skipped", f"in use by an overlay (pid {other.process})"),
+        "files/held": ("moved", None),
+    }
+    assert (root / "up" / "held").read_bytes() == b"before\nafter\n"
+
+
+LOWER: dict[str, tuple[str, Callable[[Path], str]]] = {
+    "several": ("low", lambda root: f"{root}/files:{root}/low"),
+    "a comma": ("low,2", lambda root: f"{root}/low:{root}/low\\,2"),
+    "a colon": ("low:3", lambda root: f"{root}/low:{root}/low\\:3"),
+    "relative": ("low", lambda root: "tree/files:tree/low"),
+    "link": ("low", lambda root: f"{root}/files:{root.parent}/link"),
+}
+
+
+@pytest.mark.parametrize("kind", LOWER)
+def test_every_way_to_name_a_layer_is_understood(area: Path, kind: str) -> None:
+    root = area / "tree"
+    place = layers(root)
+    (area / "link").symlink_to("tree/low")
+    name, lower = LOWER[kind]
+
+    def begin() -> None:
+        os.chdir(area)
+        mount("overlay", place, "overlay", over(lower(root), root / "up", root / "work"))
+
+    with beside(begin, own_mounts=True):
+        assert "in use by an overlay" in (refusal(root / name) or "")
+
+
+def test_a_layer_named_by_a_path_of_another_namespace_is_found(area: Path) -> None:
+    """As an engine in a container names it."""
+    root, elsewhere = area / "tree", area / "elsewhere"
+    place = layers(root)
+    elsewhere.mkdir()
+
+    def begin() -> None:
+        mount(root, elsewhere)
+        options = over(f"{elsewhere}/low", elsewhere / "up", elsewhere / "work")
+        mount("overlay", place, "overlay", options)
+
+    with beside(begin, own_mounts=True):
+        assert "in use by an overlay" in (refusal(root / "up") or "")
+        assert refusal(root / "files") is None

@@ -1,0 +1,20 @@
+"""The source of the package, for the tests that read it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "zconsole"
+
+
+@cache
+def modules() -> tuple[str, ...]:
+    """Every module, as its path in the package."""
+    return tuple(sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")))
+
+
+def tree_of(module: str) -> ast.Module:
+    """Parsed anew each time: all trees at once would be a hundred megabytes."""
+    return ast.parse((PACKAGE / module).read_text())

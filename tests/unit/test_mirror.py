@@ -1,0 +1,59 @@
+"""The tests of `zconsole/a/b.py` are in `tests/unit/a/test_b.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.source import PACKAGE
+
+HERE = Path(__file__).parent
+
+SOURCE = "reads the source or the documents of the whole package"
+ACTIONS = "asks every module that plans actions the same"
+COMMANDS = "gives every command the same odd files or streams"
+DECODERS = "compares what several decoders make of one pool"
+JOB = "follows a job through the command line, its processes and its journal"
+PLAN = "follows one fact of a plan through what measures, judges and tells it"
+SESSION = "follows whole scans through decoding, history and what is told of them"
+ELSEWHERE = {
+    "test_imports.py": SOURCE,
+    "test_mirror.py": SOURCE,
+    "test_opens.py": SOURCE,
+    "test_readme.py": SOURCE,
+    "test_wheel.py": SOURCE,
+    "actions/test_consequences.py": ACTIONS,
+    "actions/test_fresh.py": ACTIONS,
+    "actions/test_preconditions.py": ACTIONS,
+    "cli/test_bad_input.py": COMMANDS,
+    "cli/test_streams.py": COMMANDS,
+    "diagnosis/bottleneck/test_recorded.py": SESSION,
+    "eta/test_printed.py": SESSION,
+    "rebalance/job/test_gone.py": JOB,
+    "rebalance/job/test_interrupted_jobs.py": JOB,
+    "rebalance/job/test_migration.py": JOB,
+    "rebalance/job/test_trust.py": JOB,
+    "rebalance/planning/test_aims.py": PLAN,
+    "rebalance/planning/test_quotas.py": PLAN,
+    "rebalance/planning/test_sharing.py": PLAN,
+    "zfs/decode/test_agreement.py": DECODERS,
+    "zfs/decode/test_captures.py": DECODERS,
+    "zfs/decode/test_corpus.py": DECODERS,
+    "zfs/decode/test_robust.py": DECODERS,
+    "zfs/decode/test_roundtrip.py": DECODERS,
+    "zfs/decode/test_text_errors.py": "is of text.py, the other tests of which fill a file",
+    "zfs/sources/test_every_source.py": "asks every source the same",
+}
+"""Tests of more than one module."""
+
+
+def mirrored(test: Path) -> bool:
+    """Whether a test is named after a module, or after a folder of modules."""
+    module = PACKAGE / test.parent / test.name.removeprefix("test_")
+    return module.is_file() or module.with_suffix("").is_dir()
+
+
+def test_every_test_is_found_where_its_module_is():
+    tests = {str(path.relative_to(HERE)) for path in HERE.rglob("test_*.py")}
+    named = {test for test in tests if mirrored(Path(test))}
+    assert tests - named - ELSEWHERE.keys() == set()
+    assert named & ELSEWHERE.keys() == set()
