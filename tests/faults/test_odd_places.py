@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_c
 from tests.faults.test_meddlers import BASE
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.system.mounts import Spot
 
 DEEP = 40
 PART = b"\xff" + b"d" * 200 + b"\n" * 54
@@ -116,3 +118,12 @@ def test_a_copy_begun_in_a_directory_that_comes_back_is_removed(area: Path) -> N
     _, summary = run(area / "job.db", clocks=ALONE)
     assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
     assert [path.name for path in (root / "below").iterdir()] == ["a"]
+
+
+def test_where_no_path_is_known_any_overlay_of_the_filesystem_counts(deep: int) -> None:
+    look = Users().look(lambda: None)
+    mount, path = look._place(deep)
+    assert mount is not None
+    assert path is None
+    assert replace(look, layers=((Spot(mount.device, b"/else"), "1"),)).inside_overlay(deep)
+    assert replace(look, layers=((Spot(b"0:0", b"/"), "1"),)).inside_overlay(deep) is None

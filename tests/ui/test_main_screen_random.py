@@ -194,13 +194,15 @@ def any_frame(draw):
         Sample(NOW, NOW, "text", False, pool, draw(st.none() | states)),
         draw(st.none() | st.just(failed)),
         draw(healths),
-        tuple(draw(st.lists(views, max_size=2))),
-        tuple(draw(st.lists(activities, max_size=2))),
-        tuple(draw(st.lists(lefts, max_size=3))),
-        rows,
-        Balance(draw(share), draw(share), draw(rate), tuple(draw(st.lists(vdevs, max_size=3)))),
         Past({row.key: row.rates for row in rows}, length=12),
-        tuple(draw(st.lists(happenings, max_size=3))),
+        scans=tuple(draw(st.lists(views, max_size=2))),
+        activities=tuple(draw(st.lists(activities, max_size=2))),
+        redundancy=tuple(draw(st.lists(lefts, max_size=3))),
+        rows=rows,
+        balance=Balance(
+            draw(share), draw(share), draw(rate), tuple(draw(st.lists(vdevs, max_size=3)))
+        ),
+        events=tuple(draw(st.lists(happenings, max_size=3))),
         flags=("REPLAY",),
     )
 

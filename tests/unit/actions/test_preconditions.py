@@ -81,9 +81,11 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
 
 def lacking(s: Situation, said: list[str]) -> str | None:
     """What neither the pool's features nor the version allow, where they are known."""
+    # Only a release that knows error scrubs has one to resume.
+    knows_error_scrubs = any(scan.function == "errorscrub" for scan in s.pool.scans)
     needs = {
         "resilver_defer": ("resilver" in said, ()),
-        "head_errlog": ("-e" in said and "scrub" in said, (2, 2)),
+        "head_errlog": ("-e" in said and "scrub" in said and not knows_error_scrubs, (2, 2)),
         "device_rebuild": ("replace" in said and "-s" in said, (2, 0)),
         "raidz_expansion": ("attach" in said and any("raidz" in word for word in said), (2, 3)),
     }

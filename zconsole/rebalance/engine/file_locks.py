@@ -109,8 +109,8 @@ class FilesInUse:
 
         To be called before ``user`` for every directory that a file has a name in.
         """
-        mount, here = self._place(directory) if self.unreached else (None, b"")
-        if mount is None:
+        mount, here = self._place(directory) if self.unreached else (None, None)
+        if mount is None or here is None:
             return
         for spot, process in self.unreached.get(mount.device, ()):
             path = self.own.path_in(mount, spot)
@@ -119,26 +119,37 @@ class FilesInUse:
 
     def overlay(self, directory: int) -> str | None:
         """The same for an open directory of this process that is in, or has, part of an overlay."""
-        spot = self._spot(directory) if self.layers else None
-        if spot is None:
-            return None
-        met = (p for layer, p in self.layers if layer.holds(spot) or spot.holds(layer))
-        return next((_by("an overlay", process) for process in met), None)
+        return self._layer(directory, lambda layer, spot: layer.holds(spot) or spot.holds(layer))
 
     def inside_overlay(self, directory: int) -> str | None:
         """The same for files of an open directory."""
-        spot = self._spot(directory) if self.layers else None
-        met = (p for layer, p in self.layers if spot is not None and layer.holds(spot))
+        return self._layer(directory, lambda layer, spot: layer.holds(spot))
+
+    def _layer(self, directory: int, meets: Callable[[Spot, Spot], bool]) -> str | None:
+        mount, path = self._place(directory) if self.layers else (None, None)
+        if mount is None:
+            return None
+        # A path that the kernel does not print may lead through any layer of its filesystem.
+        spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
+        met = (
+            process
+            for layer, process in self.layers
+            if (layer.device == spot.device if path is None else meets(layer, spot))
+        )
         return next((_by("an overlay", process) for process in met), None)
 
-    def _spot(self, directory: int) -> Spot | None:
-        mount, path = self._place(directory)
-        return mount.spot(path) if mount else None
+    def _place(self, directory: int) -> tuple[MountPoint | None, bytes | None]:
+        """The mount that a directory of this process was opened through, and its path.
 
-    def _place(self, directory: int) -> tuple[MountPoint | None, bytes]:
-        """The mount that a directory of this process was opened through, and its path."""
-        path = Path(f"/proc/self/fd/{directory}").readlink()
-        return self.own.mounts.get(mounts.mount_number(directory)), os.fsencode(path)
+        None for a path that is longer than the kernel prints (d_path, PATH_MAX).
+        """
+        mount = self.own.mounts.get(mounts.mount_number(directory))
+        try:
+            return mount, os.fsencode(Path(f"/proc/self/fd/{directory}").readlink())
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            return mount, None
 
     def _is_on(self, held: HeldFile, device: int) -> bool:
         """Whether a descriptor is on a filesystem.
