@@ -19,3 +19,9 @@ def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ZCONSOLE_STATE", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Twice the processors for ``-n logical``: a third of the time a test waits for others."""
+    return 2 * len(os.sched_getaffinity(0))
