@@ -1,4 +1,4 @@
-"""What README promises: the two commands, every key, every command."""
+"""What README promises: the two commands, every key, every command; and what the map names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 from zconsole.cli.options import COMMANDS
 from zconsole.errors import ExitCode
-from zconsole.ui.actions.keys import ACTIONS
-from zconsole.ui.keys import TABLE, shown
+from zconsole.ui.keys import ACTIONS, TABLE, shown
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+MAP = (ROOT / "zconsole/README.md").read_text()
 
 
 def test_the_first_two_indented_lines_run_the_demo_and_the_tests():
@@ -42,4 +43,33 @@ def test_every_exit_code_is_told():
 
 def test_pictures_are_there():
     for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README):
-        assert (Path(__file__).parents[2] / path).is_file()
+        assert (ROOT / path).is_file()
+
+
+NAMED = sorted(set(re.findall(r"`([\w/]+(?:\.py|\.toml|/))`", MAP)))
+"""Files and folders in the prose of the map, by the end of their path."""
+
+
+@pytest.fixture(scope="module")
+def paths():
+    return [path for room in ("zconsole", "tests") for path in (ROOT / room).rglob("*")]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_the_map_names_is_there(name, paths):
+    wanted = Path(name).parts
+    assert any(path.parts[-len(wanted) :] == wanted for path in paths)
+
+
+@pytest.fixture(scope="module")
+def sources(paths):
+    return "\n".join(path.read_text() for path in paths if path.suffix == ".py")
+
+
+WORDS = sorted(set(re.findall(r"`(?:\w+\.)?(_?[A-Z]\w+|_[a-z]\w+)`", MAP)))
+"""Classes, tables and private functions it names."""
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_what_the_map_calls_by_name_is_in_the_code(word, sources):
+    assert re.search(rf"^ *(?:class |(?:async )?def )?{word}\b(?:[(:,]| =)", sources, re.MULTILINE)

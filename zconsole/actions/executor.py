@@ -11,8 +11,8 @@ from pathlib import Path
 from zconsole.actions.conditions import answering
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
 from zconsole.actions.refresh import Refresher
-from zconsole.actions.refusals import explain
 from zconsole.actions.run_record import DONE, RunRecord
+from zconsole.actions.zpool_messages import explain
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.audit.log import Log

@@ -1,7 +1,7 @@
 """The state directory, and files in it that nobody else can swap, read, tear or block.
 
 Root's is /var/lib/zconsole, everybody else's the XDG state directory; ``$ZCONSOLE_STATE`` names
-another. Every file of ours is opened here: beneath a directory that was checked (``safeway``),
+another. Every file of ours is opened here: beneath a directory that was checked (``safe_path``),
 never through a link, and looked at once it is open. It must be a regular file of one name, ours or
 root's, and not writable by others; root accepts root's only.
 """

@@ -1,4 +1,4 @@
-"""The one table of keys: the console binds it, ``?`` and the footer show it."""
+"""The keys that look and those that act: the console binds them, ``?`` and the footer show them."""
 
 from __future__ import annotations
 
@@ -76,6 +76,39 @@ TABLE = (
     Key(("ctrl+z",), "suspend_process", "stop and return to the shell; fg comes back", "Console"),
 )
 
+ACTIONS = (
+    Key(
+        ("S",),
+        "act('scans')",
+        "start, pause, resume or stop a scrub; restart a resilver",
+        "Actions",
+        "Scrub",
+    ),
+    Key(("R",), "act('replace')", "replace the device at the cursor", "Actions", "Replace"),
+    Key(
+        ("T",),
+        "act('tunables')",
+        "tunables of scans and rebuilds: presets, set, put back",
+        "Actions",
+        "Tunables",
+    ),
+    Key(
+        ("B",),
+        "act('rebalance')",
+        "rebalance: its jobs; choose directories, plan, run, watch, steer",
+        "Actions",
+        "Rebalance",
+    ),
+    Key(
+        ("A",),
+        "act('actions')",
+        "everything that can be done with the row at the cursor",
+        "Actions",
+        "Actions",
+    ),
+)
+"""The keys that change something: uppercase, apart from those that only look."""
+
 GROUPS = ("Move", "List", "Panes", "Pools", "Console")
 
 _SHOWN = {
@@ -108,6 +141,11 @@ def shown(key: str) -> str:
     if key.startswith("ctrl+"):
         return f"^{key.removeprefix('ctrl+').upper()}"
     return _SHOWN.get(key, key)
+
+
+def offers(denied: str) -> tuple[Offer, ...]:
+    """The keys for the footer and the help; grey with the reason when nothing may be changed."""
+    return tuple(Offer(key, not denied, denied) for key in ACTIONS)
 
 
 def choices(offers: Iterable[Offer]) -> Iterator[tuple[str, str, str]]:

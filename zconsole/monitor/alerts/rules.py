@@ -11,19 +11,6 @@ from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.units import duration
 
-KINDS = (
-    "finished",
-    "not-restored",
-    "restarted",
-    "stalled",
-    "eta-slipped",
-    "device-error",
-    "no-redundancy",
-    "suspended",
-    "free-floor",
-)
-"""Every kind of alert, in the order the documentation lists them."""
-
 WORKING = ("ONLINE", "DEGRADED")
 GONE = ("FAULTED", "UNAVAIL", "REMOVED")
 """States no command puts a device into, but for ``zpool offline -f``."""
@@ -47,7 +34,6 @@ class AlertThresholds:
     stalled_after: float = 600.0
     slip: float = 0.25
     free_floor: float = 0.05
-    kinds: frozenset[str] = frozenset(KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +94,7 @@ class AlertRules:
     def _pool(self, frame: Frame) -> Iterator[Alert]:
         seen = self._pools.setdefault(frame.pool, _Watched())
         found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
-        now = {(a.kind, a.subject): a for a in found if a.kind in self._rules.kinds}
+        now = {(a.kind, a.subject): a for a in found}
         for condition in list(seen.active.keys() - seen.held):
             if frame.t - seen.active[condition] > _quiet(condition[0]):
                 del seen.active[condition]

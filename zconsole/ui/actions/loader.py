@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.keys import offers
 from zconsole.ui.background import begin
+from zconsole.ui.keys import offers
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.zfs.sources.base import Capabilities
 

@@ -1,4 +1,4 @@
-"""zpool's refusals in the operator's words; the raw text is always kept beside them.
+"""What zpool's messages mean to the operator; the raw text is always kept beside them.
 
 Texts from zpool_vdev_attach, zpool_standard_error and others in lib/libzfs/libzfs_pool.c and
 libzfs_util.c (2.1 to 2.4).
