@@ -140,7 +140,7 @@ class RebalanceFlow:
             return plan_lines(plan, settings, pace, command, denied, look, width)
 
         screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied)
-        return await context.app.push_screen_wait(screen)
+        return await context.app.push_screen_wait(screen) is True
 
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch, self._fills, self._now)

@@ -15,7 +15,7 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.rebalance.flow_screen import FlowScreen
+from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit
@@ -38,11 +38,10 @@ MORE: Line = (Span(" Up and Down read on", "dim"),)
 _ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
 
 
-class JobScreen(FlowScreen[None]):
-    """One job, attached to."""
+class JobScreen(Dialog[None]):
+    """One job, attached to; it goes on when the screen is left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "detach", show=False),
         Binding("p", "order('pause')", show=False),
         Binding("r", "go_on", show=False),
         Binding("s", "order('stop')", show=False),
@@ -61,7 +60,9 @@ class JobScreen(FlowScreen[None]):
         now: Callable[[], float],
     ) -> None:
         """``now`` is epoch seconds."""
-        super().__init__(context)
+        super().__init__(context.palette)
+        self._flow = context
+        self._look = context.look
         self._pool = pool
         self._job = job
         self._watch = watch
@@ -76,11 +77,10 @@ class JobScreen(FlowScreen[None]):
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
-        self.dress()
+        super().on_mount()
         self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self._again()
-        self.fill()
 
     @property
     def job(self) -> JobView | None:
@@ -94,9 +94,9 @@ class JobScreen(FlowScreen[None]):
         for news in await self._watch.look(self._pool):
             self.app.notify(news.text, severity=news.severity, markup=False)
         if self.is_attached:
-            self.fill()
+            self.update()
 
-    def fill(self) -> None:
+    def update(self) -> None:
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
@@ -136,10 +136,6 @@ class JobScreen(FlowScreen[None]):
 
     # Keys
 
-    def action_detach(self) -> None:
-        """Leave; the job goes on."""
-        self.dismiss(None)
-
     def action_order(self, order: str) -> None:
         """Pause it, or end it."""
         give = partial(self._watch.rebalance_backend.order, self._job, order)
@@ -163,7 +159,7 @@ class JobScreen(FlowScreen[None]):
         reason = self._flow.denied or ("" if key in offered(self.job) else self._idle())
         if reason:
             self._said = reason
-            self.fill()
+            self.update()
             return
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
