@@ -92,7 +92,7 @@ def propose(pool: PoolState, settings: Settings) -> PlanDocument:
 def _choice(pool: PoolState, settings: Settings) -> Choice:
     version = tuple(int(part) for part in pool.version.split("."))
     mount = Mount("zfs", pool.name, f"/{pool.name}")
-    return choose(settings, mount, Dataset(pool.name, {}), version, None, exported="")
+    return choose(settings, mount, Dataset(pool.name, {}), version, exported="")
 
 
 def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
