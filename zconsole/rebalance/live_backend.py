@@ -23,7 +23,6 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    Root,
     plan_words,
     quoted,
     run_words,
@@ -38,6 +37,7 @@ from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.job_reader import JobReader
+    from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.settings import Settings
 
 DEADLINE = 10.0
@@ -109,12 +109,11 @@ class LiveRebalance:
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)
 
-    def roots(self, pool: str) -> tuple[Root, ...]:
+    def roots(self, pool: str) -> tuple[Mount, ...]:
         """See RebalanceBackend.roots."""
         from zconsole.rebalance.planning.facts import mounts_of
 
-        found = [Root(mount.point, mount.source) for mount in mounts_of(pool, self.process)]
-        return tuple(sorted(found, key=lambda root: root.path))
+        return tuple(sorted(mounts_of(pool, self.process), key=lambda mount: mount.point))
 
     async def explore(self) -> Explorer:
         """See RebalanceBackend.explore."""

@@ -76,11 +76,11 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         super().on_mount()
         self.view.focus()
         for root in self._folders.roots:
-            self._explorer.used(root.path)
+            self._explorer.used(root.point)
         for path in self._folders.opened:
             self._explorer.open(path)
         if len(self._folders.roots) == 1:
-            self._unfold(self._folders.roots[0].path)
+            self._unfold(self._folders.roots[0].point)
         begin(self, self._listen, group="explore", exit_on_error=False)
         self.set_interval(1.0, self.update)
 
