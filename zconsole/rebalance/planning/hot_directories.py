@@ -94,21 +94,18 @@ def named(ranking: Ranking, known: bool) -> Iterator[PlannedPart]:
 
 
 def words(
-    below: Sequence[PlannedPart],
-    old: int | None,
-    size: Callable[[float | None], str],
-    shown: Callable[[str], str],
+    below: Sequence[PlannedPart], old: int | None, size: Callable[[float], str]
 ) -> str | None:
     """The best of a plan's directory in a sentence, given its ``below`` and ``old_bytes``."""
     if old == 0:
         return "nothing here is older than the newest vdev: it is spread already"
     if old is None:
         head = "holding most"
-        best = [f"{shown(each.name)} {size(each.bytes)}" for each in below if each.bytes]
+        best = [f"{each.name} {size(each.bytes)}" for each in below if each.bytes]
     else:
         head = "worth most, older than the newest vdev"
         best = [
-            f"{shown(each.name)} {size(each.old_bytes)} of {size(each.bytes)}"
+            f"{each.name} {size(each.old_bytes)} of {size(each.bytes)}"
             for each in below
             if each.old_bytes
         ]
