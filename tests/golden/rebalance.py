@@ -30,7 +30,7 @@ async def draw(size: tuple[int, int]) -> dict[str, str]:
         await settled(a)
         await a.pass_time(4 * 3600, 1800)
         await a.controller.jobs.look("storage")
-        a.app.screen.fill()  # type: ignore[attr-defined]
+        a.app.screen.update()  # type: ignore[attr-defined]
         job = await a.settle()
         jobs = await a.press("escape")
         await a.press("escape")

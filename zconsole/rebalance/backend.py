@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.settings import Limits, Settings
 
@@ -85,14 +86,6 @@ def interrupted(state: str, why: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
-    """A mounted dataset of a pool."""
-
-    path: str
-    dataset: str
-
-
-@dataclass(frozen=True, slots=True)
 class DirectoryListing:
     """The directories inside one, or why they cannot be listed."""
 
@@ -139,8 +132,8 @@ class RebalanceBackend(Protocol):
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """The jobs on a pool (None: anywhere), newest first. Raises ZconsoleError."""
 
-    def roots(self, pool: str) -> tuple[Root, ...]:
-        """The mounted datasets of a pool, by path."""
+    def roots(self, pool: str) -> tuple[Mount, ...]:
+        """Where the datasets of a pool are mounted, by path."""
 
     async def explore(self) -> Explorer:
         """An explorer of its own. Raises ZconsoleError."""

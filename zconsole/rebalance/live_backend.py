@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import secrets
 import sys as python
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -25,7 +23,6 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    Root,
     plan_words,
     quoted,
     run_words,
@@ -35,20 +32,18 @@ from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
-from zconsole.system.process import DeadlineError, start_detached
+from zconsole.system.process import DeadlineError
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.job_reader import JobReader
+    from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.settings import Settings
 
 DEADLINE = 10.0
 """Seconds for reading or writing the journals."""
 STARTING = 30.0
-"""Seconds a job may take to be there once it is started."""
-COUNTING = 2.0
-"""Seconds to wait for a job that may yet be refused, as it counts its files again."""
-LOOK = 0.1
+"""Seconds a job may take to be there once it is started; ``control.start`` gives up before."""
 _MODULE = (python.executable, "-m")
 
 _T = TypeVar("_T")
@@ -100,7 +95,7 @@ class LiveRebalance:
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See RebalanceBackend.jobs; those of every filesystem for None."""
         async with self._turn:
-            return await self._beside(self._reading, lambda: self._read(pool))
+            return await self._beside(self._reading, lambda: self._read(pool), DEADLINE)
 
     def _read(self, pool: str | None) -> tuple[JobView, ...]:
         if self._reader is None:
@@ -114,12 +109,11 @@ class LiveRebalance:
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)
 
-    def roots(self, pool: str) -> tuple[Root, ...]:
+    def roots(self, pool: str) -> tuple[Mount, ...]:
         """See RebalanceBackend.roots."""
         from zconsole.rebalance.planning.facts import mounts_of
 
-        found = [Root(mount.point, mount.source) for mount in mounts_of(pool, self.process)]
-        return tuple(sorted(found, key=lambda root: root.path))
+        return tuple(sorted(mounts_of(pool, self.process), key=lambda mount: mount.point))
 
     async def explore(self) -> Explorer:
         """See RebalanceBackend.explore."""
@@ -144,24 +138,11 @@ class LiveRebalance:
 
     async def start(self, settings: Settings) -> str:
         """See RebalanceBackend.start."""
-        from zconsole.rebalance.job import job_store
+        from zconsole.rebalance.job import control
 
-        where = await self._write(job_store.directory)
-        token = secrets.token_hex(4)
-        journal, log = where / f"{token}.db", where / f"{token}.log"
-        argv = [*_MODULE, "zconsole", "rebalance", "run", "--yes", f"--journal={journal}"]
-        pid = start_detached([*argv, *run_words(settings)], log)
-        for look in range(round(STARTING / LOOK)):
-            # In this order: a job that ended before it is looked for has removed what it refused.
-            over = _has_ended(pid)
-            job, settled = await self._write(lambda: _begun(journal))
-            if job and (over or settled or look * LOOK >= COUNTING):
-                self._logs[job] = log
-                return job
-            if over:
-                raise ZconsoleError(_last_line(_text(log)) or "the job has ended at once")
-            await asyncio.sleep(LOOK)
-        raise UnavailableError(f"the job is not there after {STARTING:g} s; see {log}")
+        record = await self._write(lambda: control.begin(run_words(settings)), STARTING)
+        self._logs[record.job] = record.log
+        return record.job
 
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
@@ -193,19 +174,19 @@ class LiveRebalance:
         except OSError as error:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
 
-    async def _write(self, work: Callable[[], _T]) -> _T:
+    async def _write(self, work: Callable[[], _T], deadline: float = DEADLINE) -> _T:
         """Do work on journals, one piece after another. Raises ZconsoleError."""
         import sqlite3
 
         try:
-            return await self._beside(self._writing, work)
+            return await self._beside(self._writing, work, deadline)
         except sqlite3.Error as error:
             raise UnavailableError(f"the job's journal: {error}") from error
 
-    async def _beside(self, thread: FileThread, work: Callable[[], _T]) -> _T:
+    async def _beside(self, thread: FileThread, work: Callable[[], _T], deadline: float) -> _T:
         """Do work in a thread that can be given up. Raises ZconsoleError."""
         try:
-            return await thread.run(work, DEADLINE)
+            return await thread.run(work, deadline)
         except DeadlineError as error:
             raise UnavailableError("the journals of the jobs cannot be read now") from error
         except OSError as error:
@@ -215,29 +196,6 @@ class LiveRebalance:
 def own_command(program: str) -> str:
     """What to type for this program: with its path where it is no module of an interpreter."""
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether a child has ended; never waits."""
-    return os.waitpid(pid, os.WNOHANG)[0] == pid
-
-
-def _begun(journal: Path) -> tuple[str | None, bool]:
-    """The job of a journal once it is there, and whether it is past the point of being refused.
-
-    One that is only planned, or runs no more, may be about to remove its journal.
-    """
-    from zconsole.rebalance.job import control, job_store
-    from zconsole.rebalance.job.job import WALKING
-
-    record = job_store.by_journal(journal)
-    if record is None:
-        return None, False
-    try:
-        seen = control.status(record)
-        return record.job, seen.why != WALKING and seen.state not in ("planned", "dead")
-    except ZconsoleError:
-        return record.job, False  # its journal has no more than a name yet
 
 
 def _text(log: Path) -> str:

@@ -237,7 +237,7 @@ async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named(
         screen._folders.take(DirectoryListing("/storage", ("a\x1b[31mb", "n\udcff\nl", "x" * 255)))
         screen._folders.take(Measured("/storage/a\x1b[31mb", 1000, 3, done=False))
         screen._folders.open("/storage/a\x1b[31mb", -PATIENCE)
-        screen.fill()
+        screen.update()
         said = await a.settle()
         assert "\\x1b[31m" in said
         assert "\\xff\\x0al" in said

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zconsole.rebalance.backend import DirectoryListing, Measured, Root
+from zconsole.rebalance.backend import DirectoryListing, Measured
+from zconsole.rebalance.planning.facts import Mount
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.folder_screen import folder_head, folder_lines, is_aged
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
@@ -11,7 +12,12 @@ from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 
 def made() -> Folders:
-    folders = Folders((Root("/tank", "tank"), Root("/tank/vm", "tank/vm"), Root("/mnt", "tank/m")))
+    folders = Folders(
+        tuple(
+            Mount("zfs", source, point)
+            for source, point in (("tank", "/tank"), ("tank/vm", "/tank/vm"), ("tank/m", "/mnt"))
+        )
+    )
     folders.open("/tank", 0.0)
     folders.take(DirectoryListing("/tank", ("a", "b")))
     folders.open("/tank/a", 0.0)

@@ -236,9 +236,12 @@ async def test_what_is_skipped_is_told_with_its_reason(rebalance_backend, tree):
 
 async def test_a_job_that_is_refused_or_in_the_way_never_is(rebalance_backend, tree, monkeypatch):
     # On a busy machine a job may take long until it is refused.
-    monkeypatch.setattr("zconsole.rebalance.live_backend.COUNTING", PATIENCE)
+    monkeypatch.setattr("zconsole.rebalance.job.control.BEGINNING", PATIENCE)
     with pytest.raises(ZconsoleError, match="refused"):
         await rebalance_backend.start(Settings((str(tree),)))
+    with pytest.raises(ZconsoleError, match="No such file"):
+        await rebalance_backend.start(Settings((str(tree / "gone"),)))
+    assert job_store.files() == []
     job = await rebalance_backend.start(wish(tree, rate=200_000))
     with pytest.raises(ZconsoleError):
         await rebalance_backend.start(wish(tree))
@@ -287,10 +290,8 @@ def test_mounted_datasets_are_found_without_asking_zfs(tmp_path):
         "35 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
     )
     rebalance_backend = LiveRebalance(process=tmp_path)
-    assert rebalance_backend.roots("tank") == (
-        seam.Root("/tank", "tank"),
-        seam.Root("/tank/a b", "tank/a b"),
-    )
+    found = [(mount.point, mount.source) for mount in rebalance_backend.roots("tank")]
+    assert found == [("/tank", "tank"), ("/tank/a b", "tank/a b")]
 
 
 @pytest.mark.parametrize("name", ["tank", "tank/a/b", "ta:nk", "ta:nk/b"])

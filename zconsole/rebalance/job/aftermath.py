@@ -22,11 +22,7 @@ _OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
 
 def cause(record: Record, since: float | None) -> str:
     """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
-    logs = [record.log]
-    if record.journal.parent == record.file.parent:  # a console's jobs have theirs beside it
-        logs.append(record.journal.with_suffix(".log"))
-    said = next((words for log in logs if (words := _last(log, since or 0.0))), GONE)
-    return f"{said}; resume it"
+    return f"{_last(record.log, since or 0.0) or GONE}; resume it"
 
 
 def _last(log: Path, since: float) -> str:

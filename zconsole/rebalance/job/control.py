@@ -172,7 +172,23 @@ def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:
         start(record)
 
 
-def start(record: Record) -> None:
+def begin(words: Sequence[str]) -> Record:
+    """Start a new job, given what to type after ``rebalance run``; see ``start``.
+
+    The process that will run it counts its files, too. Where it never came to a journal, as when
+    it is refused, nothing of the job is kept.
+    """
+    record = job_store.add(None)
+    try:
+        start(record, words)
+    except EndedAtOnceError:
+        if not record.journal.exists():
+            job_store.remove(record)
+        raise
+    return record
+
+
+def start(record: Record, words: Sequence[str] = ()) -> None:
     """Start a job in a process and session of its own; it outlives this one.
 
     Returns when it is at work, so that nobody finds it dead who asks a moment later. Raises
@@ -180,7 +196,7 @@ def start(record: Record) -> None:
     """
     said = record.log.lstat().st_size if os.path.lexists(record.log) else 0
     argv = [python.executable, "-m", "zconsole", "rebalance", "run", "--yes"]
-    pid = start_detached([*argv, "--journal", os.fspath(record.journal)], record.log)
+    pid = start_detached([*argv, f"--journal={record.journal}", *words], record.log)
     alive = 0
     for _ in range(round(START_SECONDS / START_LOOK)):
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

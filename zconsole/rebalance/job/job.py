@@ -16,6 +16,7 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.job_store import NAME
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system.records import from_json
 
 WALKING = "counting files"
 """What a job says that is still being planned by the process that will run it."""
@@ -102,7 +103,7 @@ def job_of(journal: Journal) -> Job:
     with understood(journal):
         return Job(
             name=_named(data["name"]),
-            settings=Settings.from_json(data["settings"]),
+            settings=from_json(Settings, data["settings"]),
             engines=data["engines"],
             spaces=tuple(Space(*space) for space in data["spaces"]),
             raw_factor=data["raw_factor"],
@@ -124,4 +125,4 @@ def walking_settings(journal: Journal, alive: bool) -> Settings | None:
     asked = journal.get("walking") or {}
     if not asked or not (asked["agreed"] or alive):
         return None
-    return Settings.from_json(asked["settings"])
+    return from_json(Settings, asked["settings"])

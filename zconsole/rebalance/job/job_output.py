@@ -120,10 +120,7 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         f" {summary['stopped_by']}"
     ]
     lines += [f"  skipped: {count} ({reason})" for reason, count in summary["skipped"].items()]
-    for vdev in summary["vdevs"] or ():
-        before, after = size(vdev["alloc_before"]), size(vdev["alloc_after"])
-        lines.append(f"  {clean(vdev['name'])}: {before} -> {after}")
-    return lines
+    return [*lines, *vdev_lines(summary["vdevs"] or ())]
 
 
 def left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:

@@ -15,12 +15,11 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
@@ -30,6 +29,7 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.facts import Mount, mount_of
 from zconsole.system.mounts import mount_number
+from zconsole.system.records import from_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import lock_within, read_private, remove, state_dir, try_lock
 
@@ -65,14 +65,12 @@ class Claim:
         one, two = PurePosixPath(self.inside), PurePosixPath(other.inside)
         return one.is_relative_to(two) or two.is_relative_to(one)
 
-    def as_json(self) -> dict[str, Any]:
-        """A JSON object that ``from_json`` reads."""
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Claim:
-        """The claim of another process. Raises TypeError, KeyError for what is none."""
-        return cls(**{**data, "above": tuple(data["above"])})
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a lock file says: all that one job works on."""
+
+    claims: tuple[Claim, ...]
 
 
 def claim(sys: Sys, path: bytes, mount: Callable[[int], Mount | None] = mount_of) -> Claim:
@@ -164,7 +162,7 @@ def _turn(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _others(where: Path) -> Iterator[list[Claim] | None]:
+def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:
     """The claims of every running job, None for one that cannot be read.
 
     Files of dead ones are removed.
@@ -177,9 +175,8 @@ def _others(where: Path) -> Iterator[list[Claim] | None]:
             continue
         with contextlib.suppress(FileNotFoundError):
             try:
-                found = json.loads(read_private(file, MOST_BYTES))
-                yield [Claim.from_json(data) for data in found["claims"]]
-            except (ValueError, KeyError, TypeError):
+                yield from_json(Claims, json.loads(read_private(file, MOST_BYTES))).claims
+            except ValueError:
                 yield None
 
 
@@ -201,7 +198,7 @@ def _written(file: Path, claims: Sequence[Claim]) -> int:
     if handle is None:
         raise BusyTreeError(f"{file} is locked by another process. Try again")
     try:
-        data = json.dumps({"claims": [one.as_json() for one in claims]}).encode()
+        data = json.dumps(asdict(Claims(tuple(claims)))).encode()
         while data:
             data = data[os.write(handle, data) :]
     except OSError:

@@ -1,7 +1,7 @@
 """What a block shrinks to by a dataset's compression, tried on its content.
 
 gzip is exact; lz4 and zstd are those of the system's libraries, which write what ZFS's own write
-but for a few bytes. lzjb nobody else has.
+but for a few bytes. lzjb and zle nobody else has.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ Compressor = Callable[[bytes], int]
 """The compressed length of a block, bytes."""
 EMBEDDED = 112
 """Bytes that fit into the block pointer itself (BPE_PAYLOAD_SIZE, include/sys/spa.h)."""
-ZLE_RUN = 64
-"""The level of zle: a byte stands before so many others at most, or for 256 less so many zeros."""
-_ZEROS = re.compile(rb"(\0{2,})")
 _LEVELLED = re.compile(r"(gzip|zstd|zstd-fast)(?:-(\d+))?")
 _DEFAULT_LEVEL = {"gzip": 6, "zstd": 3, "zstd-fast": 1}
 
@@ -27,8 +24,6 @@ def compressor(name: str) -> Compressor | None:
     """What the property ``compression`` names (zfsprops(7)); None where it cannot be tried."""
     if name == "off":
         return len
-    if name == "zle":
-        return zle
     if name in ("on", "lz4"):
         library = _library("liblz4.so.1")
         return partial(_lz4, library) if library else None
@@ -55,13 +50,6 @@ def stored(block: bytes, compress: Compressor, sector: int) -> int:
     if size > len(block) - len(block) // 8:
         return len(block)
     return min(len(block), -(-size // sector) * sector)
-
-
-def zle(block: bytes) -> int:
-    """The length by zero-length encoding (module/zfs/zle.c)."""
-    runs = _ZEROS.split(block)
-    others = sum(len(run) + -(-len(run) // ZLE_RUN) for run in runs[::2])
-    return others + sum(-(-len(run) // (256 - ZLE_RUN)) for run in runs[1::2])
 
 
 def _gzip(level: int, block: bytes) -> int:

@@ -31,11 +31,10 @@ def choose(
     mount: Mount,
     dataset: Dataset | None,
     version: tuple[int, ...],
-    can_rewrite: bool | None,
     exported: str,
     in_use: str | None = None,
 ) -> Choice:
-    """The engine for one directory. ``can_rewrite``: the ioctl's answer, None if not asked.
+    """The engine for one directory.
 
     ``exported``: why other machines may write there, empty when they do not. ``in_use``: what is
     made of the directory as it is, so that it cannot be copied.
@@ -46,7 +45,7 @@ def choose(
         return _without_zfs(settings, mount, exported, in_use)
     if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
-    rewrite = _rewrite(settings, dataset, version, can_rewrite)
+    rewrite = _rewrite(settings, dataset, version)
     copy = _copy(settings, dataset, version, exported, in_use)
     if settings.engine == "auto":
         return rewrite if rewrite.engine else _instead(copy, rewrite.why)
@@ -76,11 +75,8 @@ def _without_zfs(settings: Settings, mount: Mount, exported: str, in_use: str | 
     return Choice("copy", f"{mount.kind} has no rewrite")
 
 
-def _rewrite(
-    settings: Settings, dataset: Dataset, version: tuple[int, ...], can_rewrite: bool | None
-) -> Choice:
-    able = version >= REWRITE if can_rewrite is None else can_rewrite
-    if not able:
+def _rewrite(settings: Settings, dataset: Dataset, version: tuple[int, ...]) -> Choice:
+    if version < REWRITE:
         words = ".".join(map(str, version)) or "this version"
         return Choice(None, f"OpenZFS {words} has no rewrite (2.3.4)")
     if settings.aim == "recordsize":

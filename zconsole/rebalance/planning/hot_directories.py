@@ -7,10 +7,11 @@ already. Where there is no such moment, or nobody may know it, those that hold m
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from zconsole.rebalance.planning.plan_document import PlannedPart
 from zconsole.rebalance.planning.walk import Portion
 
 MOST = 8
@@ -85,33 +86,27 @@ def _worth(below: Below) -> tuple[int, int]:
     return below.held.old_bytes, below.held.bytes
 
 
-def as_json(ranking: Ranking, known: bool) -> list[dict[str, Any]]:
+def named(ranking: Ranking, known: bool) -> Iterator[PlannedPart]:
     """The best, by name; ``known``: whether there is a moment that tells old from new."""
-    return [
-        {
-            "name": os.fsdecode(below.name),
-            "files": below.held.files,
-            "bytes": below.held.bytes,
-            "old_bytes": below.held.old_bytes if known else None,
-        }
-        for below in ranking.best()
-    ]
+    for below in ranking.best():
+        files, size, old = below.held
+        yield PlannedPart(os.fsdecode(below.name), files, size, old if known else None)
 
 
 def words(
-    below: Sequence[Mapping[str, Any]],
-    old: int | None,
-    size: Callable[[float | None], str],
-    shown: Callable[[str], str],
+    below: Sequence[PlannedPart], old: int | None, size: Callable[[float], str]
 ) -> str | None:
     """The best of a plan's directory in a sentence, given its ``below`` and ``old_bytes``."""
     if old == 0:
         return "nothing here is older than the newest vdev: it is spread already"
-    key, of = ("bytes", "") if old is None else ("old_bytes", " of ")
-    named = [
-        f"{shown(each['name'])} {size(each[key])}{of}{size(each['bytes']) if of else ''}"
-        for each in below
-        if each[key]
-    ]
-    head = "holding most" if old is None else "worth most, older than the newest vdev"
-    return f"{head}: {', '.join(named)}" if named else None
+    if old is None:
+        head = "holding most"
+        best = [f"{each.name} {size(each.bytes)}" for each in below if each.bytes]
+    else:
+        head = "worth most, older than the newest vdev"
+        best = [
+            f"{each.name} {size(each.old_bytes)} of {size(each.bytes)}"
+            for each in below
+            if each.old_bytes
+        ]
+    return f"{head}: {', '.join(best)}" if best else None

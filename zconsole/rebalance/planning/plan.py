@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -157,12 +156,9 @@ def _directory_plan(
     found: Survey,
     files: FilesInUse,
 ) -> DirectoryPlan:
-    able = can_rewrite(sys, place.root) if place.dataset else False
     exported = exports.why_exported(place.mount.point, reader.run)
     version, in_use = reader.version(), _overlay(sys, files, place.root)
-    chosen = engine_choice.choose(
-        settings, place.mount, place.dataset, version, able, exported, in_use
-    )
+    chosen = engine_choice.choose(settings, place.mount, place.dataset, version, exported, in_use)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
@@ -219,30 +215,6 @@ def _leave_out_split(plans: Sequence[DirectoryPlan], split: Sequence[survey.Spli
             plan.found.skipped["hard links outside the set"] += names
             plan.files -= names
             plan.bytes -= size
-
-
-def can_rewrite(sys: Sys, root: bytes) -> bool | None:
-    """Whether the kernel rewrites files here; None when there was no file to ask with.
-
-    A range behind the end of a file is nothing to do, so asking changes nothing (zfs_rewrite).
-    """
-    for portion in walk.Walk(sys, [root]):
-        for name, _ in portion.files[:16]:
-            try:
-                flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                fd = sys.open(name, flags, dir_fd=portion.fd)
-            except OSError:
-                continue
-            try:
-                if stat.S_ISREG(sys.fstat(fd).st_mode):
-                    sys.rewrite(fd, 1 << 62, 1)
-            except OSError:
-                return False
-            else:
-                return True
-            finally:
-                sys.close(fd)
-    return None
 
 
 def _refusal(plan: RebalancePlan, settings: Settings) -> str | None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from zconsole.system.records import from_json
+
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Limits
 
@@ -21,6 +23,17 @@ class PredictedFill:
     name: str
     fill_before: float
     fill_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A directory in one that is planned, and what it holds."""
+
+    name: str
+    files: int
+    bytes: int
+    old_bytes: int | None
+    """Of which in files older than the newest vdev; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +63,8 @@ class PlannedDirectory:
     """How that is known, or why not; None where there is nothing to say."""
     old_bytes: int | None
     """In files older than the newest vdev; None where there is none, or nobody knows."""
-    below: tuple[Mapping[str, Any], ...]
-    """The directories in it that are worth most: see ``hot_directories.as_json``."""
+    below: tuple[PlannedPart, ...]
+    """The directories in it that are worth most, first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +118,5 @@ class PlanDocument:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanDocument:
-        """The document of such an object. Raises KeyError, TypeError for any other."""
-        own = {each.name: data[each.name] for each in fields(cls)}
-        parts = [{**part, "below": tuple(part["below"])} for part in own["directories"]]
-        for name in ("vdevs", "special"):
-            rows = own[name]
-            own[name] = None if rows is None else tuple(PredictedFill(**row) for row in rows)
-        own["directories"] = tuple(PlannedDirectory(**part) for part in parts)
-        return cls(**{**own, "notes": tuple(own["notes"])})
+        """The document of such an object. Raises KeyError, RecordError for any other."""
+        return from_json(cls, {each.name: data[each.name] for each in fields(cls)})

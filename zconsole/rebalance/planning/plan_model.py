@@ -104,7 +104,7 @@ class DirectoryPlan:
             allocated_after_bytes=self.sizes.after if self.sizes else None,
             sizes_from=self.sizes.estimate if self.sizes else None,
             old_bytes=self.found.old_allocated if known else None,
-            below=tuple(hot_directories.as_json(self.found.below, known)),
+            below=tuple(hot_directories.named(self.found.below, known)),
         )
 
 

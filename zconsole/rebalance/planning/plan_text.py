@@ -10,6 +10,16 @@ from zconsole.units import clean, size
 
 ALIKE = 0.05
 """Changes of size up to this share are within the error of a sample."""
+PINS = {
+    "snapshots": "snapshots",
+    "clones": "clones",
+    "checkpoint": "the checkpoint",
+    "dedup": "dedup",
+    "block_clones": "block clones",
+}
+
+Sentence = tuple[str, str]
+"""Its text, not yet safe for a terminal, and its role on a screen."""
 
 
 def plan_lines(plan: PlanDocument) -> list[str]:
@@ -23,7 +33,9 @@ def plan_lines(plan: PlanDocument) -> list[str]:
         lines.append(
             f"to move for a spread of {plan.target_spread:g}: {size(plan.bytes_to_target)}"
         )
-    lines += _pool(plan)
+    lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
+    lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]
+    lines += [clean(text) for text, _ in cost_sentences(plan, size)]
     lines += [f"note: {clean(note)}" for note in plan.notes]
     if plan.refused:
         lines.append(f"refused: {clean(plan.refused)}")
@@ -35,28 +47,33 @@ def _directory(part: PlannedDirectory) -> Iterator[str]:
         f"{clean(part.dir)}: {part.files} files, {size(part.bytes)},"
         f" engine {part.engine or 'none'} ({part.why})"
     )
-    yield from (f"  skipped: {count} ({reason})" for reason, count in part.skipped.items())
-    seen = sample_words(part.sampled, part.engine)
-    best = hot_directories.words(part.below, part.old_bytes, size, clean)
-    yield from (f"  {line}" for line in (seen, best) if line)
-    for cause, count in part.pinned_bytes.items():
-        if count:
-            yield f"  {size(count)} stay allocated ({cause})"
+    yield from (f"  {clean(text)}" for text, _ in file_sentences(part, size))
     if line := size_line(part.allocated_bytes, part.allocated_after_bytes, part.sizes_from):
         yield f"  {clean(line)}"
-    if part.next_incremental_bytes:
-        yield f"  next incremental send: {size(part.next_incremental_bytes)} more"
 
 
-def _pool(plan: PlanDocument) -> Iterator[str]:
-    """The fill of every vdev now and then, and what the move has to get along with."""
-    yield from (f"  {_fill(vdev)} then" for vdev in plan.vdevs or ())
-    yield from (f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ())
-    words = [f"{size(plan.available_bytes)} may be used before the free-space floor"]
+def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iterator[Sentence]:
+    """What there is to know of a directory's files; ``show`` words a size."""
+    for reason, files in part.skipped.items():
+        yield f"{files} skipped: {reason}", "warning"
+    if seen := sample_words(part.sampled, part.engine):
+        yield seen, "warning"
+    if best := hot_directories.words(part.below, part.old_bytes, show):
+        yield best, "notice"
+
+
+def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator[Sentence]:
+    """What the move costs, and what it has to get along with; ``show`` words a size."""
+    for cause, words in PINS.items():
+        if held := sum(part.pinned_bytes.get(cause) or 0 for part in plan.directories):
+            yield f"{show(held)} of old blocks stay, held by {words}", "warning"
+    if sent := sum(part.next_incremental_bytes or 0 for part in plan.directories):
+        yield f"the next incremental send grows by {show(sent)}", "warning"
+    if plan.order:
+        yield f"order of files: {plan.order}", "dim"
+    yield f"{show(plan.available_bytes)} may be used before the free-space floor", "dim"
     if plan.fragmentation is not None:
-        words.append(f"free space is {plan.fragmentation:.0%} fragmented")
-    yield "; ".join(words)
-    yield f"order of files: {plan.order}"
+        yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
 
 
 def _fill(vdev: PredictedFill) -> str:

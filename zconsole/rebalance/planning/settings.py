@@ -39,13 +39,8 @@ class Settings:
     limits: Limits = Limits()
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object that ``from_json`` reads."""
+        """A JSON object that ``records.from_json`` reads."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Settings:
-        """The settings of a journal."""
-        return cls(**{**data, "dirs": tuple(data["dirs"]), "limits": Limits(**data["limits"])})
 
 
 def window_minutes(text: str) -> tuple[int, int]:

@@ -89,29 +89,28 @@ class Survey:
     def add(self, portion: Portion) -> None:
         """Take in some files; links of one inode count once each until ``settle_links``."""
         self.device = portion.directory.dev
-        self._count([status for _, status in portion.files])
+        statuses = [status for _, status in portion.files]
+        self.files += len(statuses)
+        self.bytes += sum([status.st_size for status in statuses])
+        self._count(statuses)
+        self._measure(statuses)
         self.sample.offer(portion.files, portion.fd)
         self.below.add(portion, self.ages.addition)
         for _, reason in portion.skipped:
             self.skipped[reason] += 1
 
-    def _count(self, statuses: Sequence[os.stat_result]) -> None:
-        """Add up a portion in few passes: a walk is to cost little more than ``find``."""
+    def _count(self, files: Sequence[os.stat_result | Link], times: int = 1) -> None:
+        """Add up files in few passes: a walk is to cost little more than ``find``."""
         ages = self.ages
-        self.files += len(statuses)
-        self.bytes += sum([s.st_size for s in statuses])
-        self.allocated += _allocated(statuses)
-        self._measure(statuses)
-        if self.special:
-            self.special_allocated += _allocated([s for s in statuses if s.st_size <= self.special])
-        if ages.snapshot is not None:
-            held = [s for s in statuses if s.st_ctime < ages.snapshot]
-            self.snapshot_allocated += _allocated(held)
-            self.snapshot_bytes += sum([s.st_size for s in held])
-        if ages.clone is not None:
-            self.clone_allocated += _allocated([s for s in statuses if s.st_ctime < ages.clone])
-        if ages.addition is not None:
-            self.old_allocated += _allocated([s for s in statuses if s.st_ctime < ages.addition])
+        held = _older(files, ages.snapshot)
+        self.allocated += times * _allocated(files)
+        self.special_allocated += times * _allocated(
+            [file for file in files if file.st_size <= self.special] if self.special else ()
+        )
+        self.snapshot_allocated += times * _allocated(held)
+        self.snapshot_bytes += times * sum([file.st_size for file in held])
+        self.clone_allocated += times * _allocated(_older(files, ages.clone))
+        self.old_allocated += times * _allocated(_older(files, ages.addition))
 
     def _measure(self, statuses: Sequence[os.stat_result]) -> None:
         """Note the largest file that there is room for, and those that there is none for."""
@@ -132,36 +131,33 @@ class Survey:
 
     def count_once(self, link: Link) -> None:
         """Take out what an inode of several names was counted for too often."""
-        size, allocated, age = (link.size, link.allocated, link.ctime)
-        again, ages = link.names - 1, self.ages
+        again, allocated = link.names - 1, _allocated([link])
         if link.whole:
-            self.bytes -= size * again
+            self.bytes -= link.st_size * again
         if link.together and self.room is not None and allocated > self.room:
-            self.too_large.add(link.names, size, allocated, self._is_old(age))
-        self.allocated -= allocated * again
-        if self.special and size <= self.special:
-            self.special_allocated -= allocated * again
-        if ages.snapshot is not None and age < ages.snapshot:
-            self.snapshot_allocated -= allocated * again
-            self.snapshot_bytes -= size * again
-        if ages.clone is not None and age < ages.clone:
-            self.clone_allocated -= allocated * again
-        if self._is_old(age):
-            self.old_allocated -= allocated * again
+            self.too_large.add(link.names, link.st_size, allocated, self._is_old(link.st_ctime))
+        self._count([link], -again)
 
 
-def _allocated(statuses: Sequence[os.stat_result]) -> int:
+def _allocated(files: Sequence[os.stat_result | Link]) -> int:
     """Bytes of the blocks of some files."""
-    return 512 * sum([status.st_blocks for status in statuses])
+    return 512 * sum([file.st_blocks for file in files])
+
+
+def _older(
+    files: Sequence[os.stat_result | Link], moment: float | None
+) -> Sequence[os.stat_result | Link]:
+    """Those that were written last before a moment; none where there is no such moment."""
+    return [] if moment is None else [file for file in files if file.st_ctime < moment]
 
 
 class Link(NamedTuple):
     """An inode of several names: the first root that has one, and how many there are in all."""
 
     root: int
-    size: int
-    allocated: int
-    ctime: float
+    st_size: int
+    st_blocks: int
+    st_ctime: float
     names: int
     whole: bool
     """Whether all its names are in the set."""
@@ -186,14 +182,14 @@ class Links:
     def __post_init__(self) -> None:
         self._db.execute(
             "CREATE TABLE links"
-            " (root INT, dev INT, ino INT, nlink INT, size INT, allocated INT, ctime REAL)"
+            " (root INT, dev INT, ino INT, nlink INT, size INT, blocks INT, ctime REAL)"
         )
 
     def add(self, root: int, portion: Portion) -> None:
         """Note the files of a portion that have more than one name."""
         dev = portion.directory.dev
         rows = [
-            (root, dev, s.st_ino, s.st_nlink, s.st_size, s.st_blocks * 512, s.st_ctime)
+            (root, dev, s.st_ino, s.st_nlink, s.st_size, s.st_blocks, s.st_ctime)
             for _, s in portion.files
             if s.st_nlink > 1
         ]
@@ -203,7 +199,7 @@ class Links:
     def settle(self, surveys: Sequence[Survey]) -> None:
         """Count the bytes of an inode once, however many names it has."""
         sql = (
-            "SELECT min(root), size, allocated, ctime, count(*), count(*) = max(nlink),"
+            "SELECT min(root), size, blocks, ctime, count(*), count(*) = max(nlink),"
             " count(*) = max(nlink) AND min(root) = max(root)"
             " FROM links GROUP BY dev, ino"
         )

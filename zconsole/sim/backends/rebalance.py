@@ -16,8 +16,8 @@ from zconsole.rebalance.backend import (
     Explorer,
     JobView,
     Measured,
-    Root,
 )
+from zconsole.rebalance.planning.facts import Mount
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Settings
@@ -99,9 +99,10 @@ class SimulatedRebalance:
         """See RebalanceBackend.jobs."""
         return tuple(_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name))
 
-    def roots(self, pool: str) -> tuple[Root, ...]:
+    def roots(self, pool: str) -> tuple[Mount, ...]:
         """See RebalanceBackend.roots."""
-        return tuple(Root(f"/{p.name}", p.name) for p in self._world.pools if p.name == pool)
+        names = [each.name for each in self._world.pools if each.name == pool]
+        return tuple(Mount("zfs", name, f"/{name}") for name in names)
 
     async def explore(self) -> Explorer:
         """See RebalanceBackend.explore."""

@@ -9,7 +9,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import Measured
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PlannedPart
 from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, fills
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.directories import SimulatedDirectory
@@ -92,7 +92,7 @@ def propose(pool: PoolState, settings: Settings) -> PlanDocument:
 def _choice(pool: PoolState, settings: Settings) -> Choice:
     version = tuple(int(part) for part in pool.version.split("."))
     mount = Mount("zfs", pool.name, f"/{pool.name}")
-    return choose(settings, mount, Dataset(pool.name, {}), version, None, exported="")
+    return choose(settings, mount, Dataset(pool.name, {}), version, exported="")
 
 
 def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
@@ -120,13 +120,11 @@ def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
     )
 
 
-def _largest_first(pool: PoolState, root: str) -> tuple[dict[str, object], ...]:
+def _largest_first(pool: PoolState, root: str) -> tuple[PlannedPart, ...]:
     """The directories in a root, those that hold most first."""
-    names = children((pool,), root)
-    sizes = [(measured((pool,), f"{root}/{name}").bytes or 0, name) for name in names]
-    return tuple(
-        {"name": name, "bytes": size, "old_bytes": None} for size, name in sorted(sizes)[::-1]
-    )
+    found = {name: measured((pool,), f"{root}/{name}") for name in children((pool,), root)}
+    parts = [PlannedPart(name, held.files, held.bytes or 0, None) for name, held in found.items()]
+    return tuple(sorted(parts, key=lambda part: (part.bytes, part.name), reverse=True))
 
 
 def _pinned(pool: PoolState, settings: Settings) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
@@ -11,8 +10,6 @@ from zconsole.rebalance.backend import JobView, by_hand
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped_lines
-from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
@@ -20,7 +17,7 @@ from zconsole.ui.rebalance.job_lines import Fills
 from zconsole.ui.rebalance.job_list import job_rows
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.rebalance.limits import LIMITS, Limit
+from zconsole.ui.rebalance.limits import LIMITS, Limit, ask_limit
 from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
 from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
@@ -115,9 +112,7 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        lines = partial(wrapped_lines, limit.question, self.context.look)
-        asking = AskScreen(limit.label.upper(), lines, self.context.palette)
-        answer = await self.context.app.push_screen_wait(asking)
+        answer = await ask_limit(self.context, limit)
         if answer is None:
             return settings
         try:
@@ -140,7 +135,7 @@ class RebalanceFlow:
             return plan_lines(plan, settings, pace, command, denied, look, width)
 
         screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied)
-        return await context.app.push_screen_wait(screen)
+        return await context.app.push_screen_wait(screen) is True
 
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch, self._fills, self._now)

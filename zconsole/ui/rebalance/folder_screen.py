@@ -15,9 +15,8 @@ from zconsole.rebalance.backend import Explorer, Measured
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import PickView, no_preview
+from zconsole.ui.dialogs.screens import Dialog, PickView, no_preview
 from zconsole.ui.display_format import DisplayFormat, count, percent
-from zconsole.ui.rebalance.flow_screen import FlowScreen
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
@@ -34,11 +33,10 @@ _OLD = 5
 _BARS_FROM = 70
 
 
-class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
+class FoldersScreen(Dialog[tuple[str, ...] | None]):
     """Returns the directories chosen; None when left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave_tree", show=False),
         Binding("space", "mark", show=False),
         Binding("right,l", "unfold", show=False),
         Binding("left,h", "fold_up", show=False),
@@ -52,7 +50,9 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
         folders: Folders,
         explorer: Explorer,
     ) -> None:
-        super().__init__(context)
+        super().__init__(context.palette)
+        self._look = context.look
+        self._clock = context.app.view_state.options.clock
         self._pool = pool
         self._folders = folders
         self._explorer = explorer
@@ -73,17 +73,16 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
 
     def on_mount(self) -> None:
         """Draw, and ask for the mountpoints."""
-        self.dress()
+        super().on_mount()
         self.view.focus()
         for root in self._folders.roots:
-            self._explorer.used(root.path)
+            self._explorer.used(root.point)
         for path in self._folders.opened:
             self._explorer.open(path)
         if len(self._folders.roots) == 1:
-            self._unfold(self._folders.roots[0].path)
+            self._unfold(self._folders.roots[0].point)
         begin(self, self._listen, group="explore", exit_on_error=False)
-        self.set_interval(1.0, self.fill)
-        self.fill()
+        self.set_interval(1.0, self.update)
 
     def on_unmount(self) -> None:
         """Nobody is interested any more."""
@@ -94,12 +93,12 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
             while (answer := await self._explorer.next()) is not None:
                 self._folders.take(answer)
                 if self._timer is None:
-                    self._timer = self.set_timer(_GAP, self.fill)
+                    self._timer = self.set_timer(_GAP, self.update)
         except ZconsoleError as error:
             self._said = str(error)
-            self.fill()
+            self.update()
 
-    def fill(self) -> None:
+    def update(self) -> None:
         """Draw what is known now; the cursor stays on its directory."""
         self._timer = None
         here = self._at_cursor()
@@ -142,13 +141,13 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
             self._said = self._folders.mark(path)
             if not self._said:
                 self.view.move(1)
-            self.fill()
+            self.update()
 
     def action_unfold(self) -> None:
         """Show the directories inside."""
         if path := self._at_cursor():
             self._unfold(path)
-            self.fill()
+            self.update()
 
     def action_fold_up(self) -> None:
         """Fold the directory, or the one it is in."""
@@ -156,7 +155,7 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
             closed = self._folders.close(path)
             self._rows = self._folders.rows(self._clock())
             self.view.cursor = [row.path for row in self._rows].index(closed)
-            self.fill()
+            self.update()
 
     def action_go_on(self) -> None:
         """These, or the one at the cursor where none is marked."""
@@ -164,10 +163,6 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
         chosen = tuple(self._folders.marked) or ((here,) if here else ())
         if chosen:
             self.dismiss(chosen)
-
-    def action_leave_tree(self) -> None:
-        """None of them."""
-        self.dismiss(None)
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from zconsole.rebalance.backend import DirectoryListing, Measured, Root
+from zconsole.rebalance.backend import DirectoryListing, Measured
+from zconsole.rebalance.planning.facts import Mount
 
 PATIENCE = 10.0
 """Seconds after which a directory that was asked for is said not to answer."""
@@ -31,7 +32,7 @@ class FolderRow:
 class Folders:
     """The tree under the mountpoints of a pool. Times are seconds of one clock."""
 
-    roots: tuple[Root, ...]
+    roots: tuple[Mount, ...]
     listed: dict[str, DirectoryListing] = field(default_factory=dict)
     sizes: dict[str, Measured] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
@@ -89,9 +90,9 @@ class Folders:
 
     def _rows(self, now: float) -> Iterator[FolderRow]:
         for root in self.roots:
-            dataset = "" if root.dataset == root.path.strip("/") else root.dataset
-            yield self._row(root.path, root.path, 0, now, dataset)
-            yield from self._below(root.path, 1, now)
+            dataset = "" if root.source == root.point.strip("/") else root.source
+            yield self._row(root.point, root.point, 0, now, dataset)
+            yield from self._below(root.point, 1, now)
 
     def _below(self, path: str, depth: int, now: float) -> Iterator[FolderRow]:
         if path not in self.opened or path not in self.listed:
@@ -132,7 +133,7 @@ class Folders:
 
     def _root(self, path: str) -> str:
         """The mountpoint a path belongs to: the longest that it is, or is in."""
-        homes = [r.path for r in self.roots if path == r.path or inside(path, r.path)]
+        homes = [r.point for r in self.roots if path == r.point or inside(path, r.point)]
         return max(homes, key=len, default="")
 
     def _above(self, path: str) -> Iterator[str]:

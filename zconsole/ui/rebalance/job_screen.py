@@ -12,13 +12,12 @@ from textual.binding import Binding, BindingType
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
+from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.rebalance.flow_screen import FlowScreen
+from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit
+from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -35,20 +34,18 @@ WORDS = {
 }
 """Key and word; what the job's state leaves nothing to do for is left out."""
 MORE: Line = (Span(" Up and Down read on", "dim"),)
-_ASKED = {"rate": RATE, "target": TARGET, "floor": MIN_FREE}
+ASKED = {"l": RATE, "t": TARGET, "f": MIN_FREE}
+"""Keys that ask for a limit."""
 
 
-class JobScreen(FlowScreen[None]):
-    """One job, attached to."""
+class JobScreen(Dialog[None]):
+    """One job, attached to; it goes on when the screen is left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "detach", show=False),
         Binding("p", "order('pause')", show=False),
         Binding("r", "go_on", show=False),
         Binding("s", "order('stop')", show=False),
-        Binding("l", "limit('rate')", show=False),
-        Binding("t", "limit('target')", show=False),
-        Binding("f", "limit('floor')", show=False),
+        *(Binding(key, f"limit('{key}')", show=False) for key in ASKED),
     ]
 
     def __init__(
@@ -61,7 +58,9 @@ class JobScreen(FlowScreen[None]):
         now: Callable[[], float],
     ) -> None:
         """``now`` is epoch seconds."""
-        super().__init__(context)
+        super().__init__(context.palette)
+        self._flow = context
+        self._look = context.look
         self._pool = pool
         self._job = job
         self._watch = watch
@@ -76,11 +75,10 @@ class JobScreen(FlowScreen[None]):
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
-        self.dress()
+        super().on_mount()
         self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self._again()
-        self.fill()
 
     @property
     def job(self) -> JobView | None:
@@ -94,9 +92,9 @@ class JobScreen(FlowScreen[None]):
         for news in await self._watch.look(self._pool):
             self.app.notify(news.text, severity=news.severity, markup=False)
         if self.is_attached:
-            self.fill()
+            self.update()
 
-    def fill(self) -> None:
+    def update(self) -> None:
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
@@ -136,10 +134,6 @@ class JobScreen(FlowScreen[None]):
 
     # Keys
 
-    def action_detach(self) -> None:
-        """Leave; the job goes on."""
-        self.dismiss(None)
-
     def action_order(self, order: str) -> None:
         """Pause it, or end it."""
         give = partial(self._watch.rebalance_backend.order, self._job, order)
@@ -152,10 +146,9 @@ class JobScreen(FlowScreen[None]):
         order = partial(rebalance_backend.order, self._job, "run")
         self._steer("r", order if live else partial(rebalance_backend.resume, self._job))
 
-    def action_limit(self, which: str) -> None:
+    def action_limit(self, key: str) -> None:
         """Ask for a new limit, and set it."""
-        key = {"rate": "l", "target": "t", "floor": "f"}[which]
-        self._steer(key, partial(self._ask, _ASKED[which]))
+        self._steer(key, partial(self._ask, ASKED[key]))
 
     def _steer(self, key: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
@@ -163,7 +156,7 @@ class JobScreen(FlowScreen[None]):
         reason = self._flow.denied or ("" if key in offered(self.job) else self._idle())
         if reason:
             self._said = reason
-            self.fill()
+            self.update()
             return
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
@@ -181,10 +174,7 @@ class JobScreen(FlowScreen[None]):
         await self._refresh()
 
     async def _ask(self, limit: Limit) -> None:
-        lines = partial(wrapped_lines, limit.question, self._look)
-        answer = await self.app.push_screen_wait(
-            AskScreen(limit.label.upper(), lines, self._flow.palette)
-        )
+        answer = await ask_limit(self._flow, limit)
         if answer is not None:
             await self._watch.rebalance_backend.order(
                 self._job, None, {limit.name: limit.value(answer)}

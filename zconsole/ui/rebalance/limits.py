@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Limits, window_minutes
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped_lines
+from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.units import latency, parse_size
 
@@ -39,6 +43,14 @@ class Limit:
     def value(self, answer: str) -> Any:
         """The value of an answer, None for no limit. Raises ZconsoleError."""
         return None if answer.strip().lower() in NONE else self.read(answer.strip())
+
+
+async def ask_limit(context: FlowContext, limit: Limit) -> str | None:
+    """What is typed for a limit on a screen of its own; None when that is left."""
+    lines = partial(wrapped_lines, limit.question, context.look)
+    return await context.app.push_screen_wait(
+        AskScreen(limit.label.upper(), lines, context.palette)
+    )
 
 
 def _share(answer: str) -> float:

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from zconsole import units
 from zconsole.rebalance.backend import Counted, JobView
-from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.rebalance.planning.plan_text import is_alike, sample_words, size_line
+from zconsole.rebalance.planning.plan_text import (
+    cost_sentences,
+    file_sentences,
+    is_alike,
+    size_line,
+)
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
@@ -18,13 +22,6 @@ from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit
 from zconsole.ui.widgets.short_names import middle
 
-PINS = {
-    "snapshots": "snapshots",
-    "clones": "clones",
-    "checkpoint": "the checkpoint",
-    "dedup": "dedup",
-    "block_clones": "block clones",
-}
 _NAME = 15
 
 
@@ -129,12 +126,8 @@ def _part(part: PlannedDirectory, look: DisplayFormat, width: int) -> Iterator[L
     name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
     yield (Span(f"  {name}  "), Span(figures, "accent"))
     yield from wrapped(part.why, "dim", look, width, "    ")
-    for reason, files in part.skipped.items():
-        yield from wrapped(f"{files} skipped: {reason}", "warning", look, width, "    ")
-    if looked := sample_words(part.sampled, part.engine):
-        yield from wrapped(looked, "warning", look, width, "    ")
-    if best := hot_directories.words(part.below, part.old_bytes, look.size, str):
-        yield from wrapped(best, "notice", look, width, "    ")
+    for text, role in file_sentences(part, look.size):
+        yield from wrapped(text, role, look, width, "    ")
 
 
 def _size(part: PlannedDirectory, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -190,26 +183,5 @@ def _costs(
         took = units.duration(size / pace.rate)
         time = f"about {took} at {look.rate(pace.rate)} ({pace.basis})"
     yield from wrapped(f"{look.size(size)} to move, {time}", "", look, width)
-    pinned = {
-        words: sum(part.pinned_bytes.get(cause) or 0 for part in plan.directories)
-        for cause, words in PINS.items()
-    }
-    for words, held in pinned.items():
-        if held:
-            text = f"{look.size(held)} of old blocks stay, held by {words}"
-            yield from wrapped(text, "warning", look, width)
-    sent = sum(part.next_incremental_bytes or 0 for part in plan.directories)
-    if sent:
-        text = f"the next incremental send grows by {look.size(sent)}"
-        yield from wrapped(text, "warning", look, width)
-    if plan.order:
-        yield from wrapped(f"order of files: {plan.order}", "dim", look, width)
-    floor = f"{look.size(plan.available_bytes)} may be used before the free-space floor"
-    yield from wrapped(floor, "dim", look, width)
-    if plan.fragmentation is not None:
-        yield from wrapped(
-            f"the pool's free space is {percent(plan.fragmentation, 0)} fragmented",
-            "dim",
-            look,
-            width,
-        )
+    for text, role in cost_sentences(plan, look.size):
+        yield from wrapped(text, role, look, width)

@@ -16,7 +16,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.rebalance.flow_screen import FlowScreen
+from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
@@ -25,15 +25,10 @@ Body = Callable[[PlanDocument, int], Sequence[Line]]
 """A plan as lines of a width."""
 
 
-class PlanScreen(FlowScreen[bool]):
-    """Returns whether the plan is to be run."""
+class PlanScreen(Dialog[bool | None]):
+    """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave_plan", show=False),
-        Binding("up,k", "scroll_plan(-1)", show=False),
-        Binding("down,j", "scroll_plan(1)", show=False),
-        Binding("pageup,ctrl+b", "page_plan(-1)", show=False),
-        Binding("pagedown,ctrl+f", "page_plan(1)", show=False),
         Binding("left", "app.next_pane(-1)", show=False),
         Binding("right", "app.next_pane(1)", show=False),
     ]
@@ -45,7 +40,9 @@ class PlanScreen(FlowScreen[bool]):
         body: Body,
         denied: str,
     ) -> None:
-        super().__init__(context)
+        super().__init__(context.palette)
+        self._look = context.look
+        self._clock = context.app.view_state.options.clock
         self._steps = steps
         self._body = body
         self._denied = denied
@@ -65,11 +62,10 @@ class PlanScreen(FlowScreen[bool]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        self.dress()
+        super().on_mount()
         self.query_one("#plan", LinesView).focus()
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
-        self.fill()
 
     async def _make(self) -> None:
         try:
@@ -79,17 +75,17 @@ class PlanScreen(FlowScreen[bool]):
                     self.plan = step
                 else:
                     self._counted = step
-                self.fill()
+                self.update()
         except ZconsoleError as error:
             self._problem = str(error)
-        self.fill()
+        self.update()
         self.query_one("#cancel", Button).focus()
 
     def _tick(self) -> None:
         if self.plan is None and not self._problem:
-            self.fill()
+            self.update()
 
-    def fill(self) -> None:
+    def update(self) -> None:
         """Draw what there is to show now."""
         made = self.plan
         ready = made is not None and made.refused is None and not self._denied
@@ -111,18 +107,6 @@ class PlanScreen(FlowScreen[bool]):
             return self._body(self.plan, width)
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, self._look, width)
-
-    def action_scroll_plan(self, lines: int) -> None:
-        """Read on while the focus stays where it is."""
-        self.query_one("#plan", LinesView).move(lines)
-
-    def action_page_plan(self, pages: int) -> None:
-        """Read on by a screen full."""
-        self.query_one("#plan", LinesView).page(pages)
-
-    def action_leave_plan(self) -> None:
-        """Not this one; what is still looking at files ends with the screen."""
-        self.dismiss(False)
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Cancel, or run."""

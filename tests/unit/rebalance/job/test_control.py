@@ -192,14 +192,12 @@ def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(
     TreeLocks(Sys(), [os.fsencode(tmp_path / "old")]).close()
 
 
-@pytest.mark.parametrize("beside", ["record", "journal"])
-def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path, beside: str) -> None:
+def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path) -> None:
     record = created(tree, "running")
-    log = record.log if beside == "record" else record.journal.with_suffix(".log")
     full = "the job's journal: database or disk is full"
-    log.write_text(f"job {record.job}\nzconsole: {full}\n")
+    record.log.write_text(f"job {record.job}\nzconsole: {full}\n")
     assert control.status(record).why == f"{full}; resume it"
-    log.write_text("zconsole: of before\nskipped: /tree/file: changed\n")
+    record.log.write_text("zconsole: of before\nskipped: /tree/file: changed\n")
     assert control.status(record).why == "its process is gone; resume it"
 
 

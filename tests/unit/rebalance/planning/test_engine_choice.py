@@ -17,17 +17,18 @@ def engine(
     dataset: Dataset | None = PLAIN,
     settings: Settings = AUTO,
     version: tuple[int, ...] = (2, 3, 9),
-    able: bool | None = True,
     mount: Mount = ZFS,
     exported: str = "",
 ) -> tuple[str | None, str]:
-    choice = choose(settings, mount, dataset, version, able, exported)
+    choice = choose(settings, mount, dataset, version, exported)
     return choice.engine, choice.why
 
 
 def test_rewrite_where_there_is_one() -> None:
     assert engine()[0] == "rewrite"
-    assert engine(able=None)[0] == "rewrite"
+    assert engine(version=(2, 3, 4))[0] == "rewrite"
+    assert engine(version=(2, 3, 3))[0] == "copy"
+    assert engine(version=())[0] is None
 
 
 def test_copy_where_rewrite_would_move_nothing() -> None:
@@ -51,9 +52,9 @@ def test_dedup_moves_nothing() -> None:
 
 
 def test_no_exchange_before_2_2() -> None:
-    old = {"version": (2, 1, 11), "able": False}
-    assert engine(**old)[0] is None  # type: ignore[arg-type]
-    assert engine(settings=Settings((), accept_races=True), **old)[0] == "copy"  # type: ignore[arg-type]
+    old = (2, 1, 11)
+    assert engine(version=old)[0] is None
+    assert engine(settings=Settings((), accept_races=True), version=old)[0] == "copy"
 
 
 @pytest.mark.parametrize("shared", [{"sharenfs": "on"}, {"sharesmb": "on"}])
@@ -73,13 +74,13 @@ def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
 def test_what_an_overlay_is_made_of_is_rewritten_or_nothing() -> None:
     in_use = "in use by an overlay (pid 7)"
     version = (2, 3, 9)
-    assert choose(AUTO, ZFS, PLAIN, version, True, False, in_use).engine == "rewrite"
+    assert choose(AUTO, ZFS, PLAIN, version, "", in_use).engine == "rewrite"
     for settings, dataset, mount in (
         (Settings((), "copy", accept_races=True), PLAIN, ZFS),
         (AUTO, STRONG, ZFS),
         (Settings((), allow_non_zfs=True, accept_races=True), None, EXT4),
     ):
-        chosen = choose(settings, mount, dataset, version, True, False, in_use)
+        chosen = choose(settings, mount, dataset, version, "", in_use)
         assert chosen.engine is None
         assert f"{in_use}: stop its containers" in chosen.why
 
@@ -89,7 +90,7 @@ def test_a_rewrite_says_why_and_a_copy_says_what_it_could_be_instead() -> None:
     assert engine(settings=Settings((), "copy"))[1].endswith(
         "rewrite would keep every inode (--engine=rewrite)"
     )
-    assert "--engine" not in engine(settings=Settings((), "copy"), able=False)[1]
+    assert "--engine" not in engine(settings=Settings((), "copy"), version=(2, 3, 3))[1]
 
 
 def test_acls_may_be_hidden_where_they_are_off() -> None:

@@ -11,6 +11,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import hot_directories, plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.hot_directories import MOST, Ranking
+from zconsole.rebalance.planning.plan_document import PlannedPart
 from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Survey, survey
@@ -50,7 +51,7 @@ def test_the_old_go_before_the_large_and_few_are_kept(tmp_path: Path) -> None:
     tree(tmp_path, {f"d{number:02}/f": number for number in range(1, 3 * MOST)})
     assert [below.held.bytes for below in ranked(tmp_path).best()] == [*range(23, 15, -1)]
     ranking = ranked(tmp_path, added=None)
-    assert {each["old_bytes"] for each in hot_directories.as_json(ranking, known=False)} == {None}
+    assert {each.old_bytes for each in hot_directories.named(ranking, known=False)} == {None}
 
 
 def test_one_directory_is_no_choice(tmp_path: Path) -> None:
@@ -60,18 +61,13 @@ def test_one_directory_is_no_choice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "told"),
     [
-        (4096, r"worth most, older than the newest vdev: a\x1b 4K of 8K"),
+        (4096, "worth most, older than the newest vdev: a\x1b 4K of 8K"),
         (0, "nothing here is older than the newest vdev: it is spread already"),
     ],
 )
 def test_what_is_old_is_told(old: int, told: str) -> None:
-    below = [
-        {"name": "a\x1b", "bytes": 8192, "old_bytes": old},
-        {"name": "b", "bytes": 9000, "old_bytes": 0},
-    ]
-    assert (
-        hot_directories.words(below, old, size, lambda name: name.replace("\x1b", r"\x1b")) == told
-    )
+    below = [PlannedPart("a\x1b", 2, 8192, old), PlannedPart("b", 1, 9000, 0)]
+    assert hot_directories.words(below, old, size) == told
 
 
 def test_a_plan_names_them(tmp_path: Path) -> None:
@@ -80,6 +76,6 @@ def test_a_plan_names_them(tmp_path: Path) -> None:
     made = plan.make(
         Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)
     ).document()
-    assert [each["name"] for each in made.directories[0].below] == ["media", "vm", "empty"]
+    assert [each.name for each in made.directories[0].below] == ["media", "vm", "empty"]
     assert made.directories[0].old_bytes is None
     assert "  holding most: media 2K, vm 1K" in plan_lines(made)

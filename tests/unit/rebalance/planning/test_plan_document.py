@@ -23,6 +23,7 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.system.records import RecordError
 
 PRINTED = (Path(__file__).parents[3] / "fixtures/plans.jsonl").read_text().splitlines()
 """Plans as they were printed before there was a document: of one directory, of two, off ZFS."""
@@ -99,7 +100,7 @@ def test_fills_are_read_by_their_names() -> None:
 
 @pytest.mark.parametrize("data", [{}, {**json.loads(PRINTED[0]), "directories": [{"dir": "/"}]}])
 def test_what_is_no_plan_is_refused(data: dict[str, Any]) -> None:
-    with pytest.raises((KeyError, TypeError)):
+    with pytest.raises((KeyError, RecordError)):
         PlanDocument.from_json(data)
 
 

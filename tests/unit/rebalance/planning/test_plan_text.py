@@ -36,15 +36,16 @@ def test_every_vdev_is_told_before_and_after() -> None:
         "  raidz1-0: 93.2% full now, 71.0% then",
         "  raidz1-1: 0.0% full now, 60.4% then",
         r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
-        "3T may be used before the free-space floor; free space is 12% fragmented",
         "order of files: large before small",
+        "3T may be used before the free-space floor",
+        "the pool's free space is 12 % fragmented",
     ]
 
 
 def test_without_a_pool_there_is_room_and_order() -> None:
     assert plan_lines(PlanDocument((), available_bytes=3 << 40, order="large before small")) == [
-        "3T may be used before the free-space floor",
         "order of files: large before small",
+        "3T may be used before the free-space floor",
     ]
 
 
