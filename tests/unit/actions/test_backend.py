@@ -8,7 +8,7 @@ from zconsole.actions.backend import live_backend
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
-from zconsole.sim.tunables import DEFAULTS
+from zconsole.sim.tunables import defaults
 from zconsole.tunables.tunable import MIB
 
 
@@ -48,7 +48,7 @@ async def test_a_simulated_kit_knows_its_machine_and_reaches_no_further():
     await backend.freeze("zfs_scan_suspend_progress", 1)
     assert world.tunables()["zfs_scan_suspend_progress"] == 1
     backend.control.restore(2.0)
-    assert world.tunables() == DEFAULTS
+    assert world.tunables() == defaults("2.3.9")
     with pytest.raises(ZconsoleError, match="refused"):
         backend.parameters.write("zfs_nonsense", 1)
     with pytest.raises(FileNotFoundError):
