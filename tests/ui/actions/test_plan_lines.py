@@ -6,8 +6,8 @@ import pytest
 
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.device import Device
+from zconsole.tunables.catalog import Tunable
 from zconsole.tunables.control import Setting
-from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.menu import Entry, menu_lines
 from zconsole.ui.actions.plan_lines import candidate_lines
 from zconsole.ui.actions.tunables_pane import Shown, about_lines, question_lines

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
+from zconsole.tunables.catalog import Tunable
 from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
-from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
