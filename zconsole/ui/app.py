@@ -85,10 +85,8 @@ class Console(ThemedApp):
         return self.main_screen.devices
 
     def _begin(self) -> None:
-        """Dress, start listening to the feed and ticking: there is a main screen now."""
+        """Start listening to the feed and ticking: there is a main screen now."""
         self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
-        self._dress()
-        self.theme_changed_signal.subscribe(self, lambda _: self._dress())
         # After Ctrl-Z the shell has had the terminal: every cell is sent again.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
@@ -194,7 +192,6 @@ class Console(ThemedApp):
         screen = PickScreen(
             "POOLS",
             lambda width: overview_lines(self.view_state.frames, self.view_state.look, width),
-            self.palette,
             start=self.view_state.index,
             wide=True,
         )
@@ -229,9 +226,7 @@ class Console(ThemedApp):
         """Show every key."""
         if self.main_on_top:
             look, offers = self.view_state.look, self.view_state.offers
-            self.push_screen(
-                TextScreen("HELP", lambda width: help_lines(look, width, offers), self.palette)
-            )
+            self.push_screen(TextScreen("HELP", lambda width: help_lines(look, width, offers)))
 
     def action_pause(self) -> None:
         """Freeze the body or go on; the header keeps telling the truth."""
@@ -290,9 +285,3 @@ class Console(ThemedApp):
         for title, about, action in choices(self.view_state.offers):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
-
-    def _dress(self) -> None:
-        """Paint everything in the present theme."""
-        self.main_screen.dress(self.palette)
-        if isinstance(self.screen, PickScreen):
-            self.screen.dress(self.palette)

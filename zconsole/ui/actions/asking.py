@@ -45,7 +45,7 @@ async def confirm(
     confirmations = [_confirmation(context, way(situation), situation.facts, paths) for way in ways]
     # A way that is refused stands last: the first is what Enter would run.
     confirmations.sort(key=lambda confirmation: confirmation.barred)
-    screen = ConfirmScreen(confirmations, context.look, context.palette)
+    screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
 
 

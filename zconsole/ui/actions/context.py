@@ -11,7 +11,6 @@ from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.actions.quit_warnings import UnderWay
 from zconsole.ui.actions.tuned import TunedWatch
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.themed_app import ThemedApp
 
 
@@ -41,11 +40,6 @@ class FlowContext:
     def look(self) -> DisplayFormat:
         """How sizes and times are written now."""
         return self.app.view_state.look
-
-    @property
-    def palette(self) -> Palette:
-        """The styles for screens."""
-        return self.app.palette
 
     def complain(self, problem: Exception | str) -> None:
         """Show what went wrong, as it is."""

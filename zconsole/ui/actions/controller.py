@@ -117,9 +117,7 @@ class ActionController:
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
-        await self.context.app.push_screen_wait(
-            ConfirmScreen([confirmation], look, self.context.palette)
-        )
+        await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
     def left_behind(self) -> tuple[OutputLine, ...]:
         """What quitting now would leave undone or unreported; empty when nothing is."""
@@ -138,7 +136,6 @@ class ActionController:
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
-            self.context.palette,
             wide=True,
             about=lambda index, width: reason_lines(found, index, look, width),
             ellipsis=look.glyphs.ellipsis,

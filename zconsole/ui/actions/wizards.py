@@ -102,9 +102,7 @@ async def _pick_device(
         return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
     ellipsis = look.glyphs.ellipsis
-    screen = PickScreen(
-        look.text(title), _lines, context.palette, wide=True, about=_about, ellipsis=ellipsis
-    )
+    screen = PickScreen(look.text(title), _lines, wide=True, about=_about, ellipsis=ellipsis)
     chosen = await context.app.push_screen_wait(screen)
     if chosen is None:
         return None
@@ -135,7 +133,7 @@ async def _candidates(
 async def _ask_path(context: FlowContext) -> str | None:
     text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
     lines = partial(wrapped_lines, text, context.look)
-    path = await context.app.push_screen_wait(AskScreen("PATH", lines, context.palette))
+    path = await context.app.push_screen_wait(AskScreen("PATH", lines))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")
     return path
@@ -155,7 +153,7 @@ def _batch_screen(
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
-    return PickScreen(title, _lines, context.palette, start=row, wide=True)
+    return PickScreen(title, _lines, start=row, wide=True)
 
 
 def _device(s: Situation, key: str) -> Target:

@@ -6,7 +6,6 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from zconsole.ui.dialogs.screens import Dialog, Lines
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -16,16 +15,15 @@ class AskScreen(Dialog[str | None]):
 
     AUTO_FOCUS = "#answer"
 
-    def __init__(self, title: str, lines: Lines, palette: Palette, value: str = "") -> None:
-        super().__init__(palette)
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
         self._title_text = title
         self._make = lines
-        self._value = value
 
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(self._value, id="answer", compact=True)
+        yield Input(id="answer", compact=True)
 
     def update(self) -> None:
         """Draw the question anew."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from textual.app import ComposeResult
 from textual.screen import Screen, ScreenResultType
 
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
 
@@ -20,24 +19,14 @@ _ABOUT_SHARE = 3
 
 
 class Dialog(Screen[ScreenResultType]):
-    """A screen of lines, which are made for its width and drawn in the theme's styles."""
-
-    def __init__(self, palette: Palette, classes: str | None = None) -> None:
-        super().__init__(classes=classes)
-        self._palette = palette
+    """A screen of lines, which are made for its width."""
 
     def on_mount(self) -> None:
         """Draw."""
-        self.dress(self._palette)
+        self.update()
 
     def on_resize(self) -> None:
         """Draw for the new size."""
-        self.update()
-
-    def dress(self, palette: Palette) -> None:
-        """Paint with these styles from now on."""
-        for view in self.query(LinesView):
-            view.dress(palette)
         self.update()
 
     def update(self) -> None:
@@ -48,8 +37,8 @@ class Dialog(Screen[ScreenResultType]):
 class TextScreen(Dialog[None]):
     """Lines to scroll through."""
 
-    def __init__(self, title: str, lines: Lines, palette: Palette) -> None:
-        super().__init__(palette)
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
         self._title_text = title
         self._make = lines
 
@@ -95,7 +84,6 @@ class PickScreen(Dialog[int | None]):
         self,
         title: str,
         lines: Lines,
-        palette: Palette,
         *,
         start: int = 0,
         wide: bool = False,
@@ -103,7 +91,7 @@ class PickScreen(Dialog[int | None]):
         about: About = nothing_about,
         ellipsis: str = "…",
     ) -> None:
-        super().__init__(palette, "wide" if wide else "side")
+        super().__init__(classes="wide" if wide else "side")
         self._title_text = title
         self._make = lines
         self._start = start

@@ -57,7 +57,7 @@ class RebalanceFlow:
 
         start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
-        return PickScreen(title, _lines, self.context.palette, start=start, wide=True)
+        return PickScreen(title, _lines, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
@@ -107,7 +107,6 @@ class RebalanceFlow:
         return PickScreen(
             "REBALANCE  what for, how far?  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
-            self.context.palette,
             start=row,
             wide=True,
             about=lambda index, width: option_about(settings, index, look, width),
@@ -116,7 +115,7 @@ class RebalanceFlow:
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
         lines = partial(wrapped_lines, limit.question, self.context.look)
-        asking = AskScreen(limit.label.upper(), lines, self.context.palette)
+        asking = AskScreen(limit.label.upper(), lines)
         answer = await self.context.app.push_screen_wait(asking)
         if answer is None:
             return settings

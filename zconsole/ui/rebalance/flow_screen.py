@@ -1,4 +1,4 @@
-"""What the screens of a rebalance have in common: lines in the console's styles, at any size."""
+"""What the screens of a rebalance have in common: what they are drawn with, at any size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 from textual.screen import Screen
 
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.widgets.lines_view import LinesView
 
 _T = TypeVar("_T")
 
@@ -20,11 +19,6 @@ class FlowScreen(Screen[_T], Generic[_T]):
         self._flow = context
         self._look = context.look
         self._clock = context.app.view_state.options.clock
-
-    def dress(self) -> None:
-        """Give every view the console's styles."""
-        for view in self.query(LinesView):
-            view.dress(self._flow.palette)
 
     def on_resize(self) -> None:
         """Draw for the new size."""

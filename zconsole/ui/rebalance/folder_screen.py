@@ -73,7 +73,6 @@ class FoldersScreen(FlowScreen[tuple[str, ...] | None]):
 
     def on_mount(self) -> None:
         """Draw, and ask for the mountpoints."""
-        self.dress()
         self.view.focus()
         for root in self._folders.roots:
             self._explorer.used(root.path)

@@ -76,7 +76,6 @@ class JobScreen(FlowScreen[None]):
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
-        self.dress()
         self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self._again()
@@ -182,9 +181,7 @@ class JobScreen(FlowScreen[None]):
 
     async def _ask(self, limit: Limit) -> None:
         lines = partial(wrapped_lines, limit.question, self._look)
-        answer = await self.app.push_screen_wait(
-            AskScreen(limit.label.upper(), lines, self._flow.palette)
-        )
+        answer = await self.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
         if answer is not None:
             await self._watch.rebalance_backend.order(
                 self._job, None, {limit.name: limit.value(answer)}

@@ -65,7 +65,6 @@ class PlanScreen(FlowScreen[bool]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        self.dress()
         self.query_one("#plan", LinesView).focus()
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
