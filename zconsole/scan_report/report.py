@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.output.json import line
+from zconsole.system.records import from_json
 
 FORMAT = 1
 MOST_POINTS = 600
-_LARGEST_NUMBER = 2.0**65
+LATEST = 1e11
+"""Epoch seconds beyond which there are no dates."""
 _DIGITS = 12
 """Of a float, where more would only fill the file."""
-_PLAIN = {"str": str, "bool": bool}
-"""Types of fields that are neither numbers nor put together of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,51 +134,16 @@ def loaded(text: str, name: str) -> ScanReport:
         data = json.loads(text)
         if data.pop("format") != FORMAT:
             raise ValueError("of another version")
-        data["moments"] = tuple(Moment(**row) for row in data["moments"][:MOST_POINTS])
-        data["devices"] = tuple(DeviceReport(**row) for row in data["devices"])
-        data["changes"] = tuple(TunableChange(**row) for row in data["changes"])
-        data["notes"] = tuple(str(note) for note in data["notes"])
-        data["limits"] = {str(k): float(v) for k, v in data["limits"].items()}
-        for words in ("evidence", "troubles"):
-            data[words] = {str(k): str(v) for k, v in data.get(words, {}).items()}
-        data["tunables"] = {str(k): int(v) for k, v in data.get("tunables", {}).items()}
-        return _checked(ScanReport(**data))
-    except (
-        ArithmeticError,
-        AttributeError,
-        KeyError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+        report = from_json(ScanReport, data)
+        if not all(0 <= t < LATEST for t in _times(report)):
+            raise ValueError("times")
+        return replace(report, moments=report.moments[:MOST_POINTS])
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise NotUnderstoodError(f"{name}: no scan report ({type(error).__name__})") from None
 
 
-def _checked(report: ScanReport) -> ScanReport:
-    """A report that no view can stumble over.
-
-    Raises ValueError where a value is of another type or a time is none.
-    """
-    records: tuple[Any, ...] = (report, *report.moments, *report.devices, *report.changes)
-    for record in records:
-        if not all(_fits(getattr(record, each.name), str(each.type)) for each in fields(record)):
-            raise ValueError("values")
-    times = [report.start, report.watched_from, *(m.t for m in report.moments)]
-    times += [report.end] if report.end is not None else []
-    if not all(isinstance(t, (int, float)) and 0 <= t < 1e11 for t in times):
-        raise ValueError("times")
-    return report
-
-
-def _fits(value: object, annotation: str) -> bool:
-    """Whether a value is of the type that its field names.
-
-    Numbers are finite, and no more than twice what 64 bits hold.
-    """
-    kind, _, optional = annotation.partition(" | ")
-    if value is None:
-        return optional == "None"
-    if kind in ("int", "float"):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and abs(value) < _LARGEST_NUMBER  # type: ignore[arg-type]
-    return kind not in _PLAIN or isinstance(value, _PLAIN[kind])
+def _times(report: ScanReport) -> Iterator[float]:
+    """Every time that a view turns into a date."""
+    yield from (report.start, report.watched_from, *(m.t for m in report.moments))
+    if report.end is not None:
+        yield report.end
