@@ -52,6 +52,7 @@ ELSEWHERE = {
     "tunables/guard.py": KERNEL,
     "tunables/parameters.py": SYSTEM,
     "ui/environment.py": SYSTEM,
+    "ui/keys.py": PACKAGED,
 }
 """Modules that open files, none of them state."""
 

@@ -9,8 +9,7 @@ import pytest
 
 from zconsole.cli.options import COMMANDS
 from zconsole.errors import ExitCode
-from zconsole.ui.actions.keys import ACTIONS
-from zconsole.ui.keys import TABLE, shown
+from zconsole.ui.keys import ACTIONS, TABLE, shown
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

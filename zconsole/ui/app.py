@@ -14,7 +14,6 @@ from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
-from zconsole.ui.actions.keys import ACTIONS
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
@@ -23,7 +22,7 @@ from zconsole.ui.dialogs.screens import PickScreen, TextScreen
 from zconsole.ui.dialogs.theme_list import open_theme_list
 from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import TABLE, choices
+from zconsole.ui.keys import ACTIONS, TABLE, choices
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.help import help_lines

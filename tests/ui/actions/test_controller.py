@@ -10,8 +10,8 @@ import pytest
 from tests.ui.actions.acting import acting
 from zconsole.system.process import Completed
 from zconsole.system.state_dir import StateError
-from zconsole.ui.actions.keys import ACTIONS
 from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.keys import ACTIONS
 from zconsole.zfs.sources.base import Capabilities
 
 RUN = ("tab", "enter")
