@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.ui.actions.loader import ActionLoader
-from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import PickScreen, TextScreen
@@ -31,6 +31,7 @@ from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.units import clean
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
@@ -284,3 +285,22 @@ class Console(ThemedApp):
         for title, about, action in choices(self.view_state.offers):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
+
+
+SHOWN = 30.0
+"""Seconds a message stays."""
+_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
+
+
+def tell(app: App[Any], update: Update) -> None:
+    """Show the alerts and notes of a round; ring and notify as its feed wants."""
+    for alert in update.alerts:
+        text = clean(f"{alert.pool}: {alert.text}")
+        severity = _SEVERITIES.get(alert.severity, "information")
+        app.notify(text, severity=severity, timeout=SHOWN, markup=False)
+    for note in update.notes:
+        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
+    driver = app._driver
+    if update.ring and driver is not None:
+        driver.write(update.ring)
+        driver.flush()

@@ -9,11 +9,10 @@ from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.context import FlowContext, UnderWay
 from zconsole.ui.actions.follow_up import Done
 from zconsole.ui.actions.menu import Planner
 from zconsole.ui.actions.plan_lines import plan_lines
-from zconsole.ui.actions.quit_warnings import UnderWay
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 
 _ROLES = {

@@ -97,10 +97,9 @@ class ActionLoader:
         return self.controller
 
     def _load(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
-        from zconsole.ui.actions.context import FlowContext
+        from zconsole.ui.actions.context import FlowContext, TunedWatch
         from zconsole.ui.actions.controller import ActionController
         from zconsole.ui.actions.follow_up import FollowUp
-        from zconsole.ui.actions.tuned import TunedWatch
 
         backend, watch = make_backend(), FollowUp(self._feed)
         tuned = TunedWatch(backend.control)

@@ -13,8 +13,8 @@ from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
-from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.dialogs.screens import AskScreen
 
 Run = Callable[[str | None], AsyncIterator[OutputLine]]
 

@@ -23,8 +23,7 @@ from zconsole.ui.actions.plan_lines import (
     swap_lines,
     wrapped_lines,
 )
-from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.widgets.draw import Line, Span
 
 OTHER = "another path: a file, or a device that is not listed"

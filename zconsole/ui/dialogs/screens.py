@@ -1,4 +1,4 @@
-"""Screens over the main one: text to read, and a list to pick from."""
+"""Screens over the main one: text to read, a list to pick from, a line to type."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from textual.app import ComposeResult
 from textual.screen import Screen, ScreenResultType
+from textual.widgets import Input
 
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
@@ -137,3 +138,29 @@ class PickScreen(Dialog[int | None]):
     def action_open(self) -> None:
         """Return what the cursor is on."""
         self.dismiss(self.view.cursor)
+
+
+class AskScreen(Dialog[str | None]):
+    """Lines that say what is asked, and the line to answer in; None when left."""
+
+    AUTO_FOCUS = "#answer"
+
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
+        self._title_text = title
+        self._make = lines
+
+    def compose(self) -> ComposeResult:
+        """The question and the answer."""
+        yield LinesView(id="question")
+        yield Input(id="answer", compact=True)
+
+    def update(self) -> None:
+        """Draw the question anew."""
+        view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
+        view.styles.height = len(lines) + 1
+        view.show(lines, (Span(f" {self._title_text}", "title"),))
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """That is the answer; nothing typed is none."""
+        self.dismiss(message.value.strip() or None)

@@ -12,8 +12,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped_lines
-from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
 from zconsole.ui.rebalance.job_lines import Fills

@@ -14,7 +14,7 @@ from zconsole.rebalance.backend import JobView
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.rebalance.flow_screen import FlowScreen
 from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
