@@ -18,8 +18,6 @@ PACKAGED = "reads a file of the package itself"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
-    "actions/facts.py": SYSTEM,
-    "actions/machine.py": SYSTEM,
     "actions/signature.py": SYSTEM,
     "cli/main.py": KERNEL,
     "cli/output.py": SYSTEM,
@@ -42,7 +40,6 @@ ELSEWHERE = {
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/libzfs/stats.py": SYSTEM,
     "zfs/sources/open_text.py": NAMED,
-    "zfs/sources/parameters.py": SYSTEM,
     "zfs/sources/record.py": NAMED,
     "zfs/sources/remote.py": NAMELESS,
     "system/async_process.py": NAMELESS,

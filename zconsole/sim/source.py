@@ -134,7 +134,7 @@ class SimulatedSource:
     def capabilities(self) -> Capabilities:
         """A demo: live, and may be acted on, though nothing real is."""
         version = self.world.pools[0].version
-        return Capabilities("demo", may_act=True, version=version, flags=("DEMO",))
+        return Capabilities("demo", version=version, flags=("DEMO",))
 
     async def sample(self) -> tuple[Raw, ...] | None:
         """Every pool at the simulated time that has come."""

@@ -96,7 +96,6 @@ class LiveSource:
         return Capabilities(
             name=reader.name if reader else NO_READER,
             reason=readers.reason if readers else "",
-            may_act=is_root(),
             denied="" if is_root() else "not root",
             version=self._version,
         )
