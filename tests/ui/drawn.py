@@ -6,9 +6,14 @@ from collections.abc import Iterable
 from datetime import UTC
 
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, plain
+from zconsole.ui.widgets.draw import Line
 
 LOOK = DisplayFormat(zone=UTC)
+
+
+def plain(line: Line) -> str:
+    """The text of a line without its roles."""
+    return "".join(span.text for span in line)
 
 
 def text(lines: Iterable[Line]) -> str:

@@ -18,8 +18,6 @@ PACKAGED = "reads a file of the package itself"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
-    "actions/facts.py": SYSTEM,
-    "actions/machine.py": SYSTEM,
     "actions/signature.py": SYSTEM,
     "cli/main.py": KERNEL,
     "cli/output.py": SYSTEM,
@@ -35,21 +33,24 @@ ELSEWHERE = {
     "rebalance/job/wait_conditions.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
+    "system/kernel_files.py": SYSTEM,
     "system/mounts.py": SYSTEM,
     "output/prometheus/prometheus.py": NAMED,
     "zfs/sources/kstat.py": SYSTEM,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/libzfs/stats.py": SYSTEM,
     "zfs/sources/open_text.py": NAMED,
-    "zfs/sources/parameters.py": SYSTEM,
     "zfs/sources/record.py": NAMED,
     "zfs/sources/remote.py": NAMELESS,
     "system/async_process.py": NAMELESS,
     "system/broken_pipe.py": KERNEL,
+    "actions/refusals.py": PACKAGED,
+    "sim/message.py": PACKAGED,
     "tunables/catalog.py": PACKAGED,
     "tunables/guard.py": KERNEL,
     "tunables/parameters.py": SYSTEM,
     "ui/environment.py": SYSTEM,
+    "ui/keys.py": PACKAGED,
 }
 """Modules that open files, none of them state."""
 

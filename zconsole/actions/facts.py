@@ -18,6 +18,7 @@ from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT
+from zconsole.system.kernel_files import number_in, text_in
 from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0
@@ -61,7 +62,7 @@ class MachineFacts:
         files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
         properties = {} if suspended else await _properties(self._runner, pool.name)
         return Facts(
-            version=parse_version(_read(module / "version")),
+            version=parse_version(text_in(module / "version")),
             features={
                 name.removeprefix("feature@"): value
                 for name, value in properties.items()
@@ -69,9 +70,9 @@ class MachineFacts:
             },
             properties=properties,
             parameters={
-                name: int(text)
+                name: value
                 for name in DECIDING
-                if (text := _read(module / "parameters" / name)).isdigit()
+                if (value := number_in(module / "parameters" / name)) is not None
             },
             devices=(*devices, *files),
             labels=await _labels(self._runner, pool) if suspended else {},
@@ -145,10 +146,3 @@ def _files(pool: Pool, paths: tuple[str, ...]) -> tuple[str, ...]:
     """The files of a pool on files, and the paths asked for, each once."""
     own = (leaf.path for leaf in pool.root.leaves() if leaf.kind == "file" and leaf.path)
     return tuple(dict.fromkeys((*own, *paths)))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("ascii", "replace").strip()
-    except OSError:
-        return ""

@@ -16,7 +16,8 @@ from zconsole.actions.device import Device
 from zconsole.actions.signature import Contents, contents_of
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
-from zconsole.zfs.sources.blockdev import udev_properties
+from zconsole.system.kernel_files import number_in, text_in
+from zconsole.zfs.sources.blockdev import SECTOR, udev_properties
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
@@ -33,7 +34,7 @@ def disks(root: Path = ROOT) -> tuple[Device, ...]:
     return tuple(
         _disk(root, block / name, links, mounted, swaps)
         for name in names
-        if not name.startswith(SKIPPED) and _number(block / name / "size")
+        if not name.startswith(SKIPPED) and number_in(block / name / "size")
     )
 
 
@@ -67,23 +68,23 @@ def _disk(root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozen
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
     found = _contents(udev, nodes)
-    props = udev[name]
+    props, sectors = udev[name], number_in(entry / "size")
     return Device(
         path=_best(own, nodes[name]),
         node=nodes[name],
         aliases=tuple(aliases),
-        size=_number(entry / "size", 512),
-        model=_text(entry / "device/model") or props.get("ID_MODEL", ""),
+        size=sectors and sectors * SECTOR,
+        model=text_in(entry / "device/model") or props.get("ID_MODEL", ""),
         serial=_first(entry, "serial", "device/serial") or props.get("ID_SERIAL_SHORT", ""),
         wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
-        logical=_number(entry / "queue/logical_block_size"),
-        physical=_number(entry / "queue/physical_block_size"),
+        logical=number_in(entry / "queue/logical_block_size"),
+        physical=number_in(entry / "queue/physical_block_size"),
         signatures=found.names,
         zfs_pool=found.zfs_pool,
         mounted=tuple(m for node in nodes.values() for m in mounted.get(node, [])),
         swap=any(node in swaps for node in nodes.values()),
         holders=tuple(_holders(entry, parts)),
-        read_only=_text(entry / "ro") == "1",
+        read_only=text_in(entry / "ro") == "1",
         locate=_led(entry),
         unread=found.unread,
     )
@@ -150,7 +151,7 @@ def _mounted(root: Path) -> _Lists:
 
 def _swaps(root: Path) -> frozenset[str]:
     """The nodes that are swapped to."""
-    return frozenset(line.split()[0] for line in _text(root / "proc/swaps").splitlines()[1:])
+    return frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
 
 
 def _holders(entry: Path, parts: list[str]) -> Iterator[str]:
@@ -167,19 +168,6 @@ def _led(entry: Path) -> str | None:
     return None
 
 
-def _text(path: Path) -> str:
-    """A small kernel file, stripped; empty when it is not there or not for us."""
-    try:
-        return path.read_text("utf-8", "surrogateescape").strip()
-    except OSError:
-        return ""
-
-
 def _first(entry: Path, *names: str) -> str:
     """The first of these attributes that there is: the kernel's own word, never an old record."""
-    return next(filter(None, (_text(entry / name) for name in names)), "")
-
-
-def _number(path: Path, unit: int = 1) -> int | None:
-    text = _text(path)
-    return int(text) * unit if text.isdigit() else None
+    return next(filter(None, (text_in(entry / name) for name in names)), "")

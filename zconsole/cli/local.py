@@ -12,7 +12,7 @@ from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
-from zconsole.scan_report.keeper import ReportKeeper
+from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.async_process import ProcessRunner

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.units import clean
-from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.samples import Gaps
 
 
 def say(message: str) -> None:

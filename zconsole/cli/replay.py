@@ -10,8 +10,8 @@ from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
-from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
+from zconsole.zfs.sources.samples import Gaps
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,8 +14,8 @@ from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageEr
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
-from zconsole.scan_report.keeper import ReportKeeper
 from zconsole.scan_report.markdown import compared, markdown
+from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport, dumped
 from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
@@ -23,9 +23,8 @@ from zconsole.scan_report.svg import svg
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import clean, duration, size
 from zconsole.zfs.sources.open_text import lines, reading
-from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
-from zconsole.zfs.sources.samples import is_sample
+from zconsole.zfs.sources.samples import Gaps, is_sample
 
 FARTHEST = 4096
 """Lines in which a recording's first sample is looked for."""

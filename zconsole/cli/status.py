@@ -14,7 +14,7 @@ from zconsole.system.broken_pipe import for_who_reads
 from zconsole.units import duration
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER
-from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.samples import Gaps
 from zconsole.zfs.sources.saved import read_states
 
 NONE = "no pools are imported"

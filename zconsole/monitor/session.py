@@ -20,7 +20,7 @@ from zconsole.zfs.raw import Raw
 if TYPE_CHECKING:
     from zconsole.history.storage import HistoryStore
     from zconsole.system.async_writer import AsyncWriter
-    from zconsole.zfs.sources.recording_gaps import Gaps
+    from zconsole.zfs.sources.samples import Gaps
 
 SETTLE = 0.5
 """Seconds that the end waits for what is still to be written."""

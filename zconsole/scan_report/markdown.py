@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
+from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.output.text import cells, padded
 from zconsole.scan_report.report import DeviceReport, ScanReport, TunableChange
 from zconsole.scan_report.statistics import (
@@ -28,20 +29,6 @@ MOST = 0.9
 """Share of its length from which a scan counts as watched."""
 FAR = 5.0
 """From here on an error is a multiple: 17 times is easier to read than +1600 %."""
-WORDS = {
-    "new-disk": "the new disk's writes",
-    "slow-disk": "a slow source disk",
-    "random": "random I/O",
-    "foreground": "other I/O",
-    "throttle": "a throttle or tunable",
-    "memory": "scan memory",
-    "cpu": "the processor",
-    "bus": "a shared link",
-    "smr": "the collapse of the new disk",
-    "disks": "the disks themselves",
-    "metadata": "walking metadata",
-    "unclear": "not clear",
-}
 
 
 def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
@@ -83,7 +70,7 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
 
 
 def _limited(which: str, report: ScanReport) -> Iterator[str]:
-    words = ", ".join(f"{WORDS.get(c, c)} {share:.0%}" for c, _, share in waits(report)[:3])
+    words = ", ".join(f"{CAUSES.get(c, c)} {share:.0%}" for c, _, share in waits(report)[:3])
     if words:
         yield f"- {which}: limited by {words}"
 
@@ -158,7 +145,7 @@ def _short(report: ScanReport) -> Iterator[str]:
         return
     total = sum(report.limits.values())
     part = f" it was watched ({duration(total)})" if total < MOST * report.duration else ""
-    yield f"For {share:.0%} of the time{part} its limit was {WORDS.get(cause, cause)}."
+    yield f"For {share:.0%} of the time{part} its limit was {CAUSES.get(cause, cause)}."
 
 
 def _unsafe(report: ScanReport) -> str:
@@ -189,7 +176,7 @@ def _limits(report: ScanReport) -> Iterator[str]:
     if not found:
         return
     yield from ("", "## What it waited for", "")
-    rows = [(WORDS.get(c, c), duration(seconds), f"{share:.0%}") for c, seconds, share in found]
+    rows = [(CAUSES.get(c, c), duration(seconds), f"{share:.0%}") for c, seconds, share in found]
     yield from _table(("limit", "time", "share"), rows)
     evidence = [report.evidence[cause] for cause, *_ in found if cause in report.evidence]
     if evidence:

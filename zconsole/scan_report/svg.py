@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from xml.sax.saxutils import escape
 
-from zconsole.scan_report.markdown import WORDS
+from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
 from zconsole.units import clean, duration, rate
@@ -100,7 +100,7 @@ def _causes(report: ScanReport) -> Iterator[str]:
         yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
     x = float(LEFT)
     for cause, _, share in waits(report)[:5]:
-        words = f"{WORDS.get(cause, cause)} {share:.0%}"
+        words = f"{CAUSES.get(cause, cause)} {share:.0%}"
         colour = COLOURS.get(cause, "#bbbbbb")
         yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
         yield _text(x + 13, y + 23, words, "start")

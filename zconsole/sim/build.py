@@ -46,7 +46,7 @@ class Build:
         """A new GUID."""
         return self.random.getrandbits(63) | 1 << 62
 
-    def leaf(self, model: DiskModel, bus: str | None = None, slow: float = 1.0) -> Leaf:
+    def leaf(self, model: DiskModel, bus: str | None = None) -> Leaf:
         """A device of ``model``, no two of them quite equally fast."""
         serial = "".join(self.random.choice(_SERIAL) for _ in range(8))
         vary = 1.0 + self.random.uniform(-0.02, 0.02)
@@ -57,7 +57,7 @@ class Build:
         bay = f"{'nvme' if model.name.startswith('nvme') else 'bay'}{len(self.models):02d}"
         name = bay if self.bays else devid
         path = f"/dev/disk/{'by-vdev' if self.bays else 'by-id'}/{name}-part1"
-        return Leaf(path, name, guid, unit, device, devid=devid, bus=bus, slow=slow)
+        return Leaf(path, name, guid, unit, device, devid=devid, bus=bus)
 
     def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
         """Several devices of one model."""

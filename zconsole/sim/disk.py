@@ -44,10 +44,9 @@ class DiskModel:
         """Whether it has no moving parts."""
         return self.seek < 0.001
 
-    def bandwidth(self, position: float, write: bool = False) -> float:
+    def bandwidth(self, position: float) -> float:
         """Sequential bytes/s at ``position`` (0 outermost … 1 innermost)."""
-        rate = self.outer + (self.inner - self.outer) * position
-        return rate * self.write if write else rate
+        return self.outer + (self.inner - self.outer) * position
 
 
 class Waits:

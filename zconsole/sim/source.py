@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from zconsole.sim import blockdev, emit, message, simulation
+from zconsole.sim import emit, message, simulation
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
 from zconsole.zfs.raw import Raw
@@ -67,8 +67,8 @@ def raw(pool: PoolState) -> Raw:
         "pool": pool.name,
         "version": pool.version,
         "host": _host(pool),
-        "diskstats": blockdev.rows(leaves),
-        "devices": blockdev.devices(leaves),
+        "diskstats": emit.diskstats_of(leaves),
+        "devices": emit.row_names(leaves),
         "events": _events(pool),
         "tunables": dict(pool.tunables),
     }
@@ -134,7 +134,7 @@ class SimulatedSource:
     def capabilities(self) -> Capabilities:
         """A demo: live, and may be acted on, though nothing real is."""
         version = self.world.pools[0].version
-        return Capabilities("demo", may_act=True, version=version, flags=("DEMO",))
+        return Capabilities("demo", version=version, flags=("DEMO",))
 
     async def sample(self) -> tuple[Raw, ...] | None:
         """Every pool at the simulated time that has come."""

@@ -10,13 +10,15 @@ from zconsole.sim.disk import Leaf
 from zconsole.sim.load import ForegroundLoad
 from zconsole.sim.noise import Wobble
 from zconsole.sim.topology import Top
-from zconsole.sim.tunables import DEFAULTS, Tunables
+from zconsole.sim.tunables import Tunables, defaults
 
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""
 SCANNING, FINISHED, CANCELED = 1, 2, 3
 """dsl_scan_state_t, which removal and expansion use too (DSS_SCANNING and so on)."""
 TXG_SECONDS = 5.0
+VERSION = "2.3.9"
+"""The OpenZFS of a pool, unless its scenario says another."""
 
 
 @dataclass(slots=True)
@@ -178,10 +180,10 @@ class PoolState:
     breath: Wobble
     """The devices' little ups and downs."""
     layout: DataLayout = field(default_factory=DataLayout)
-    version: str = "2.3.9"
+    version: str = VERSION
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
-    tunables: Tunables = field(default_factory=lambda: Tunables(DEFAULTS))
+    tunables: Tunables = field(default_factory=lambda: defaults(VERSION))
     scan: SimulatedScan | None = None
     removal: Relocation | None = None
     expansion: Relocation | None = None

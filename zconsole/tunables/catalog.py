@@ -4,22 +4,66 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zconsole.pool.version import parse_version
-from zconsole.tunables.tunable import Tunable
+from zconsole.pool.version import Version, parse_version
 from zconsole.units import parse_size
 
 TABLE = Path(__file__).parents[1] / "share" / "tunables.toml"
 
 
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """A parameter in /sys/module/zfs/parameters, as far as an operator needs to know it."""
+
+    name: str
+    meaning: str
+    unit: str
+    low: int
+    high: int
+    defaults: tuple[tuple[Version, int], ...]
+    """From which OpenZFS version on which default holds, oldest first; empty: it depends."""
+    affects: str
+    """resilver, scrub, rebuild, scans, writes or everything."""
+    running_scan: bool = True
+    """Whether a change acts on a scan that runs."""
+    note: str = ""
+    never: str = ""
+    """Why it is shown but not written; empty when it may be."""
+    guarded: bool = False
+    """Whether it may only be written under a guard process that puts it back."""
+    presets: Mapping[str, int] = field(default_factory=dict)
+    """Its value in the gentle preset, and in the faster one under the limit that it lifts."""
+
+    def default(self, version: Version) -> int | None:
+        """The source default of this OpenZFS version; None for an unknown or older one."""
+        value: int | None = None
+        for since, default in self.defaults:
+            if version and version >= since:
+                value = default
+        return value
+
+    def problem(self, value: int) -> str | None:
+        """Why a value is refused before the kernel sees it; None when it is in range."""
+        if self.low <= value <= self.high:
+            return None
+        return f"{self.name}={value} is out of range: {self.low} to {self.high} {self.unit}".strip()
+
+
 def _tunable(name: str, row: Mapping[str, Any]) -> Tunable:
-    fields = {key: value for key, value in row.items() if key not in ("range", "defaults")}
+    read = {"range", "defaults", "presets"}
     low, high = map(_number, row["range"])
     since = row.get("defaults", {}).items()
-    defaults = tuple((parse_version(version), _number(value)) for version, value in since)
-    return Tunable(name, low=low, high=high, defaults=defaults, **fields)
+    return Tunable(
+        name,
+        low=low,
+        high=high,
+        defaults=tuple((parse_version(version), _number(value)) for version, value in since),
+        presets={preset: _number(value) for preset, value in row.get("presets", {}).items()},
+        **{key: value for key, value in row.items() if key not in read},
+    )
 
 
 def _number(value: int | str) -> int:
@@ -35,3 +79,21 @@ TUNABLES = tuple(_tunable(*row) for row in _ROWS.items())
 """Every known tunable, those one reaches for first at the top."""
 
 BY_NAME = {tunable.name: tunable for tunable in TUNABLES}
+
+
+def explain(name: str) -> str | None:
+    """What an old or FreeBSD name was and what to use; None for a name that is neither."""
+    if entry := HISTORICAL.get(name):
+        return f"{name}: {entry['explanation']}; now: {', '.join(entry['now'])}"
+    return _freebsd(name) if name.startswith("vfs.zfs.") else None
+
+
+def _freebsd(name: str) -> str:
+    """FreeBSD drops ``zfs_`` and puts ``vfs.zfs.`` first, with a dot for some prefixes."""
+    words = name.removeprefix("vfs.zfs.").replace(".", "_")
+    for linux in (f"zfs_{words}", words):
+        if linux in HISTORICAL:
+            return f"{name} is FreeBSD's name of {explain(linux)}"
+        if linux in BY_NAME:
+            return f"{name} is a FreeBSD sysctl; on Linux it is {linux}"
+    return f"{name} is a FreeBSD sysctl; on Linux it has no counterpart known here"

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from zconsole.errors import UnavailableError, UsageError
 from zconsole.system.audit.log import Log
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import BY_NAME, TUNABLES
-from zconsole.tunables.historical import explain
+from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.recorded import RecordedWrite, TunableRecord, recorded
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
-from zconsole.tunables.tunable import Tunable
 
 
 @dataclass(frozen=True, slots=True)

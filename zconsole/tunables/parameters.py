@@ -8,6 +8,7 @@ from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.version import Version, parse_version
+from zconsole.system.kernel_files import number_in, text_in
 
 MODULE = Path("/sys/module/zfs")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -57,11 +58,7 @@ class SysfsParameters:
     @property
     def version(self) -> Version:
         """See Parameters.version."""
-        try:
-            text = (self._module / "version").read_text("ascii", "replace")
-        except OSError:
-            return ()
-        return parse_version(text)
+        return parse_version(text_in(self._module / "version"))
 
     def path(self, name: str) -> str:
         """See Parameters.path."""
@@ -69,11 +66,7 @@ class SysfsParameters:
 
     def read(self, name: str) -> int | None:
         """See Parameters.read."""
-        try:
-            text = Path(self.path(name)).read_text("ascii", "replace").strip()
-        except OSError:
-            return None
-        return int(text) if text.isdigit() else None
+        return number_in(Path(self.path(name)))
 
     def write(self, name: str, value: int) -> None:
         """See Parameters.write."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.ui.actions.loader import ActionLoader
-from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import PickScreen, TextScreen
@@ -31,6 +31,7 @@ from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.units import clean
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
@@ -84,10 +85,8 @@ class Console(ThemedApp):
         return self.main_screen.devices
 
     def _begin(self) -> None:
-        """Dress, start listening to the feed and ticking: there is a main screen now."""
+        """Start listening to the feed and ticking: there is a main screen now."""
         self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
-        self._dress()
-        self.theme_changed_signal.subscribe(self, lambda _: self._dress())
         # After Ctrl-Z the shell has had the terminal: every cell is sent again.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
@@ -193,7 +192,6 @@ class Console(ThemedApp):
         screen = PickScreen(
             "POOLS",
             lambda width: overview_lines(self.view_state.frames, self.view_state.look, width),
-            self.palette,
             start=self.view_state.index,
             wide=True,
         )
@@ -228,9 +226,7 @@ class Console(ThemedApp):
         """Show every key."""
         if self.main_on_top:
             look, offers = self.view_state.look, self.view_state.offers
-            self.push_screen(
-                TextScreen("HELP", lambda width: help_lines(look, width, offers), self.palette)
-            )
+            self.push_screen(TextScreen("HELP", lambda width: help_lines(look, width, offers)))
 
     def action_pause(self) -> None:
         """Freeze the body or go on; the header keeps telling the truth."""
@@ -290,8 +286,21 @@ class Console(ThemedApp):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
 
-    def _dress(self) -> None:
-        """Paint everything in the present theme."""
-        self.main_screen.dress(self.palette)
-        if isinstance(self.screen, PickScreen):
-            self.screen.dress(self.palette)
+
+SHOWN = 30.0
+"""Seconds a message stays."""
+_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
+
+
+def tell(app: App[Any], update: Update) -> None:
+    """Show the alerts and notes of a round; ring and notify as its feed wants."""
+    for alert in update.alerts:
+        text = clean(f"{alert.pool}: {alert.text}")
+        severity = _SEVERITIES.get(alert.severity, "information")
+        app.notify(text, severity=severity, timeout=SHOWN, markup=False)
+    for note in update.notes:
+        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
+    driver = app._driver
+    if update.ring and driver is not None:
+        driver.write(update.ring)
+        driver.flush()

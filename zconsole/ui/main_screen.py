@@ -23,7 +23,6 @@ from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
 from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.scan import scan_lines
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.lines_view import LinesView
@@ -70,11 +69,6 @@ class MainScreen(Screen[None]):
     def on_mount(self) -> None:
         """Say that frames can come."""
         self._ready()
-
-    def dress(self, palette: Palette) -> None:
-        """Paint with these styles from now on."""
-        for view in self.query(LinesView):
-            view.dress(palette)
 
     def waiting(self, text: str) -> None:
         """Before the first frame: say what is being waited for."""

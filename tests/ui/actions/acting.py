@@ -33,7 +33,7 @@ class SteppedFeed:
         self.elapsed = 0.0
         self.session = Session()
         self.interval = 1.0
-        self.capabilities = capabilities or Capabilities("demo", may_act=True, flags=("DEMO",))
+        self.capabilities = capabilities or Capabilities("demo", flags=("DEMO",))
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()
 

@@ -49,7 +49,7 @@ class Asked:
 
 
 def round_of(*frames) -> Update:
-    return Update(frames, Capabilities("libzfs", may_act=True))
+    return Update(frames, Capabilities("libzfs"))
 
 
 async def delivered(frame, *rounds, make=plan_scrub):

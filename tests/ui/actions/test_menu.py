@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import acting
+from tests.ui.drawn import plain
 from zconsole.ui.actions.menu import Entry, menu_lines, reason_lines
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Span, at_most, plain, width_of
+from zconsole.ui.widgets.draw import Span, at_most, width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 LOOK = DisplayFormat(UNICODE)

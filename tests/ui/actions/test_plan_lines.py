@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ui.drawn import plain
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.device import Device
+from zconsole.tunables.catalog import Tunable
 from zconsole.tunables.control import Setting
-from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.menu import Entry, menu_lines
 from zconsole.ui.actions.plan_lines import candidate_lines
 from zconsole.ui.actions.tunables_pane import Shown, about_lines, question_lines
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import plain, width_of
+from zconsole.ui.widgets.draw import width_of
 
 LOOK = DisplayFormat()
 USED = "in this pool already"

@@ -7,13 +7,14 @@ from textual.widgets import Input
 
 from tests.records import replace
 from tests.ui import frames
+from tests.ui.drawn import plain
 from tests.ui.fakes import FakeFeed, console, screen_text
 from zconsole.pool.model import Vdev
 from zconsole.scan_report.report import DeviceReport, ScanReport
 from zconsole.scan_report.resilver_time import PastRate
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.what_if import Question, whatif_lines
-from zconsole.ui.widgets.draw import plain, width_of
+from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
 TIB, MIB = 1 << 40, 1 << 20

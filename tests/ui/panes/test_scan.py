@@ -6,7 +6,7 @@ import pytest
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.drawn import LOOK, text
+from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Event, Scan
@@ -15,7 +15,7 @@ from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
-from zconsole.ui.widgets.draw import plain, width_of
+from zconsole.ui.widgets.draw import width_of
 
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tests.ui.drawn import plain
 from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.rebalance.planning.facts import Mount
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.folder_screen import folder_head, folder_lines, is_aged
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
-from zconsole.ui.widgets.draw import plain
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 

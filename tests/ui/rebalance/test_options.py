@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.records import replace
+from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import PLAN as LAST
 from zconsole.ui.rebalance.options import option_about, option_lines
-from zconsole.ui.widgets.draw import plain
 
 
 def test_a_choice_that_is_cut_is_told_whole():

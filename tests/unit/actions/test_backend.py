@@ -8,8 +8,7 @@ from zconsole.actions.backend import live_backend
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
-from zconsole.sim.tunables import DEFAULTS
-from zconsole.tunables.tunable import MIB
+from zconsole.sim.tunables import defaults
 
 
 def test_a_read_only_kit_says_so_and_makes_no_directory(tmp_path, monkeypatch):
@@ -43,12 +42,12 @@ def test_a_directory_that_cannot_be_used_keeps_nobody_from_acting_but_is_not_wri
 async def test_a_simulated_kit_knows_its_machine_and_reaches_no_further():
     world = World("failed-disk", 1)
     backend = simulated_backend(world)
-    backend.control.set({"zfs_scan_vdev_limit": 64 * MIB}, 1.0)
-    assert world.tunables()["zfs_scan_vdev_limit"] == 64 * MIB
+    backend.control.set({"zfs_scan_vdev_limit": 64 << 20}, 1.0)
+    assert world.tunables()["zfs_scan_vdev_limit"] == 64 << 20
     await backend.freeze("zfs_scan_suspend_progress", 1)
     assert world.tunables()["zfs_scan_suspend_progress"] == 1
     backend.control.restore(2.0)
-    assert world.tunables() == DEFAULTS
+    assert world.tunables() == defaults("2.3.9")
     with pytest.raises(ZconsoleError, match="refused"):
         backend.parameters.write("zfs_nonsense", 1)
     with pytest.raises(FileNotFoundError):

@@ -8,7 +8,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.history.storage import HistoryStore
 from zconsole.monitor.session import Session
 from zconsole.sim.source import samples
-from zconsole.zfs.sources.recording_gaps import Gaps
+from zconsole.zfs.sources.samples import Gaps
 
 
 def rounds(count: int, scenario: str = "resilver"):

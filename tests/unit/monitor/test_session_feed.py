@@ -14,8 +14,8 @@ from zconsole.monitor.session_feed import SessionFeed
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
+from zconsole.zfs.sources.samples import Gaps
 
 
 class Counted:

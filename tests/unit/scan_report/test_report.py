@@ -13,8 +13,8 @@ from zconsole.cli.main import main
 from zconsole.cli.report import recorded
 from zconsole.errors import NotUnderstoodError
 from zconsole.monitor.session import Session
-from zconsole.scan_report.keeper import ReportKeeper
 from zconsole.scan_report.markdown import compared, markdown
+from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import dumped, loaded
 from zconsole.scan_report.statistics import differences, promises
 from zconsole.scan_report.store import ReportStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.sim.source import World
-from zconsole.sim.tunables import DEFAULTS
+from zconsole.sim.tunables import defaults
 
 
 def speedup(scenario, changes, seed=1):
@@ -70,7 +70,15 @@ def test_writes_are_refused_as_the_kernel_refuses_them():
     world = World("resilver", 1)
     assert world.set_tunable("zfs_scrub_delay", "0") == "No such file or directory"
     assert world.set_tunable("zfs_scan_vdev_limit", "lots") == "Invalid argument"
-    assert world.tunables() == DEFAULTS
+    assert world.tunables() == defaults("2.3.9")
     assert world.set_tunable("zfs_scan_vdev_limit", "1048576\n") == ""
     assert world.tunables()["zfs_scan_vdev_limit"] == 1048576
-    assert DEFAULTS["zfs_scan_vdev_limit"] == 16 << 20
+    assert defaults("2.3.9")["zfs_scan_vdev_limit"] == 16 << 20
+
+
+def test_a_kernel_has_the_parameters_of_its_time():
+    old, new = defaults("0.7.13"), defaults("2.3.9")
+    assert (old["zfs_scrub_delay"], old["zfs_scan_min_time_ms"]) == (4, 1000)
+    assert "zfs_scrub_delay" not in new
+    assert "zfs_scan_vdev_limit" not in old
+    assert (old["zfs_vdev_scrub_max_active"], new["zfs_vdev_scrub_max_active"]) == (2, 3)

@@ -8,8 +8,8 @@ from dataclasses import fields
 import pytest
 
 from tests.unit.zfs.decode.typed import mistyped
-from zconsole.tunables.catalog import BY_NAME, TABLE, TUNABLES
-from zconsole.tunables.tunable import Tunable
+from zconsole.tunables.catalog import BY_NAME, TABLE, TUNABLES, Tunable
+from zconsole.tunables.presets import LIMITS
 
 
 @pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
@@ -32,5 +32,7 @@ def test_the_table_has_no_field_that_a_tunable_lacks():
     known = {field.name for field in fields(Tunable)} - {"low", "high"} | {"range"}
     rows = tomllib.loads(TABLE.read_text())
     old = rows.pop("historical")
+    limits = {*LIMITS, "gentle"}
+    assert {name for row in rows.values() for name in row.get("presets", ())} == limits
     assert {name for row in rows.values() for name in row} <= known
     assert {name for row in old.values() for name in row["now"]} <= BY_NAME.keys()

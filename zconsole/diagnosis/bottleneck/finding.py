@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from zconsole.pool.model import NOTHING
 
-CAUSES = (
-    "new-disk",
-    "slow-disk",
-    "random",
-    "foreground",
-    "throttle",
-    "memory",
-    "cpu",
-    "bus",
-    "smr",
-    "disks",
-    "metadata",
-    "unclear",
-)
-"""Every cause a verdict can name; ``disks`` is a scan that keeps its disks streaming."""
+CAUSES = {
+    "new-disk": "the new disk's writes",
+    "slow-disk": "a slow source disk",
+    "random": "random I/O",
+    "foreground": "other I/O",
+    "throttle": "a throttle or tunable",
+    "memory": "scan memory",
+    "cpu": "the processor",
+    "bus": "a shared link",
+    "smr": "the collapse of the new disk",
+    "disks": "the disks themselves",
+    "metadata": "walking metadata",
+    "unclear": "not clear",
+}
+"""Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
 
 
 class Verdict(NamedTuple):

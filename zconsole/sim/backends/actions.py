@@ -86,7 +86,7 @@ class SimulatedFacts:
         return next((str(p.guid) for p in self._world.pools if p.name == pool), None)
 
 
-def simulated_backend(world: World, denied: str = "") -> ActionBackend:
+def simulated_backend(world: World) -> ActionBackend:
     """What acts on simulated pools: its commands, tunables and log stay in this process."""
     parameters, log = SimulatedParameters(world), MemoryLog()
     control = Control(parameters, VolatileTunableStore(), log)
@@ -103,10 +103,9 @@ def simulated_backend(world: World, denied: str = "") -> ActionBackend:
         parameters,
         control,
         _freeze,
-        denied,
-        lambda: world.pools[0].now,
-        lambda: clock(world.pools[0]),
-        lambda: _rebalance_backend(world),
+        clock=lambda: world.pools[0].now,
+        steady=lambda: clock(world.pools[0]),
+        rebalance_backend=lambda: _rebalance_backend(world),
     )
 
 

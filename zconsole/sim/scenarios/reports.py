@@ -8,7 +8,7 @@ from zconsole.sim.disk import DiskModel
 from zconsole.sim.models import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB
 from zconsole.sim.rewrite import spread_over
 from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState
-from zconsole.sim.tunables import BEFORE_0_8, Tunables
+from zconsole.sim.tunables import defaults
 
 # The fourth report's disks take the old pool's blocks in the order they were written; reads are
 # helped by read-ahead, writes to the new disk are not.
@@ -113,7 +113,7 @@ def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
 def _before_0_8(pool: PoolState) -> None:
     """Makes a pool's kernel one whose scans issue as they walk."""
     pool.version, pool.one_stage = "0.7.13", True
-    pool.tunables = Tunables(BEFORE_0_8)
+    pool.tunables = defaults(pool.version)
 
 
 SCENARIOS = (

@@ -9,11 +9,10 @@ from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.context import FlowContext, UnderWay
 from zconsole.ui.actions.follow_up import Done
 from zconsole.ui.actions.menu import Planner
 from zconsole.ui.actions.plan_lines import plan_lines
-from zconsole.ui.actions.quit_warnings import UnderWay
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 
 _ROLES = {
@@ -45,7 +44,7 @@ async def confirm(
     confirmations = [_confirmation(context, way(situation), situation.facts, paths) for way in ways]
     # A way that is refused stands last: the first is what Enter would run.
     confirmations.sort(key=lambda confirmation: confirmation.barred)
-    screen = ConfirmScreen(confirmations, context.look, context.palette)
+    screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
 
 

@@ -1,18 +1,82 @@
-"""What every flow of actions works with; it knows neither the console nor the controller."""
+"""What every flow of actions works with, and what quitting amid them would leave behind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zconsole.actions.backend import ActionBackend
+from zconsole.actions.plan import ActionPlan
 from zconsole.monitor.frame import Frame
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.tunables.control import Control, Past
 from zconsole.ui.actions.follow_up import FollowUp
-from zconsole.ui.actions.quit_warnings import UnderWay
-from zconsole.ui.actions.tuned import TunedWatch
+from zconsole.ui.dialogs.confirm import OutputLine
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.themed_app import ThemedApp
+
+
+@dataclass(slots=True)
+class TunedWatch:
+    """What is known of the tunables that were set from consoles."""
+
+    control: Control
+    past: Past = field(default_factory=Past)
+    """As of the newest reading."""
+    _busy: bool = False
+
+    async def round(self) -> None:
+        """Read again; nothing while an earlier round is still under way."""
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            await self.refresh()
+        finally:
+            self._busy = False
+
+    async def refresh(self) -> None:
+        """Read again, after something was changed from here."""
+        self.past = await in_daemon_thread(self.control.past)
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """A plan that is being carried out, and how many of its commands have begun."""
+
+    plan: ActionPlan
+    begun: int = 0
+
+
+def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tuple[OutputLine, ...]:
+    """What quitting now means for plans under way, and for tunables that wait for a scan's end.
+
+    Empty when nothing is left behind.
+    """
+    said = [line for each in under_way for line in _of_plan(each)]
+    names = ", ".join(until_end)
+    if names:
+        said.append(
+            OutputLine(
+                f"{names}: put back at the end of the scan by a console that runs then; without"
+                " one, the value stays until the next console offers to put it back (T, then u"
+                " does it now)",
+                "warning",
+            )
+        )
+    return tuple(said)
+
+
+def _of_plan(each: UnderWay) -> Iterator[OutputLine]:
+    yield OutputLine(f"{each.plan.title} is being carried out.", "bold")
+    steps = each.plan.steps
+    if each.begun:
+        yield OutputLine(f"$ {steps[each.begun - 1].command}", "accent")
+        yield OutputLine("This goes on without the console; nobody will be told here how it ends.")
+    rest = steps[each.begun :]
+    if rest:
+        yield OutputLine(f"Not run then, {len(rest)} to run by hand:", "warning")
+        yield from (OutputLine(f"$ {step.command}", "accent") for step in rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +105,6 @@ class FlowContext:
     def look(self) -> DisplayFormat:
         """How sizes and times are written now."""
         return self.app.view_state.look
-
-    @property
-    def palette(self) -> Palette:
-        """The styles for screens."""
-        return self.app.palette
 
     def complain(self, problem: Exception | str) -> None:
         """Show what went wrong, as it is."""

@@ -19,7 +19,7 @@ from zconsole.monitor.join import joined
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
-from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.context import FlowContext, left_behind
 from zconsole.ui.actions.follow_up import Done
 from zconsole.ui.actions.menu import (
     Entry,
@@ -29,7 +29,6 @@ from zconsole.ui.actions.menu import (
     scan_entries,
 )
 from zconsole.ui.actions.plan_lines import said_lines
-from zconsole.ui.actions.quit_warnings import left_behind
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.background import begin
@@ -117,9 +116,7 @@ class ActionController:
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
-        await self.context.app.push_screen_wait(
-            ConfirmScreen([confirmation], look, self.context.palette)
-        )
+        await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
     def left_behind(self) -> tuple[OutputLine, ...]:
         """What quitting now would leave undone or unreported; empty when nothing is."""
@@ -138,7 +135,6 @@ class ActionController:
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
-            self.context.palette,
             wide=True,
             about=lambda index, width: reason_lines(found, index, look, width),
             ellipsis=look.glyphs.ellipsis,

@@ -13,8 +13,8 @@ from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
-from zconsole.ui.dialogs.ask import AskScreen
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.dialogs.screens import AskScreen
 
 Run = Callable[[str | None], AsyncIterator[OutputLine]]
 
@@ -41,7 +41,7 @@ async def tunables_flow(context: FlowContext) -> None:
 
 def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
     look = context.look
-    return TunablesScreen(lambda: _shown(context, settings), look, context.palette, row)
+    return TunablesScreen(lambda: _shown(context, settings), look, row)
 
 
 def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
@@ -73,9 +73,7 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
     lines = partial(question_lines, setting, context.look)
-    answer = await context.app.push_screen_wait(
-        AskScreen(f"SET {setting.tunable.name}", lines, context.palette)
-    )
+    answer = await context.app.push_screen_wait(AskScreen(f"SET {setting.tunable.name}", lines))
     if answer is None:
         return
     if not (answer.isascii() and answer.isdigit()):
@@ -174,4 +172,4 @@ async def _show(context: FlowContext, title: str, said: Sequence[OutputLine], ru
     confirmation = Confirmation(
         title, lambda width: said_lines(said, look, width), run, barred=bool(context.denied)
     )
-    await context.app.push_screen_wait(ConfirmScreen([confirmation], look, context.palette))
+    await context.app.push_screen_wait(ConfirmScreen([confirmation], look))

@@ -10,14 +10,13 @@ from textual.binding import Binding, BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
+from zconsole.tunables.catalog import Tunable
 from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
-from zconsole.tunables.tunable import Tunable
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, fit
 
 HEAD = "TUNABLES  Enter set  f faster  g gentle  d default  u put back  e at scan's end"
@@ -55,7 +54,6 @@ class TunablesScreen(PickScreen):
         self,
         shown: Callable[[], Sequence[Shown]],
         look: DisplayFormat,
-        palette: Palette,
         start: int,
     ) -> None:
         def _lines(width: int) -> tuple[Line, ...]:
@@ -66,9 +64,7 @@ class TunablesScreen(PickScreen):
             return about_lines(self._now[index], look, width)
 
         ellipsis = look.glyphs.ellipsis
-        super().__init__(
-            HEAD, _lines, palette, start=start, wide=True, about=_about, ellipsis=ellipsis
-        )
+        super().__init__(HEAD, _lines, start=start, wide=True, about=_about, ellipsis=ellipsis)
         self.request = "set"
 
     def update(self) -> None:

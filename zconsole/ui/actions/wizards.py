@@ -23,8 +23,7 @@ from zconsole.ui.actions.plan_lines import (
     swap_lines,
     wrapped_lines,
 )
-from zconsole.ui.dialogs.ask import AskScreen
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.widgets.draw import Line, Span
 
 OTHER = "another path: a file, or a device that is not listed"
@@ -102,9 +101,7 @@ async def _pick_device(
         return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
     ellipsis = look.glyphs.ellipsis
-    screen = PickScreen(
-        look.text(title), _lines, context.palette, wide=True, about=_about, ellipsis=ellipsis
-    )
+    screen = PickScreen(look.text(title), _lines, wide=True, about=_about, ellipsis=ellipsis)
     chosen = await context.app.push_screen_wait(screen)
     if chosen is None:
         return None
@@ -135,7 +132,7 @@ async def _candidates(
 async def _ask_path(context: FlowContext) -> str | None:
     text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
     lines = partial(wrapped_lines, text, context.look)
-    path = await context.app.push_screen_wait(AskScreen("PATH", lines, context.palette))
+    path = await context.app.push_screen_wait(AskScreen("PATH", lines))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")
     return path
@@ -155,7 +152,7 @@ def _batch_screen(
         return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
-    return PickScreen(title, _lines, context.palette, start=row, wide=True)
+    return PickScreen(title, _lines, start=row, wide=True)
 
 
 def _device(s: Situation, key: str) -> Target:

@@ -17,7 +17,6 @@ from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -54,10 +53,8 @@ class ConfirmScreen(Dialog[None]):
         Binding("right", "app.next_pane(1)", show=False),
     ]
 
-    def __init__(
-        self, confirmations: Sequence[Confirmation], look: DisplayFormat, palette: Palette
-    ) -> None:
-        super().__init__(palette)
+    def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
+        super().__init__()
         self._confirmations = tuple(confirmations)
         self._index = 0
         self._look = look

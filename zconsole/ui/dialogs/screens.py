@@ -1,4 +1,4 @@
-"""Screens over the main one: text to read, and a list to pick from."""
+"""Screens over the main one: text to read, a list to pick from, a line to type."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from textual.app import ComposeResult
 from textual.screen import Screen, ScreenResultType
+from textual.widgets import Input
 
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
 
@@ -20,24 +20,14 @@ _ABOUT_SHARE = 3
 
 
 class Dialog(Screen[ScreenResultType]):
-    """A screen of lines, which are made for its width and drawn in the theme's styles."""
-
-    def __init__(self, palette: Palette, classes: str | None = None) -> None:
-        super().__init__(classes=classes)
-        self._palette = palette
+    """A screen of lines, which are made for its width."""
 
     def on_mount(self) -> None:
         """Draw."""
-        self.dress(self._palette)
+        self.update()
 
     def on_resize(self) -> None:
         """Draw for the new size."""
-        self.update()
-
-    def dress(self, palette: Palette) -> None:
-        """Paint with these styles from now on."""
-        for view in self.query(LinesView):
-            view.dress(palette)
         self.update()
 
     def update(self) -> None:
@@ -48,8 +38,8 @@ class Dialog(Screen[ScreenResultType]):
 class TextScreen(Dialog[None]):
     """Lines to scroll through."""
 
-    def __init__(self, title: str, lines: Lines, palette: Palette) -> None:
-        super().__init__(palette)
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
         self._title_text = title
         self._make = lines
 
@@ -95,7 +85,6 @@ class PickScreen(Dialog[int | None]):
         self,
         title: str,
         lines: Lines,
-        palette: Palette,
         *,
         start: int = 0,
         wide: bool = False,
@@ -103,7 +92,7 @@ class PickScreen(Dialog[int | None]):
         about: About = nothing_about,
         ellipsis: str = "…",
     ) -> None:
-        super().__init__(palette, "wide" if wide else "side")
+        super().__init__(classes="wide" if wide else "side")
         self._title_text = title
         self._make = lines
         self._start = start
@@ -149,3 +138,29 @@ class PickScreen(Dialog[int | None]):
     def action_open(self) -> None:
         """Return what the cursor is on."""
         self.dismiss(self.view.cursor)
+
+
+class AskScreen(Dialog[str | None]):
+    """Lines that say what is asked, and the line to answer in; None when left."""
+
+    AUTO_FOCUS = "#answer"
+
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
+        self._title_text = title
+        self._make = lines
+
+    def compose(self) -> ComposeResult:
+        """The question and the answer."""
+        yield LinesView(id="question")
+        yield Input(id="answer", compact=True)
+
+    def update(self) -> None:
+        """Draw the question anew."""
+        view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
+        view.styles.height = len(lines) + 1
+        view.show(lines, (Span(f" {self._title_text}", "title"),))
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """That is the answer; nothing typed is none."""
+        self.dismiss(message.value.strip() or None)

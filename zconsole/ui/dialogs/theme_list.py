@@ -29,7 +29,6 @@ def open_theme_list(app: ThemedApp) -> None:
     screen = PickScreen(
         "THEMES  Enter keep, Esc undo",
         lambda _: lines,
-        app.palette,
         start=names.index(before) if before in names else 0,
         moved=_preview,
     )

@@ -12,7 +12,6 @@ from zconsole.scan_report.resilver_time import PastRate, paces
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Lines, TextScreen
 from zconsole.ui.panes.what_if import Question, whatif_lines
-from zconsole.ui.theme.styles import Palette
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -25,8 +24,8 @@ class WhatIfScreen(TextScreen):
 
     AUTO_FOCUS = "#prompt"
 
-    def __init__(self, title: str, answer: Answer, palette: Palette) -> None:
-        super().__init__(title, answer(""), palette)
+    def __init__(self, title: str, answer: Answer) -> None:
+        super().__init__(title, answer(""))
         self._answer = answer
 
     def compose(self) -> ComposeResult:
@@ -52,7 +51,7 @@ def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
         return lambda width: whatif_lines(question, app.view_state.look, width)
 
     title = f"WHAT IF  {app.view_state.look.text(frame.pool)}"
-    screen = WhatIfScreen(title, _answer, app.palette)
+    screen = WhatIfScreen(title, _answer)
     app.push_screen(screen)
 
     async def _recall() -> None:

@@ -9,8 +9,15 @@ from textual import events
 
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.device_cells import Panel, common_scale, heading, row_line, sort_key
-from zconsole.ui.panes.device_columns import Column, arrange
+from zconsole.ui.panes.device_columns import (
+    Column,
+    Panel,
+    arrange,
+    common_scale,
+    heading,
+    row_line,
+    sort_key,
+)
 from zconsole.ui.panes.device_detail import Facts, detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged

@@ -5,25 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import GROUPS, TABLE, Offer, footer_keys, shown
+from zconsole.ui.keys import COLUMNS, GROUPS, MARKS, TABLE, Offer, footer_keys, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY = 16
-
-_MARKS = (
-    ("!", "degraded, or slower than its siblings"),
-    ("x", "faulted, unavailable or removed"),
-    ("-", "taken offline"),
-    ("~", "resilvering, waiting for it, or being removed"),
-)
-_COLUMNS = (
-    ("LAT", "mean wait for the disk, reads and writes together"),
-    ("BUSY", "share of time with I/O in flight"),
-    ("ERR", "read, write and checksum errors since the last clear"),
-    ("QUEUE", "I/Os waiting and active in ZFS's own queues"),
-    ("SLOW", "I/Os that took longer than zio_slow_io_ms"),
-    ("bars", "reads and writes of every device on one scale from 0, its top in the heading"),
-)
 
 
 def help_lines(look: DisplayFormat, width: int, offers: Sequence[Offer] = ()) -> tuple[Line, ...]:
@@ -36,7 +21,7 @@ def help_lines(look: DisplayFormat, width: int, offers: Sequence[Offer] = ()) ->
                 lines.extend(_pair(" ".join(map(shown, key.keys)), key.text, width))
     if offers:
         lines.extend(_actions(offers, width, look))
-    for title, pairs in (("Marks", _MARKS), ("Columns", _COLUMNS)):
+    for title, pairs in (("Marks", MARKS), ("Columns", COLUMNS)):
         lines.append((Span(f" {title}", "bold"),))
         for key_shown, text in pairs:
             lines.extend(_pair(key_shown, text, width))

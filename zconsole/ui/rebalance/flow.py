@@ -54,7 +54,7 @@ class RebalanceFlow:
 
         start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
-        return PickScreen(title, _lines, self.context.palette, start=start, wide=True)
+        return PickScreen(title, _lines, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
@@ -104,7 +104,6 @@ class RebalanceFlow:
         return PickScreen(
             "REBALANCE  what for, how far?  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
-            self.context.palette,
             start=row,
             wide=True,
             about=lambda index, width: option_about(settings, index, look, width),

@@ -50,7 +50,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         folders: Folders,
         explorer: Explorer,
     ) -> None:
-        super().__init__(context.palette)
+        super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
         self._pool = pool
@@ -73,7 +73,6 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
     def on_mount(self) -> None:
         """Draw, and ask for the mountpoints."""
-        super().on_mount()
         self.view.focus()
         for root in self._folders.roots:
             self._explorer.used(root.point)

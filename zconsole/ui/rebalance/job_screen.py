@@ -58,7 +58,7 @@ class JobScreen(Dialog[None]):
         now: Callable[[], float],
     ) -> None:
         """``now`` is epoch seconds."""
-        super().__init__(context.palette)
+        super().__init__()
         self._flow = context
         self._look = context.look
         self._pool = pool
@@ -75,7 +75,6 @@ class JobScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
-        super().on_mount()
         self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self._again()

@@ -13,7 +13,7 @@ from zconsole.rebalance.planning.plan_model import FLOOR
 from zconsole.rebalance.planning.settings import Limits, window_minutes
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped_lines
-from zconsole.ui.dialogs.ask import AskScreen
+from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.units import latency, parse_size
 
@@ -48,9 +48,7 @@ class Limit:
 async def ask_limit(context: FlowContext, limit: Limit) -> str | None:
     """What is typed for a limit on a screen of its own; None when that is left."""
     lines = partial(wrapped_lines, limit.question, context.look)
-    return await context.app.push_screen_wait(
-        AskScreen(limit.label.upper(), lines, context.palette)
-    )
+    return await context.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
 
 
 def _share(answer: str) -> float:

@@ -40,7 +40,7 @@ class PlanScreen(Dialog[bool | None]):
         body: Body,
         denied: str,
     ) -> None:
-        super().__init__(context.palette)
+        super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
         self._steps = steps
@@ -62,7 +62,6 @@ class PlanScreen(Dialog[bool | None]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        super().on_mount()
         self.query_one("#plan", LinesView).focus()
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)

@@ -48,11 +48,6 @@ Line = tuple[Span, ...]
 """One line of the screen, left to right."""
 
 
-def plain(line: Line) -> str:
-    """The text of a line without its roles."""
-    return "".join(span.text for span in line)
-
-
 def width_of(line: Iterable[Span]) -> int:
     """Terminal cells a line takes."""
     return sum(cell_len(span.text) for span in line)

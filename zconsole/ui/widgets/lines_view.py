@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,6 +15,9 @@ from textual.strip import Strip
 
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, merged, width_of
+
+if TYPE_CHECKING:
+    from zconsole.ui.themed_app import ThemedApp
 
 _STRIPS = 512
 
@@ -40,9 +43,14 @@ class LinesView(ScrollView, inherit_bindings=False):
         self._drawn: dict[int, tuple[Line, bool]] = {}
         self._strips: LRUCache[tuple[Line, bool, int], Strip] = LRUCache(_STRIPS)
 
-    def dress(self, palette: Palette) -> None:
-        """Use these styles from now on, and draw everything anew."""
-        self._palette = palette
+    def on_mount(self) -> None:
+        """Be drawn in the styles of the app's theme, whichever is on."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._dress())
+        self._dress()
+
+    def _dress(self) -> None:
+        """Take the present theme's styles, and draw everything anew."""
+        self._palette = cast("ThemedApp", self.app).palette
         self._strips.clear()
         self._drawn.clear()
         self.refresh()

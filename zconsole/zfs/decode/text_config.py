@@ -6,14 +6,16 @@ to one column, STATE, READ, WRITE, CKSUM and, when asked for, SLOW, POWER and DI
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Vdev
+from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Progress, Vdev
+from zconsole.units import parse_size
 from zconsole.zfs.decode.names import draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.text_notes import with_note
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, looks_like_row, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares_left
+from zconsole.zfs.decode.values import parse_date
 
 __all__ = ["config_of", "looks_like_row"]
 
@@ -159,3 +161,52 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
         children=tuple(_vdev(child, running, zone) for child in node.children),
     )
     return with_note(vdev, running, zone)
+
+
+_RESILVERED = re.compile(r"(\d+(?:[.,]\d+)?[BKMGTPE]?) resilvered")
+_BLOCK_SIZE = re.compile(r"block size: (\d+)B configured, (\d+)B native")
+_PROGRESS = re.compile(
+    r"\((?P<pct>\d+)% (?P<what>initialized|trimmed)(?P<suspended>, suspended)?"
+    r"(?:,? (?P<how>started|completed) at (?P<date>[^)]+))?\)"
+)
+
+
+def with_note(vdev: Vdev, running: str | None, zone: tzinfo) -> Vdev:
+    """The vdev with what its note tells; ``running``: the active scan's function.
+
+    Source: print_status_config, print_status_initialize and print_status_trim in
+    cmd/zpool/zpool_main.c (2.3.9).
+    """
+    text = vdev.note
+    if not text:
+        return vdev
+    # Solaris 10 prints the amount on each resilvered leaf, also after the end.
+    amount = _RESILVERED.search(text)
+    sizes = _BLOCK_SIZE.search(text)
+    removing = "(removing)" in text
+    leaf = not vdev.children
+    was = text[4:].partition("  ")[0] if text.startswith("was ") else None
+    return vdev._replace(
+        path=vdev.path or was,
+        resilvering="(resilvering)" in text or (amount is not None and running == "resilver"),
+        awaiting_resilver="(awaiting resilver)" in text,
+        removing=removing,
+        scan_processed=parse_size(amount[1]) if amount else None,
+        ashift=int(sizes[1]).bit_length() - 1 if sizes else None,
+        physical_ashift=int(sizes[2]).bit_length() - 1 if sizes else None,
+        initialize=_progress(text, "initialized", "(initializing)", zone) if leaf else None,
+        trim=_progress(text, "trimmed", "(trimming)", zone) if leaf else None,
+        allocating=False if removing or "(non-allocating)" in text else None,
+    )
+
+
+def _progress(text: str, what: str, marker: str, zone: tzinfo) -> Progress | None:
+    for match in _PROGRESS.finditer(text):
+        if match["what"] == what:
+            state = "complete" if match["how"] == "completed" else "active"
+            return Progress(
+                state="suspended" if match["suspended"] else state,
+                share=int(match["pct"]) / 100,
+                time=parse_date(match["date"] or "", zone),
+            )
+    return Progress("active") if marker in text else None

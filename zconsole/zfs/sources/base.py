@@ -19,7 +19,6 @@ class Capabilities(NamedTuple):
     """Why this source and no better one: ``libzfs.so not found``."""
     live: bool = True
     """Whether pools can be acted on through it."""
-    may_act: bool = False
     denied: str = ""
     """Why actions are not possible (``not root``), empty when they are."""
     version: str | None = None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from zconsole.system.host import ROOT
+from zconsole.system.kernel_files import text_in
 from zconsole.zfs.sources.bsd import disk_row, psutil_rows
 
 SECTOR = 512
@@ -78,7 +79,7 @@ def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
     facts = {"device": name, "disks": " ".join(disks) if disks != [name] else ""}
     for key, words in _attributes(disks, root).items():
         facts[key] = " ".join(dict.fromkeys(word for word in words if word))
-    if size := _read(_class(root, name) / "size"):
+    if size := text_in(_class(root, name) / "size"):
         facts["size"] = str(int(size) * SECTOR)
     return {key: value for key, value in facts.items() if value}
 
@@ -88,9 +89,9 @@ def _attributes(disks: list[str], root: Path) -> Mapping[str, list[str]]:
     return {
         "serial": [_serial(disk, root) for disk in disks],
         "model": [_model(disk, root) for disk in disks],
-        "rotational": [_read(queue / "rotational") for queue in queues],
-        "logical_sector": [_read(queue / "logical_block_size") for queue in queues],
-        "physical_sector": [_read(queue / "physical_block_size") for queue in queues],
+        "rotational": [text_in(queue / "rotational") for queue in queues],
+        "logical_sector": [text_in(queue / "logical_block_size") for queue in queues],
+        "physical_sector": [text_in(queue / "physical_block_size") for queue in queues],
     }
 
 
@@ -106,23 +107,23 @@ def _disks(name: str, root: Path) -> list[str]:
 def _serial(disk: str, root: Path) -> str:
     block = root / "sys/block" / disk
     return (
-        _read(block / "device/serial")
-        or _read(block / "serial")
+        text_in(block / "device/serial")
+        or text_in(block / "serial")
         or udev_properties(block, root).get("ID_SERIAL_SHORT", "")
     )
 
 
 def _model(disk: str, root: Path) -> str:
     block = root / "sys/block" / disk
-    vendor = _read(block / "device/vendor")
-    model = _read(block / "device/model") or udev_properties(block, root).get("ID_MODEL", "")
+    vendor = text_in(block / "device/vendor")
+    model = text_in(block / "device/model") or udev_properties(block, root).get("ID_MODEL", "")
     known_vendor = vendor and not vendor.startswith("0x") and vendor != "ATA"
     return f"{vendor} {model}" if known_vendor and model else model
 
 
 def udev_properties(block: Path, root: Path = ROOT) -> Mapping[str, str]:
     """Properties in udev's database, ``E:KEY=VALUE`` lines of /run/udev/data/bMAJOR:MINOR."""
-    text = _read(root / "run/udev/data" / f"b{_read(block / 'dev')}")
+    text = text_in(root / "run/udev/data" / f"b{text_in(block / 'dev')}")
     pairs = (line[2:].partition("=") for line in text.splitlines() if line.startswith("E:"))
     return {key: value for key, _, value in pairs}
 
@@ -143,10 +144,3 @@ def _class(root: Path, name: str) -> Path:
 
 def _below(root: Path, path: str) -> Path:
     return root / path.lstrip("/")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

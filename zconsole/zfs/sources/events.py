@@ -29,38 +29,21 @@ BURST = 50
 RESTART_AFTER = 10.0
 """Seconds after which a command that ended is started anew: by itself it never ends."""
 
-SEVERITIES = {
-    "statechange": "warning",
-    "removed": "warning",
-    "checksum": "warning",
-    "authentication": "warning",
-    "delay": "warning",
-    "dio_verify_rd": "warning",
-    "dio_verify_wr": "warning",
-    "sitout": "warning",
-    "io": "error",
-    "data": "error",
-    "deadman": "error",
-    "io_failure": "error",
-    "probe_failure": "error",
-    "log_replay": "error",
-    "vdev.open_failed": "error",
-    "vdev.no_replicas": "error",
-    "vdev.bad_label": "error",
-    "vdev.corrupt_data": "error",
-    "zpool": "error",
-    "resilver_start": "notice",
-    "resilver_finish": "notice",
-    "scrub_start": "notice",
-    "scrub_finish": "notice",
-    "scrub_abort": "notice",
-    "scrub_paused": "notice",
-    "scrub_resume": "notice",
-    "vdev_attach": "notice",
-    "vdev_remove": "notice",
-    "vdev_spare": "notice",
-    "autoreplace": "notice",
+_LEVELS = {
+    "warning": (
+        "statechange removed checksum authentication delay dio_verify_rd dio_verify_wr sitout"
+    ),
+    "error": (
+        "io data deadman io_failure probe_failure log_replay vdev.open_failed "
+        "vdev.no_replicas vdev.bad_label vdev.corrupt_data zpool"
+    ),
+    "notice": (
+        "resilver_start resilver_finish scrub_start scrub_finish scrub_abort scrub_paused "
+        "scrub_resume vdev_attach vdev_remove vdev_spare autoreplace"
+    ),
 }
+SEVERITIES = {name: level for level, names in _LEVELS.items() for name in names.split()}
+"""Class of an event to how bad it is; what is not here is only good to know."""
 NOISE = frozenset({"config_sync", "history_event"})
 SCAN_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
 """Internal history records that explain a scan's course (module/zfs/dsl_scan.c)."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from zconsole.system.kernel_files import text_in
+
 ROOT = Path("/")
 """As in system.host, which would load asyncio into jobs that only read a state word here."""
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
@@ -27,12 +29,12 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
     except OSError:
         return {}
     pools = (each for each in entries if not each.name.startswith("$"))
-    return {each.name: _word(each / "state") for each in pools if (each / "state").exists()}
+    return {each.name: text_in(each / "state") for each in pools if (each / "state").exists()}
 
 
 def pool_state(pool: str, root: Path = ROOT) -> str:
     """The state word of one pool; empty where it could not be read."""
-    return _word(root / "proc/spl/kstat/zfs" / pool / "state")
+    return text_in(root / "proc/spl/kstat/zfs" / pool / "state")
 
 
 def arc_bytes(root: Path = ROOT) -> int | None:
@@ -50,12 +52,5 @@ def arc_bytes(root: Path = ROOT) -> int | None:
 
 def module_version(root: Path = ROOT) -> str | None:
     """The running OpenZFS, ``2.3.9``; None where the module is not loaded."""
-    word = _word(root / "sys/module/zfs/version")
+    word = text_in(root / "sys/module/zfs/version")
     return word.partition("-")[0] or None
-
-
-def _word(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

@@ -19,8 +19,7 @@ from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.commands import POOLS, Commands, zpool_version
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
-from zconsole.zfs.sources.host_load import LoadMeter
-from zconsole.zfs.sources.kstat import HANGING_STATES, module_version, pool_states
+from zconsole.zfs.sources.kstat import HANGING_STATES, arc_bytes, module_version, pool_states
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.lzc import load_lzc, pool_exists
 from zconsole.zfs.sources.parameters import ScanParameters
@@ -97,7 +96,6 @@ class LiveSource:
         return Capabilities(
             name=reader.name if reader else NO_READER,
             reason=readers.reason if readers else "",
-            may_act=is_root(),
             denied="" if is_root() else "not root",
             version=self._version,
         )
@@ -292,3 +290,25 @@ def check_zfs(root: Path = ROOT) -> None:
         raise UnavailableError(f"no ZFS on this machine: no {device}, {why}")
     if not os.access(device, os.R_OK | os.W_OK):
         raise UnavailableError(f"{device}: permission denied")
+
+
+class LoadMeter:
+    """CPU and memory of the machine, in the raw form's names."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
+        self._measured = False
+
+    def read(self) -> Mapping[str, Any]:
+        """CPU share since the last call, absent from the first; memory and ARC in bytes."""
+        import psutil
+
+        memory, cpu = psutil.virtual_memory(), psutil.cpu_percent(None) / 100
+        found = {
+            "cpu": cpu if self._measured else None,
+            "memory_total": memory.total,
+            "memory_available": memory.available,
+            "arc_bytes": arc_bytes(self._root),
+        }
+        self._measured = True
+        return {key: value for key, value in found.items() if value is not None}

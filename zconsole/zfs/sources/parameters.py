@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from zconsole.system.kernel_files import number_in
+
 NAMES = (
     "zfs_resilver_min_time_ms",
     "zfs_scrub_min_time_ms",
@@ -49,12 +51,5 @@ class ScanParameters:
 def scan_parameters(root: Path) -> dict[str, int]:
     """Those of NAMES that this kernel has; none where the module is not loaded (zfs(4))."""
     directory = root / "sys/module/zfs/parameters"
-    found: dict[str, int] = {}
-    for name in NAMES:
-        try:
-            text = (directory / name).read_text("ascii", "replace").strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            found[name] = int(text)
-    return found
+    values = {name: number_in(directory / name) for name in NAMES}
+    return {name: value for name, value in values.items() if value is not None}

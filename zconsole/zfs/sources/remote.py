@@ -137,9 +137,8 @@ class RemoteSource:
         pools: Sequence[str],
         interval: float,
         sockets: Path,
-        local: ProcessRunner | None = None,
     ) -> None:
-        process = local or ProcessRunner()
+        process = ProcessRunner()
         self.host = host
         self._asked_for = tuple(dict.fromkeys(pools))
         self._interval = interval

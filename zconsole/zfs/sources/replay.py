@@ -9,9 +9,9 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.open_text import FARTHEST, LONGEST_LINE, lines, reading
-from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
+    Gaps,
     NoSampleError,
     pool_name,
     sample_of,

@@ -15,9 +15,9 @@ from zconsole.zfs.decode.documents import Document, documents_of, has_documents,
 from zconsole.zfs.decode.values import POOL_LINE, moment, parse_date
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
-from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
+    Gaps,
     NoSampleError,
     is_sample,
     memory_of,

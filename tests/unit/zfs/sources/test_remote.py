@@ -240,7 +240,7 @@ def test_told_to_end_it_lets_go_of_the_connection(host):
 
 
 def test_nothing_can_be_changed_over_the_link(tmp_path):
-    assert not RemoteSource("root@box", (), 1.0, tmp_path).capabilities.may_act
+    assert RemoteSource("root@box", (), 1.0, tmp_path).capabilities.denied
 
 
 def test_watch_follows_it(host, capsys):

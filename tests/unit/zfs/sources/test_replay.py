@@ -18,9 +18,8 @@ from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, Zcons
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import open_text, record, replay, samples
 from zconsole.zfs.sources.record import Recorder
-from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
-from zconsole.zfs.sources.samples import pool_name
+from zconsole.zfs.sources.samples import Gaps, pool_name
 
 
 async def played(path: str) -> list[tuple]:

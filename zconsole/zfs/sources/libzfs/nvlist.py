@@ -22,50 +22,29 @@ SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
 """Lengths of OpenZFS 2.1, the oldest read this way; arrays only ever grew."""
 
 _POOL_FIELDS = {
-    "name": STRING,
-    "comment": STRING,
-    "version": U64,
-    "state": U64,
-    "txg": U64,
-    "pool_guid": U64,
-    "error_count": U64,
-    "suspended": U64,
+    **dict.fromkeys(("name", "comment"), STRING),
+    **dict.fromkeys(("version", "state", "txg", "pool_guid", "error_count", "suspended"), U64),
     "vdev_tree": NVLIST,
 }
 
+_VDEV_WORDS = ("type", "path", "devid", "phys_path", "alloc_bias")
+_VDEV_NUMBERS = (
+    *("id", "guid", "whole_disk", "not_present", "nparity", "draid_ndata", "draid_nspares"),
+    *("is_log", "is_hole", "ashift", "create_txg", "resilver_txg", "rebuild_txg"),
+)
 _VDEV_FIELDS = {
-    "type": STRING,
-    "id": U64,
-    "guid": U64,
-    "path": STRING,
-    "devid": STRING,
-    "phys_path": STRING,
-    "whole_disk": U64,
-    "not_present": U64,
-    "nparity": U64,
-    "draid_ndata": U64,
-    "draid_nspares": U64,
-    "is_log": U64,
-    "is_hole": U64,
-    "alloc_bias": STRING,
-    "ashift": U64,
-    "create_txg": U64,
-    "resilver_txg": U64,
-    "rebuild_txg": U64,
-    "vdev_stats": U64_ARRAY,
+    **dict.fromkeys(_VDEV_WORDS, STRING),
+    **dict.fromkeys(_VDEV_NUMBERS, U64),
+    **dict.fromkeys(("vdev_stats", "org.openzfs:rebuild_stats"), U64_ARRAY),
     "vdev_stats_ex": NVLIST,
-    "org.openzfs:rebuild_stats": U64_ARRAY,
     "children": NVLIST_ARRAY,
 }
 
+_ROOT_STATS = ("scan_stats", "removal_stats", "checkpoint_stats", "raidz_expand_stats")
 _ROOT_FIELDS = {
     **_VDEV_FIELDS,
-    "scan_stats": U64_ARRAY,
-    "removal_stats": U64_ARRAY,
-    "checkpoint_stats": U64_ARRAY,
-    "raidz_expand_stats": U64_ARRAY,
-    "spares": NVLIST_ARRAY,
-    "l2cache": NVLIST_ARRAY,
+    **dict.fromkeys(_ROOT_STATS, U64_ARRAY),
+    **dict.fromkeys(("spares", "l2cache"), NVLIST_ARRAY),
 }
 
 QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "async_scrub", "async_trim", "rebuild")
