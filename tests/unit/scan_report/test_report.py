@@ -298,3 +298,8 @@ def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, cap
     damaged.write_text("{\n")
     assert main(["report", "--from", str(damaged)]) == 5
     assert capsys.readouterr().out == ""
+
+
+def test_a_number_of_thousands_of_digits_names_no_scan(held, capsys):
+    assert main(["report", "--compare", "9" * 5000, str(held)]) == 3
+    assert capsys.readouterr().err.startswith("zconsole: ")

@@ -166,7 +166,10 @@ async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
     assert 'zconsole_pool_up{pool="tank"} 0.0' in (tmp_path / "x.prom").read_text()
 
 
-@pytest.mark.parametrize("words", [[], ["--listen", "1", "--textfile", "x"], ["--listen", "no"]])
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--listen", "1", "--textfile", "x"], ["--listen", "no"], ["--listen", "9" * 5000]],
+)
 def test_bad_usage_is_one_line(words, capsys):
     assert main(["export", *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1
