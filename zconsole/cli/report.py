@@ -20,6 +20,7 @@ from zconsole.scan_report.report import ScanReport, dumped
 from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
 from zconsole.scan_report.svg import svg
+from zconsole.system.patient import in_time
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import clean, duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
@@ -27,6 +28,8 @@ from zconsole.zfs.sources.recording_gaps import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import is_sample
 
+ANSWER = 20.0
+"""Seconds to read every report there is; a thousand take a few."""
 FARTHEST = 4096
 """Lines in which a recording's first sample is looked for."""
 
@@ -49,7 +52,7 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
     if args.recording:
         found = event_loop.run(recorded(args.recording))
         return [report for report in found if args.pool in (None, report.pool)]
-    return ReportStore(None, state_dirs()).reports(args.pool)
+    return in_time(lambda: ReportStore(None, state_dirs()).reports(args.pool), ANSWER)
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:
