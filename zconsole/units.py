@@ -10,6 +10,8 @@ SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
 """Bytes; ZFS counts in 64 bits, so that a figure beyond is none."""
 _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
+_WHOLE = re.compile(r"\d{1,20}", re.ASCII)
+"""As many digits as 64 bits need; Python itself refuses thousands of them with an error."""
 _DURATION_WORD = re.compile(r"(\d+)([dhms])")
 _CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
 
@@ -25,6 +27,11 @@ def parse_size(text: str) -> int | None:
     exponent = max(0, SUFFIXES.find(match["u"])) if match["u"] else 0
     value = float(match["n"].replace(",", ".")) * 1024.0**exponent
     return round(value) if value < LARGEST else None
+
+
+def parse_whole(text: str) -> int | None:
+    """A number written in at most 20 ASCII digits; None for anything else."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def size_resolution(text: str) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from zconsole.actions.device import Device
-from zconsole.actions.machine import disks, file_device
+from zconsole.actions.machine import devices
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
 from zconsole.pool.model import Pool
@@ -26,6 +26,10 @@ ANSWER = 10.0
 
 WARM = 3.0
 """Seconds a disk may take to tell its temperature: nobody waits for that alone."""
+
+AT_ONCE = 32
+"""Labels read side by side: those of a shelf that is gone are given up one deadline later, not one
+after another."""
 
 DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
 """Module parameters on which the fate of a running resilver depends."""
@@ -58,8 +62,7 @@ class MachineFacts:
         instead.
         """
         module = self._root / "sys/module/zfs"
-        devices = await in_daemon_thread(disks, self._root)
-        files = tuple(filter(None, (file_device(path) for path in _files(pool, paths))))
+        found = await self._devices(_files(pool, paths))
         properties = {} if suspended else await _properties(self._runner, pool.name)
         return Facts(
             version=parse_version(text_in(module / "version")),
@@ -74,9 +77,17 @@ class MachineFacts:
                 for name in DECIDING
                 if (value := number_in(module / "parameters" / name)) is not None
             },
-            devices=(*devices, *files),
+            devices=found,
             labels=await _labels(self._runner, pool) if suspended else {},
         )
+
+    async def _devices(self, files: tuple[str, ...]) -> tuple[Device, ...]:
+        """The machine's disks and these files; none where /sys or a server does not answer."""
+        try:
+            async with asyncio.timeout(ANSWER):
+                return await in_daemon_thread(devices, self._root, files)
+        except TimeoutError:
+            return ()
 
     async def guid(self, pool: str) -> str | None:
         """See Asker.guid."""
@@ -118,12 +129,19 @@ async def _properties(runner: CommandRunner, pool: str) -> dict[str, str]:
 
 async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
     """For every leaf with a path: the pool GUID on its label, empty when not readable."""
-    found: dict[str, str] = {}
-    for leaf in pool.root.leaves():
-        if leaf.path and leaf.vclass != "cache":
-            text = await _ask(runner, ("zdb", "-l", leaf.path))
-            found[key_of(pool, leaf) or leaf.path] = label_of(text)
-    return found
+    paths = {
+        key_of(pool, leaf) or leaf.path: leaf.path
+        for leaf in pool.root.leaves()
+        if leaf.path and leaf.vclass != "cache"
+    }
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def _label(path: str) -> str:
+        async with turn:
+            return label_of(await _ask(runner, ("zdb", "-l", path)))
+
+    labels = await asyncio.gather(*map(_label, paths.values()))
+    return dict(zip(paths, labels, strict=True))
 
 
 async def _temperature(runner: CommandRunner, device: Device) -> float | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from zconsole.actions.device import Device
@@ -17,28 +18,58 @@ from zconsole.actions.signature import Contents, contents_of
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.kernel_files import number_in, text_in
+from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.zfs.sources.blockdev import SECTOR, udev_properties
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
 
+HEADS = 3.0
+"""Seconds that disks may take altogether without an answer: one that is dying may take minutes, and
+it is what somebody wants to replace, or what a suspended pool waits for."""
+HEAD = 0.2
+"""… and each of them once those are over."""
+
 _Lists = Mapping[str, list[str]]
+_Read = Callable[[Path], Contents]
 
 
-def disks(root: Path = ROOT) -> tuple[Device, ...]:
+def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
+    """The machine's disks, and those of ``files`` that are regular files; may take seconds."""
+    read = _in_time()
+    return (*disks(root, read), *filter(None, (file_device(path, read) for path in files)))
+
+
+def _in_time() -> _Read:
+    """``contents_of`` that gives devices up which do not answer, and remembers the time lost."""
+    left = HEADS
+
+    def _read(path: Path) -> Contents:
+        nonlocal left
+        patience = max(left, HEAD)
+        try:
+            return Patient().call(partial(contents_of, path), patience)
+        except NoAnswerError:
+            left -= patience
+            return Contents(unread=True)
+
+    return _read
+
+
+def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
     """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown."""
     mounted, swaps = _mounted(root), _swaps(root)
     links = _links(root)
     block = root / "sys/block"
     names = sorted(p.name for p in block.iterdir()) if block.is_dir() else []
     return tuple(
-        _disk(root, block / name, links, mounted, swaps)
+        _disk(root, block / name, links, mounted, swaps, read)
         for name in names
         if not name.startswith(SKIPPED) and number_in(block / name / "size")
     )
 
 
-def file_device(path: str) -> Device | None:
+def file_device(path: str, read: _Read = contents_of) -> Device | None:
     """A regular file to use as a device, as pools on files do; None when it is none."""
     try:
         status = Path(path).stat()
@@ -46,7 +77,7 @@ def file_device(path: str) -> Device | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    found = contents_of(Path(path))
+    found = read(Path(path))
     return Device(
         path,
         kind="file",
@@ -57,7 +88,9 @@ def file_device(path: str) -> Device | None:
     )
 
 
-def _disk(root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozenset[str]) -> Device:
+def _disk(
+    root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozenset[str], read: _Read
+) -> Device:
     name = entry.name
     parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
     udev = {
@@ -67,7 +100,7 @@ def _disk(root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozen
     nodes = {part: str(root / "dev" / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
-    found = _contents(udev, nodes)
+    found = _contents(udev, nodes, read)
     props, sectors = udev[name], number_in(entry / "size")
     return Device(
         path=_best(own, nodes[name]),
@@ -90,13 +123,15 @@ def _disk(root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozen
     )
 
 
-def _contents(udev: Mapping[str, Mapping[str, str]], nodes: dict[str, str]) -> Contents:
+def _contents(
+    udev: Mapping[str, Mapping[str, str]], nodes: dict[str, str], read: _Read
+) -> Contents:
     """What is on a disk and its partitions together; udev's word where we may not look."""
     names: list[str] = []
     pool: str | None = None
     unread = False
     for part, props in udev.items():
-        found = contents_of(Path(nodes[part]))
+        found = read(Path(nodes[part]))
         if found.unread:
             found, blind = _by_udev(props)
             unread = unread or blind

@@ -17,10 +17,14 @@ from zconsole.output.prometheus.metrics import families
 from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
 from zconsole.rebalance.job import control
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
+
+ANSWER = 5.0
+"""Seconds in which the jobs are read; while their disk hangs, the metrics are of pools only."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,14 +65,16 @@ async def publish(
     textfile: str | None,
 ) -> None:
     """Put every round on the page, and in the file if one is asked for."""
+    patient = Patient()
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
-            page.families = families(update.frames, await in_daemon_thread(_jobs))
+            page.families = families(update.frames, await in_daemon_thread(_jobs, patient))
             if textfile is not None:
                 write(registry, Path(textfile))
 
 
-def _jobs() -> Sequence[Mapping[str, Any]]:
-    with contextlib.suppress(StateError):  # no reason to end what tells of pools
-        return [status.as_json() for status in control.listed()]
+def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
+    """What can be read of the jobs in time; what can't ends nothing that tells of pools."""
+    with contextlib.suppress(StateError, OSError):
+        return [status.as_json() for status in patient.call(control.listed, ANSWER)]
     return []

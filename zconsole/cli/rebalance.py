@@ -19,6 +19,7 @@ from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting
 from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.system.patient import in_time
 from zconsole.system.safe_path import resolved
+from zconsole.system.state_dir import state_dir
 from zconsole.units import clean
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ NAMED = 5
 """Jobs that are named of those that cannot be read."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
-ORDERS = frozenset({"pause", "stop"})
+AT_ONCE = frozenset({"pause", "stop", "status"})
 ANSWER = 20.0
-"""Seconds in which an order is given or fails: SQLite waits 10 for a journal that is busy."""
+"""Seconds in which these end or fail: SQLite waits 10 for a journal that is busy."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.action} is about changing files; not with --read-only")
     action = partial(actions[args.action], args)
     with _worded():
-        return in_time(action, ANSWER) if args.action in ORDERS else action()
+        return in_time(action, ANSWER) if args.action in AT_ONCE else action()
 
 
 @contextlib.contextmanager
@@ -164,6 +165,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     from zconsole.rebalance.job import control, creation, resuming
     from zconsole.rebalance.planning.facts import FactsReader
 
+    in_time(partial(state_dir, create=True))
     record = control.adopt(journal)
     given = {name: getattr(args, name) for name in resuming.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()
@@ -195,6 +197,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
         say(f"job {record.job}")
 
     settings = _settings(args)
+    in_time(partial(state_dir, create=True))
     hold = not args.detach
     made = creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
     return made.record, made.locks
@@ -294,9 +297,13 @@ def _resume(args: argparse.Namespace) -> int:
         raise UsageError("resume JOB, or resume --all")
     unread: list[Unread] = []
     audited = _audited()
-    records = (
-        [s.record for s in control.resumable(unread)] if args.all else [job_store.find(args.job)]
-    )
+
+    def _records() -> list[Record]:
+        if args.all:
+            return [found.record for found in control.resumable(unread)]
+        return [job_store.find(args.job)]
+
+    records = in_time(_records, ANSWER)
     code = _tell_unread(unread)
     for record in records:
         try:

@@ -20,12 +20,15 @@ from zconsole.scan_report.report import ScanReport, dumped
 from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
 from zconsole.scan_report.svg import svg
+from zconsole.system.patient import in_time
 from zconsole.system.state_dir import state_dirs
-from zconsole.units import clean, duration, size
+from zconsole.units import clean, duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps, is_sample
 
+ANSWER = 20.0
+"""Seconds to read every report there is; a thousand take a few."""
 FARTHEST = 4096
 """Lines in which a recording's first sample is looked for."""
 
@@ -48,7 +51,7 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
     if args.recording:
         found = event_loop.run(recorded(args.recording))
         return [report for report in found if args.pool in (None, report.pool)]
-    return ReportStore(None, state_dirs()).reports(args.pool)
+    return in_time(lambda: ReportStore(None, state_dirs()).reports(args.pool), ANSWER)
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:
@@ -106,7 +109,7 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     if args.svg:
         raise UsageError("--compare prints text or JSON, no SVG")
     words: list[str] = args.compare
-    known = _known(args) if any(map(_is_number, words)) else ()
+    known = _known(args) if any(parse_whole(word) is not None for word in words) else ()
     first, second = (_named(word, known, args.pool) for word in words)
     if not args.json:
         print(compared(first, second, zone), end="")
@@ -122,18 +125,14 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
 
 def _named(word: str, known: Sequence[ScanReport], pool: str | None) -> ScanReport:
     """By its number among those known, else a file: a report's JSON, or a recording."""
-    if _is_number(word):
-        if int(word) == 0:
+    if (number := parse_whole(word)) is not None:
+        if number == 0:
             raise UsageError("scans count from 1, the newest")
-        return _chosen(known, int(word), pool)
+        return _chosen(known, number, pool)
     path = Path(word)
     if _is_recording(path):
         return _chosen(event_loop.run(recorded(word)), 1, None)
     return read_report(path)
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit()
 
 
 def _is_recording(path: Path) -> bool:

@@ -22,7 +22,7 @@ from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.parameters import MODULE, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
-from zconsole.units import clean
+from zconsole.units import clean, parse_whole
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
@@ -60,10 +60,11 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
     for word in words:
         name, equals, text = word.partition("=")
         tunable = known(name)
-        if not equals or not (text.isascii() and text.isdigit()):
+        value = parse_whole(text)
+        if not equals or value is None:
             raise UsageError(f"{word!r} is not NAME=VALUE with a whole number")
-        values[name] = int(text)
-        if problem := tunable.problem(values[name]):
+        values[name] = value
+        if problem := tunable.problem(value):
             raise UsageError(problem)
     if not values:
         raise UsageError("set needs NAME=VALUE")

@@ -176,7 +176,7 @@ def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
 def _further_share(points: Sequence[CurvePoint], work: Work) -> float | None:
     """Repaired for each byte issued since the first point; None while queues blur that."""
     issued = points[-1].issued - points[0].issued
-    if issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
+    if issued <= 0 or issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
         return None
     return (points[-1].processed - points[0].processed) / issued
 

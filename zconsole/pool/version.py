@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 Version = tuple[int, ...]
-_NUMBERS = re.compile(r"(?:zfs-|zfs-kmod-)?v?(\d+(?:\.\d+)*)")
+_NUMBERS = re.compile(r"(?:zfs-|zfs-kmod-)?v?(\d{1,9}(?:\.\d{1,9})*)")
 
 
 def parse_version(text: str | None) -> Version:

@@ -18,7 +18,7 @@ from zconsole.units import parse_size
 LEVEL = 0.05
 """Spread that counts as level."""
 _SHAPE = re.compile(
-    r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d+)x)?(?P<size>[\d.]+[BKMGTPE]?)"
+    r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d{1,9})x)?(?P<size>[\d.]+[BKMGTPE]?)"
 )
 
 

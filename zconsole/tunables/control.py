@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from zconsole.errors import UnavailableError, UsageError
+from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit.log import Log
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
@@ -99,9 +99,17 @@ class Control:
             self._check(name, value, values, guard)
         with recorded(self._log, t, action) as record:
             record.begin(RecordedWrite(n, self._parameters.read(n), v) for n, v in values.items())
-            with self._memory.open(self._parameters.era) as saved:
-                for name, value in values.items():
-                    self._write(saved, record, name, value, until)
+            written = False
+            try:
+                with self._memory.open(self._parameters.era) as saved:
+                    for name, value in values.items():
+                        self._write(saved, record, name, value, until)
+                    written = True
+            except StateError:
+                if not written:
+                    raise
+                # Each original was on the disk before its value was in the kernel; what the disk
+                # would not take is the time of the change.
         return tuple(self.setting(name) for name in values)
 
     def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
@@ -109,6 +117,7 @@ class Control:
 
         Never waits for the audit log, and needs no disk that can be written or that answers: what
         can't be forgotten is found changed by somebody else the next time. May take some seconds.
+        Raises, once all the others are back, what the kernel answered to the first it refused.
         """
         done: tuple[Restored, ...] | None = None
         with recorded(self._log, t, "restore") as record:
@@ -226,7 +235,15 @@ class Control:
             for name, entry in ours.items()
             if self._parameters.read(name) == entry.value
         )
-        return tuple(self._put_back(saved, record, name) for name in chosen)
+        done, refused = [], None
+        for name in chosen:
+            try:
+                done.append(self._put_back(saved, record, name))
+            except ZconsoleError as error:  # the others go back all the same
+                refused = refused or error
+        if refused is not None:
+            raise refused
+        return tuple(done)
 
     def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry = saved.values[name]

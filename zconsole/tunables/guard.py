@@ -21,7 +21,7 @@ from pathlib import Path
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit.log import audit_log
-from zconsole.system.process import PACKAGE_ROOT
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
@@ -67,7 +67,10 @@ async def start(
         f"{name}={value}",
     ]
     # Never in the console's own directory: modules there would run as root.
-    done = await runner.run(argv, START, PACKAGE_ROOT)
+    try:
+        done = await runner.run(argv, START, PACKAGE_ROOT)
+    except DeadlineError as error:
+        raise ZconsoleError(f"the guard of {name}: {error}") from None
     if done.returncode != 0:
         raise ZconsoleError(done.stderr.strip() or "the guard could not be started")
 
@@ -127,11 +130,9 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
         held = control.set({name: int(text)}, time.time(), guard=True)[0]
     except (ZconsoleError, OSError, ValueError) as error:
         log.settle()
-        os.write(verdict, str(error).encode())
+        _delivered(str(error), verdict)
         return 1
-    os.write(verdict, WRITTEN.encode())
-    os.close(verdict)
-    end = time.monotonic() + args.seconds
+    end = time.monotonic() + (args.seconds if _delivered(WRITTEN, verdict) else 0.0)
 
     def _over() -> bool:
         return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
@@ -144,6 +145,20 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
         control.restore(time.time(), [name])
     log.settle()
     return 0
+
+
+def _delivered(word: str, verdict: int) -> bool:
+    """Whether whoever started the guard still waits for its word.
+
+    A console killed meanwhile, or out of patience, has told nobody that the value is held.
+    """
+    try:
+        os.write(verdict, word.encode())
+    except BrokenPipeError:
+        return False
+    finally:
+        os.close(verdict)
+    return True
 
 
 def _quiet(keep: int) -> None:

@@ -142,7 +142,7 @@ class FileTunableStore:
                 nonlocal saved
                 if (text := _dump(found)) != saved:
                     self._patient.call(partial(self._write, text, handle), WRITTEN)
-                    saved = text
+                    saved, self._last = text, found.copy()
 
             found.save = _save
             try:

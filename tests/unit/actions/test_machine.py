@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.unit.actions.pools import TIB, at, pool, top
+from zconsole.actions import machine
 from zconsole.actions.candidates import judge, least_bytes, ranked
 from zconsole.actions.device import Device
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
@@ -234,6 +238,55 @@ async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     assert set(runner.asked) == {"zdb"}
     assert facts.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""
+
+
+@pytest.fixture
+def hung(monkeypatch):
+    """Paths of devices that do not answer before the test is over."""
+    paths, over = [], threading.Event()
+
+    def read(path):
+        if str(path) in paths:
+            over.wait(60)
+        return contents_of(path)
+
+    monkeypatch.setattr(machine, "contents_of", read)
+    monkeypatch.setattr(machine, "HEADS", 0.4)
+    yield paths
+    over.set()
+
+
+async def test_disks_that_hang_keep_nobody_from_acting(tree, hung):
+    for name in ("sda", "sdb", "sdc"):
+        tree.disk(name)
+    hung += [str(tree.root / "dev/sda"), str(tree.root / "dev/sdb")]
+    began = time.monotonic()
+    facts = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), True)
+    assert time.monotonic() - began < 5.0
+    assert [d.node.rpartition("/")[2] for d in facts.devices] == ["sda", "sdb", "sdc"]
+    assert {d.serial for d in facts.devices} == {"S-sda", "S-sdb", "S-sdc"}
+
+
+async def test_a_file_on_a_server_that_hangs_keeps_nobody_from_acting(tree, hung, tmp_path):
+    tree.disk("sda")
+    image = tmp_path / "hung.img"
+    image.write_bytes(BLANK)
+    hung.append(str(image))
+    seen = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), False, (str(image),))
+    assert [(d.kind, d.unread) for d in seen.devices] == [("disk", False), ("file", True)]
+
+
+async def test_labels_are_read_side_by_side(tree):
+    class Slow(Answers):
+        async def run(self, argv, deadline):
+            await asyncio.sleep(0.2)
+            return await super().run(argv, deadline)
+
+    began = time.monotonic()
+    runner = Slow(zdb="    pool_guid: 42\n")
+    facts = await MachineFacts(runner, tree.root)(pool(top("raidz2", 0, 10)), True)
+    assert len(facts.labels) == 10
+    assert time.monotonic() - began < 1.0
 
 
 async def test_temperatures_only_where_smartctl_gives_them(tree):

@@ -131,6 +131,33 @@ NUMBERS = (
 KEYS = ("t", "clock", "utc_offset", "list", "host", "iostat", "wait", "text", "pool", "names")
 
 
+@pytest.mark.parametrize(
+    "number", [10**400, -(10**400), 2**70], ids=["10**400", "-10**400", "2**70"]
+)
+def test_counters_beyond_64_bits(tmp_path: Path, number: int) -> None:
+    """Of device histograms and of the kernel's disk statistics: rates are worked out of them."""
+    disk = {"type": "disk", "path": "/dev/sda", "vdev_stats": [0] * 48}
+    raw = [8, 0, "sda", *[1] * 14]
+    path = tmp_path / "f"
+    for key, place in (
+        ("vdev_disk_r_lat_histo", 3),
+        ("vdev_disk_w_lat_histo", 0),
+        (None, 3),
+        (None, 12),
+    ):
+        more = {} if key is None else {key: [*[0] * place, number, 0]}
+        rows = [raw if key is not None else [*raw[:place], number, *raw[place + 1 :]]]
+        samples = []
+        for t in (1, 2):
+            vdev = {**disk, "vdev_stats_ex": more}
+            config = {"name": "p", "vdev_tree": {"type": "root", "children": [vdev]}}
+            samples.append(json.dumps({"t": t, "libzfs": config, "diskstats": rows}))
+        path.write_text("\n".join((GOOD, *samples, GOOD)) + "\n")
+        code, out, err = ending(("replay", "--json"), path)
+        assert (code, out.count("\n"), err.count("\n")) == (0, 2, 1), (key, place)
+        assert "2 gaps" in err
+
+
 @pytest.mark.parametrize("number", NUMBERS)
 def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
     path = tmp_path / "f"

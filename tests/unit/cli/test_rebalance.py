@@ -159,7 +159,7 @@ def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> 
     assert shell("run", "--yes", "--json", "--journal", journal).returncode == 0
 
 
-@pytest.mark.parametrize("order", ["pause", "stop"])
+@pytest.mark.parametrize("order", ["pause", "stop", "status", "resume"])
 def test_an_order_waits_for_no_disk_that_does_not_answer(
     order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +169,23 @@ def test_an_order_waits_for_no_disk_that_does_not_answer(
     try:
         with pytest.raises(StateError, match=r"state directory .*: no answer in 0.1 s"):
             cli.run(parser_of("rebalance").parse_args([order, "abcdef"]))
+    finally:
+        answers.set()
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["resume", "--all"], ["run", "--yes", "--allow-non-zfs", "."]]
+)
+def test_a_state_directory_that_does_not_answer_is_said(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(job_store, "records", lambda: answers.wait(60))
+    monkeypatch.setattr(cli, "state_dir", lambda create: answers.wait(60))
+    monkeypatch.setattr(cli, "ANSWER", 0.1)
+    try:
+        with pytest.raises(StateError, match=r"state directory .*: no answer in"):
+            cli.run(parser_of("rebalance").parse_args(words))
     finally:
         answers.set()
 

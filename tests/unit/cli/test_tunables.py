@@ -109,6 +109,7 @@ def test_set_and_restore(module, capsys):
         ("set", f"{TIME}=x"),
         ("set", f"{TIME}=0"),
         ("set", f"{TIME}=²"),
+        ("set", f"{TIME}={'9' * 5000}"),
         ("set", "zfs_scrub_delay=0"),
         ("set", "nope=1"),
         ("preset",),

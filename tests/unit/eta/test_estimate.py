@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.bench.eta import judge, main, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
-from zconsole.eta import Work, forecast
+from zconsole.eta import Work, estimate, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
 from zconsole.eta.work import TAIL
 
@@ -69,6 +69,11 @@ def test_the_repaired_bytes_tell_what_is_queued():
     left = 2000 * MIB - 99 * 10 * MIB
     work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
     assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB) + TAIL, rel=0.02)
+
+
+@pytest.mark.parametrize("total", [-1.0, 0.0, 1.0])
+def test_a_scan_that_issued_nothing_of_nothing_has_no_estimate(total):
+    assert estimate._further_share(course([0.0] * 3).points, Work(total, 0.0)) is None
 
 
 def test_two_roundings_make_no_rate():

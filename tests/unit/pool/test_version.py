@@ -15,6 +15,7 @@ from zconsole.pool.version import parse_version
         ("2.4.99rc1", (2, 4, 99)),
         (None, ()),
         ("junk", ()),
+        ("9" * 5000, (999_999_999,)),
     ],
 )
 def test_versions_compare_as_numbers(version, numbers):

@@ -79,7 +79,19 @@ def test_a_mirror_is_as_large_as_one_side():
 
 
 @pytest.mark.parametrize(
-    "word", ["", "x", "6x", "raidz2:3x4T", "raidz9:6x4T", "0", "-4T", "4TT", "raidz1:4T"]
+    "word",
+    [
+        "",
+        "x",
+        "6x",
+        "raidz2:3x4T",
+        "raidz9:6x4T",
+        "0",
+        "-4T",
+        "4TT",
+        "raidz1:4T",
+        f"{'9' * 5000}x3T",
+    ],
 )
 def test_what_is_no_size_is_refused(word):
     with pytest.raises(UsageError):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from datetime import UTC
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.records import replace
 from tests.unit.scan_report.recording import record
+from zconsole.cli import report
 from zconsole.cli.main import main
 from zconsole.cli.report import recorded
 from zconsole.errors import NotUnderstoodError
@@ -298,3 +300,19 @@ def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, cap
     damaged.write_text("{\n")
     assert main(["report", "--from", str(damaged)]) == 5
     assert capsys.readouterr().out == ""
+
+
+def test_a_number_of_thousands_of_digits_names_no_scan(held, capsys):
+    assert main(["report", "--compare", "9" * 5000, str(held)]) == 3
+    assert capsys.readouterr().err.startswith("zconsole: ")
+
+
+def test_a_disk_that_does_not_answer_is_said(monkeypatch, capsys):
+    answers = threading.Event()
+    monkeypatch.setattr(ReportStore, "reports", lambda *_: answers.wait(60))
+    monkeypatch.setattr(report, "ANSWER", 0.1)
+    try:
+        assert main(["report", "--list"]) == 1
+    finally:
+        answers.set()
+    assert "no answer in 0.1 s. Check its disk" in capsys.readouterr().err

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.errors import UnavailableError, UsageError
+from zconsole.errors import UnavailableError, UsageError, ZconsoleError
+from zconsole.system.state_dir import StateError, write_private
+from zconsole.tunables import store
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.parameters import SysfsParameters
 
@@ -164,3 +166,34 @@ def test_a_damaged_memory_is_as_good_as_none(kernel):
     assert kernel.console().setting(TIME).original is None
     kernel.console().set({TIME: 6000}, 2.0)
     assert kernel.console().setting(TIME).original == 5000
+
+
+def test_one_that_the_kernel_refuses_keeps_no_other_from_going_back(kernel, monkeypatch):
+    kernel.console().set({TIME: 5000, "zfs_scrub_min_time_ms": 2000}, 1.0)
+    refused = SysfsParameters.write
+
+    def write(parameters, name, value):
+        if name == TIME:
+            raise ZconsoleError(f"{name}={value}: refused: Invalid argument")
+        refused(parameters, name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", write)
+    with pytest.raises(ZconsoleError, match=f"{TIME}=3000: refused"):
+        kernel.console().restore(2.0)
+    assert kernel.read("zfs_scrub_min_time_ms") == 1000
+    assert kernel.console().setting(TIME).original == 3000
+    assert not kernel.log.records[-1]["ok"]
+
+
+def test_a_disk_that_fails_once_the_kernel_has_the_value_is_no_failure(kernel, monkeypatch):
+    written = []
+
+    def save(path, data):
+        if written:
+            raise StateError(f"{path}: No space left on device")
+        written.append(data)
+        write_private(path, data)
+
+    monkeypatch.setattr(store, "write_private", save)
+    (setting,) = kernel.console().set({TIME: 5000}, 1.0)
+    assert (kernel.read(TIME), setting.original) == (5000, 3000)

@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.state_dir import lock_within
 from zconsole.tunables import guard
 from zconsole.tunables.store import alive, process_mark
 
@@ -93,6 +95,27 @@ async def test_goes_when_somebody_else_put_it_back(kernel):
 async def test_says_when_it_could_not_write(kernel):
     (kernel.module / "parameters" / NAME).unlink()
     with pytest.raises(ZconsoleError, match="does not exist"):
+        await freeze(kernel)
+
+
+def test_puts_back_when_whoever_started_it_is_killed_meanwhile(kernel):
+    lock = lock_within(kernel.state / "tunables.json.lock", 1.0)
+    words = ["--state", str(kernel.state), "--module", str(kernel.module), "--seconds", "60"]
+    argv = [sys.executable, "-m", "zconsole.tunables.guard", *words, f"{NAME}=1"]
+    starter = subprocess.Popen(argv)
+    children = Path(f"/proc/{starter.pid}/task/{starter.pid}/children")
+    assert soon(lambda: children.read_text().strip(), 20.0)
+    mark = process_mark(int(children.read_text()))
+    starter.kill()
+    starter.wait()
+    os.close(lock)
+    assert soon(lambda: not alive(mark))
+    assert kernel.read(NAME) == 0
+
+
+async def test_one_that_takes_too_long_to_start_is_an_error_of_one_line(kernel, monkeypatch):
+    monkeypatch.setattr(guard, "START", 0.01)
+    with pytest.raises(ZconsoleError, match=r"no answer in 0\.01 s"):
         await freeze(kernel)
 
 

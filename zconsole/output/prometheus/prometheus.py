@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.output.prometheus.metrics import Family
+from zconsole.units import parse_whole
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
@@ -55,11 +56,11 @@ def address_of(word: str) -> tuple[str, int]:
 
     Raises UsageError for anything else.
     """
-    host, colon, port = word.rpartition(":")
-    host = host.strip("[]") if colon else LOOPBACK
-    if not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536 or not host:
+    host, colon, digits = word.rpartition(":")
+    host, port = host.strip("[]") if colon else LOOPBACK, parse_whole(digits) or 0
+    if not 0 < port < 65536 or not host:
         raise UsageError(f"--listen {word!r} is not [ADDR:]PORT")
-    return host, int(port)
+    return host, port
 
 
 def serve(

@@ -15,6 +15,7 @@ from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.dialogs.screens import AskScreen
+from zconsole.units import parse_whole
 
 Run = Callable[[str | None], AsyncIterator[OutputLine]]
 
@@ -76,9 +77,9 @@ async def _ask_value(context: FlowContext, setting: Setting) -> None:
     answer = await context.app.push_screen_wait(AskScreen(f"SET {setting.tunable.name}", lines))
     if answer is None:
         return
-    if not (answer.isascii() and answer.isdigit()):
+    if (value := parse_whole(answer)) is None:
         raise ZconsoleError(f"{answer}: not a whole number")
-    name, value = setting.tunable.name, int(answer)
+    name = setting.tunable.name
     if problem := context.backend.control.problem(name, value):
         raise ZconsoleError(problem)
     await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)

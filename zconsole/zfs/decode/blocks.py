@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zconsole.pool.model import BlockCounters
+from zconsole.zfs.decode.values import integers
 from zconsole.zfs.raw import Raw
 
 _SECTOR = 512
@@ -32,12 +33,15 @@ class Blocks:
         if not known:
             return None
         if len(known) == 1:
-            return _counters(known, [int(field) for field in self._rows[known[0]][3:13]])
-        values = [[int(field) for field in self._rows[name][3:13]] for name in known]
+            return _counters(known, self._counts(known[0]))
+        values = [self._counts(name) for name in known]
         total = [sum(column) for column in zip(*values, strict=True)]
         # Devices that carry one leaf's I/O work side by side: as busy as the busiest.
         total[9] = max(row[9] for row in values)
         return _counters(known, total)
+
+    def _counts(self, name: str) -> Sequence[int]:
+        return integers([int(field) for field in self._rows[name][3:13]], "diskstats")
 
     def all(self) -> dict[str, BlockCounters]:
         """The counters of every path that ``devices`` names."""

@@ -125,12 +125,17 @@ def damaged_files(listed: object, errors: int | None) -> tuple[str, ...] | None:
 
 
 def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
-    """``values`` if they all are integers. Raises NotUnderstoodError, naming ``what``."""
+    """``values`` if they all are integers that ZFS can have counted.
+
+    Raises NotUnderstoodError, naming ``what``.
+    """
     if isinstance(values, bytes):
         return numbers(values)
-    if set(map(type, values)) <= _INTEGERS:
-        return values
-    raise NotUnderstoodError(f"damaged ZFS output: {what} holds no integers")
+    if not set(map(type, values)) <= _INTEGERS:
+        raise NotUnderstoodError(f"damaged ZFS output: {what} holds no integers")
+    if values and not -LARGEST < min(values) <= max(values) < LARGEST:
+        raise NotUnderstoodError(f"damaged ZFS output: {what} holds more than 64 bits")
+    return values
 
 
 def word(value: object) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.samples import MOST_MEMORY, memory_of
 
 USAGE = 2
 """Exit status of an option this zpool does not know (cmd/zpool/zpool_main.c, ``usage``)."""
@@ -48,11 +49,16 @@ class Commands:
         raise ReadFailedError(f"{' '.join(argv[:2])}: {why}")
 
     async def document(self, *argv: str) -> dict[str, Any]:
-        """Its output as a JSON object; raises ReadFailedError when it is none."""
+        """Its output as a JSON object; raises ReadFailedError when it is none.
+
+        Another machine's may hold anything.
+        """
         text = await self.output(*argv)
+        if memory_of(text) > MOST_MEMORY:
+            raise ReadFailedError(f"{' '.join(argv[:2])} printed too many values")
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise ReadFailedError(f"{' '.join(argv[:2])} printed no whole JSON document")

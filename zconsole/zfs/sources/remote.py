@@ -35,6 +35,8 @@ LENIENCE = 1.5
 """How much longer the next answer may take after one that came too late: a slow link is not a
 lost one."""
 FIRST_PATIENCE = 12.0
+MOST_POOLS = 1000
+"""Pools of a host, each read by commands of its own; what names more is no machine."""
 CLOSE = 2.0
 LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
@@ -83,8 +85,8 @@ class SshRunner:
             done = await self._runner.run(self._ssh(argv), deadline)
         except FileNotFoundError:
             return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
-        except DeadlineError:
-            text = f"{argv[0]} on {self._host} gave no answer in {deadline:.3g} s"
+        except DeadlineError as error:
+            text = f"{argv[0]} on {self._host}{str(error).removeprefix('ssh')}"
             raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
         if done.returncode == LOST:
             words = _last_words(done.stderr) or "the connection was lost"
@@ -206,6 +208,8 @@ class RemoteSource:
             self._hung = error
             return str(error)
         found = tuple(text.splitlines())
+        if len(found) > MOST_POOLS:
+            return f"the host names more than {MOST_POOLS} pools"
         wanted = self._asked_for or found
         kept = (*self._names, *(name for name in wanted if name in found))
         self._names = tuple(dict.fromkeys(kept))

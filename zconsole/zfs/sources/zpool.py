@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -27,6 +27,8 @@ GROUPS = ("vdevs", "dedup", "special", "logs", "l2cache", "spares")
 
 ACTIVITIES = "discard,free,initialize,replace,remove,resilver,scrub,trim"
 CLOCKS = Clocks()
+_DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+"""What reading a document of another form can run into."""
 _ROW = re.compile(r"\t( *)(\S.*?)(?:  +\S.*)?\s*")
 
 
@@ -105,7 +107,7 @@ class _JsonPool:
         self, commands: Commands, status: Mapping[str, Any], pool: str, now: float
     ) -> None:
         """Fetch names when the leaves changed and ``zpool list`` when it is old."""
-        leaves = tuple(name for name, _ in _leaves(status))
+        leaves = tuple(name for name, _ in _leaves_of(status))
         if leaves != self._leaves:
             short = await commands.document("zpool", "status", "-j", pool)
             self.names = _paired_names(status, short)
@@ -129,12 +131,22 @@ async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None
 def _error_count(status: Mapping[str, Any], pool: str) -> int:
     try:
         return int(status["pools"][pool].get("error_count", 0))
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except _DAMAGE:
         raise ReadFailedError(f"zpool status printed nothing about {pool}") from None
 
 
+def _leaves_of(status: Mapping[str, Any]) -> Sequence[tuple[str, str | None]]:
+    """Name and path of every vdev without children in a status document, in its order.
+
+    Raises ReadFailedError for a document of another form.
+    """
+    try:
+        return list(_leaves(status))
+    except _DAMAGE:
+        raise ReadFailedError("zpool status printed no tree of vdevs") from None
+
+
 def _leaves(status: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Name and path of every vdev without children in a status document, in its order."""
     for pool in status.get("pools", {}).values():
         for group in GROUPS:
             yield from _leaves_below(pool.get(group, {}))
@@ -150,7 +162,7 @@ def _leaves_below(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 def _paired_names(full: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, str]:
     """Leaf path to printed name; {} when the topology changed between the two documents."""
-    pairs = list(zip_longest(_leaves(full), _leaves(short)))
+    pairs = list(zip_longest(_leaves_of(full), _leaves_of(short)))
     if any(one is None or other is None for one, other in pairs):
         return {}
     return {path or name: other[0] for (name, path), other in pairs}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import threading
@@ -11,6 +12,7 @@ import pytest
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole.cli import export
 from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
@@ -166,7 +168,36 @@ async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
     assert 'zconsole_pool_up{pool="tank"} 0.0' in (tmp_path / "x.prom").read_text()
 
 
-@pytest.mark.parametrize("words", [[], ["--listen", "1", "--textfile", "x"], ["--listen", "no"]])
+@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error")])
+async def test_pools_are_exported_whatever_the_disk_of_the_jobs_does(resilver, monkeypatch, error):
+    over, asked = threading.Event(), []
+
+    def listed():
+        asked.append(1)
+        if error is not None:
+            raise error
+        over.wait(60)
+
+    async def rounds():
+        yield Update((resilver,), Capabilities("demo"))
+        yield Update((resilver,), Capabilities("demo"))
+
+    monkeypatch.setattr(export.control, "listed", listed)
+    monkeypatch.setattr(export, "ANSWER", 0.05)
+    page = Page()
+    try:
+        async with asyncio.timeout(10):
+            await publish(rounds(), page, registry_of(page), None)
+    finally:
+        over.set()
+    assert page.families
+    assert len(asked) == (1 if error is None else 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--listen", "1", "--textfile", "x"], ["--listen", "no"], ["--listen", "9" * 5000]],
+)
 def test_bad_usage_is_one_line(words, capsys):
     assert main(["export", *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1

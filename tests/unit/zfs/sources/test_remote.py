@@ -57,6 +57,17 @@ esac
 """
 
 
+PEAK = """
+import resource, sys
+from zconsole.cli.main import main
+code = main()
+sys.stdout.flush()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+sys.exit(code)
+"""
+"""Runs a command, then says its largest size in KiB."""
+
+
 class Remote:
     """The fake host: its calls, and a switch for the link."""
 
@@ -139,6 +150,57 @@ def test_before_json_the_text_is_read(host, capsys):
     found = json.loads(capsys.readouterr().out)
     assert (found["source"], found["exact"]) == ("text", False)
     assert found["scan"]["function"] == "resilver"
+
+
+def pool_of(inside: str) -> str:
+    return '{"pools": {"tank": {"name": "tank", "state": "ONLINE", ' + inside + "}}}"
+
+
+NONSENSE = {
+    "nested lists": "[" * 100_000,
+    "nested objects": '{"a":' * 100_000,
+    "nested vdevs": pool_of('"vdevs": ' + '{"a": {"vdevs": ' * 450 + "{}" + "}}" * 450),
+    "a list of vdevs": pool_of('"vdevs": [1]'),
+    "a vdev that is a number": pool_of('"vdevs": {"tank": {"vdevs": {"a": 5}}}'),
+    "a pool that is a number": pool_of('"error_count": "0"')[:-2] + ', "other": 3}}',
+    "errors without end": pool_of('"error_count": 1e400'),
+}
+
+
+@pytest.mark.parametrize("printed", NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_of_another_machine_is_a_problem_of_its_pool(host, capsys, tmp_path, printed):
+    host()
+    (tmp_path / "printed").write_text(printed)
+    answers = f"#!/bin/sh\n[ $1 = list ] && echo tank || cat {tmp_path / 'printed'}\n"
+    script(tmp_path / "tools/zpool", answers)
+    assert main(["status", "--host", "root@box", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["pool"], found["problem"].partition(" ")[0]) == ("tank", "zpool")
+
+
+def test_millions_of_values_of_another_machine_are_not_kept(host, tmp_path):
+    host()
+    lists = "print('[' + '[],' * 10_000_000 + '0]')"
+    answers = f'#!/bin/sh\n[ $1 = list ] && echo tank || {sys.executable} -c "{lists}"\n'
+    script(tmp_path / "tools/zpool", answers)
+    argv = [sys.executable, "-c", PEAK, "status", "--host", "root@box"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert "too many values" in done.stdout
+    assert int(done.stderr.splitlines()[-1]) < 600 * 1024
+
+
+def test_a_host_of_more_pools_than_there_are_is_a_problem_of_the_host(host, capsys, tmp_path):
+    host()
+    script(tmp_path / "tools/zpool", "#!/bin/sh\nseq 1 200000\n")
+    assert main(["status", "--host", "root@box"]) == 4
+    assert "names more than 1000 pools" in capsys.readouterr().err
+
+
+def test_a_host_that_floods_is_said_to(host, capsys, tmp_path):
+    host()
+    script(tmp_path / "tools/zpool", "#!/bin/sh\nexec yes\n")
+    assert main(["status", "--host", "root@box"]) == 4
+    assert "wrote more than 64 MiB" in capsys.readouterr().err
 
 
 def test_several_hosts_side_by_side_carry_their_names(host, capsys):
