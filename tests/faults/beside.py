@@ -16,6 +16,7 @@ import pytest
 
 CLONE_NEWNS = 0x0002_0000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x4_0000
+MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Step = Callable[[], Any]
@@ -29,9 +30,9 @@ def mount(source: Path | str, target: Path | str, kind: str = "", options: str =
     _checked(_libc.mount(*names, ctypes.c_ulong(flags), data))
 
 
-def umount(target: Path) -> None:
-    """Unmount. Raises OSError."""
-    _checked(_libc.umount2(os.fsencode(target), 0))
+def umount(target: Path | str, flags: int = 0) -> None:
+    """Unmount (umount2(2)). Raises OSError."""
+    _checked(_libc.umount2(os.fsencode(target), flags))
 
 
 def leave_namespace() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.faults.beside import apart, beside, mount
+from tests.faults.beside import MNT_DETACH, apart, beside, mount, umount
 from tests.faults.harness import create, run
 from tests.faults.holding import append
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 
 
@@ -36,10 +37,19 @@ def over(lower: str, upper: Path, work: Path) -> str:
 
 def refusal(*roots: Path, **settings: Any) -> str | None:
     """Why a job on these directories is refused; None when it is not."""
+    return planned(*roots, **settings).refused
+
+
+def notes_on(root: Path) -> list[str]:
+    """What the plan of a job that copies says besides."""
+    return planned(root, engine="copy").notes
+
+
+def planned(*roots: Path, **settings: Any) -> RebalancePlan:
     wanted = Settings(tuple(map(str, roots)), allow_non_zfs=True, **settings)
     reader = FactsReader()
     found = plan.places(wanted.dirs, reader)
-    return plan.make(Sys(), reader, found, wanted).refused
+    return plan.make(Sys(), reader, found, wanted)
 
 
 @pytest.mark.parametrize("part", ["", "up", "low", "work", "up/below"])
@@ -127,3 +137,32 @@ def test_a_layer_named_by_a_path_of_another_namespace_is_found(area: Path) -> No
     with beside(begin, own_mounts=True):
         assert "in use by an overlay" in (refusal(root / "up") or "")
         assert refusal(root / "files") is None
+
+
+def enter(place: Path, how: str) -> None:
+    """Keep something of what is mounted there, and take the mount out of every table."""
+    above = os.open(place.parent, os.O_PATH)
+    if how == "directory":
+        os.open(place, os.O_RDONLY)
+    elif how == "working directory":
+        os.chdir(place)
+    else:
+        os.chroot(place)
+    os.fchdir(above) if how != "working directory" else None
+    umount(f"/proc/self/fd/{above}/{place.name}" if how != "root" else place.name, MNT_DETACH)
+
+
+@pytest.mark.parametrize("how", ["working directory", "directory", "root"])
+def test_a_process_in_an_overlay_that_is_mounted_nowhere_is_named(area: Path, how: str) -> None:
+    """It goes on writing to the upper directory, and no mount table has the overlay."""
+    root = area / "tree"
+    place = layers(root)
+
+    def begin() -> None:
+        mount("overlay", place, "overlay", over(f"{root}/low", root / "up", root / "work"))
+        enter(place, how)
+
+    with beside(begin, own_mounts=True) as other:
+        (note,) = (each for each in notes_on(root / "up") if "overlay" in each)
+    assert f"(pid {other.process}) may use an overlay that is mounted nowhere" in note
+    assert not [each for each in notes_on(root / "up") if "overlay" in each]

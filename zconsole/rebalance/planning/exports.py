@@ -6,9 +6,11 @@ Where that cannot be known, it counts as exported, and the words say why.
 from __future__ import annotations
 
 import os
+import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ from zconsole.rebalance.planning import nfs_exports, smb_shares
 from zconsole.rebalance.planning.facts import Mount, Run
 from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
 from zconsole.system import mounts
+from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.units import clean
 
 MACHINE = Path("/")
@@ -26,6 +29,8 @@ USER_SPACE = frozenset({"ganesha.nfsd", "unfsd"})
 SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
 """Processes whose mount namespace has the tables of a server."""
 KERNEL_THREAD = "nfsd"
+_CONFIGURATION = re.compile(r"-[DFSi]*s(.*)|--configfile(?:=(.*))?", re.DOTALL)
+"""The options of smbd(8) that name its configuration, there or in the next word."""
 
 
 class ServerProcess(NamedTuple):
@@ -54,7 +59,7 @@ def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
     server = next((p.name for p in processes if p.name in USER_SPACE), None)
     if server is not None:
         return f"exported over NFS: {server} is running, and may export anything"
-    own = _own(machine, run)
+    own = _own(machine, run, processes)
     device = next((m.device for m in reversed(own.table) if m.point == point), None)
     founds = (own, *_containers(machine, processes, own))
     for found in founds:
@@ -66,13 +71,15 @@ def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
     return f"cannot tell whether {clean(point)} is exported: {clean(unknown)}" if unknown else ""
 
 
-def _own(machine: Path, run: Run) -> Found:
-    found = _found(Tree(machine), _mounts(machine / "proc/self"), run)
+def _own(machine: Path, run: Run, processes: Sequence[ServerProcess]) -> Found:
+    here = _namespace_of_this(machine)
+    named = _configurations(machine, (p for p in processes if p.namespace in ("", here)))
+    found = _found(Tree(machine), _mounts(machine / "proc/self"), run, named)
     real = {os.path.realpath(path) for path in found.smb}  # Samba follows links, exportfs did
     return found._replace(smb=tuple(dict.fromkeys((*found.smb, *sorted(real)))))
 
 
-def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None) -> Found:
+def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None, named: Sequence[str]) -> Found:
     unknown: list[str] = []
     nfs: list[str] = []
     for name in (nfs_exports.ETAB, *nfs_exports.KERNEL):
@@ -80,7 +87,7 @@ def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None) -> Found:
             nfs += nfs_exports.exported_paths(tree, (name,))
         except UnreadableError as error:
             unknown.append(str(error))
-    shares = smb_shares.shares_of(tree, run)
+    shares = smb_shares.shares_of(tree, run, named)
     return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
 
 
@@ -135,8 +142,7 @@ def _unseen_servers(
 
 
 def _others(machine: Path, processes: Sequence[ServerProcess]) -> Iterator[Found]:
-    proc = machine / "proc"
-    here = next((p.namespace for p in _processes(proc, ("self",))), "")
+    here = _namespace_of_this(machine)
     spaces: dict[str, list[ServerProcess]] = {}
     for process in processes:
         if not process.namespace and process.name in SERVERS:
@@ -144,17 +150,18 @@ def _others(machine: Path, processes: Sequence[ServerProcess]) -> Iterator[Found
         if process.namespace not in ("", here):
             spaces.setdefault(process.namespace, []).append(process)
     for members in spaces.values():
-        yield from _other(proc / members[0].number, {member.name for member in members})
+        yield from _other(machine, members)
 
 
-def _other(process: Path, names: set[str]) -> Iterator[Found]:
+def _other(machine: Path, members: Sequence[ServerProcess]) -> Iterator[Found]:
     """What one other mount namespace shares, seen through one of its processes."""
+    process, names = machine / "proc" / members[0].number, {member.name for member in members}
     table = _mounts(process)
     serves_nfs = "rpc.mountd" in names or any(m.kind == KERNEL_THREAD for m in table)
     if not serves_nfs and not names & SERVERS:
         return
     tree = Tree(process / "root", follow=False)
-    found = _found(tree, table, None)
+    found = _found(tree, table, None, _configurations(machine, members))
     if serves_nfs and not found.unknown and _lacks(tree, nfs_exports.ETAB):
         why = f"the NFS server in the container of process {process.name} has no {nfs_exports.ETAB}"
         found = found._replace(unknown=(why,))
@@ -194,6 +201,32 @@ def _processes(proc: Path, numbers: Sequence[str]) -> Iterator[ServerProcess]:
             yield ServerProcess(number, name, _namespace(proc / number))
         except OSError:
             continue  # it has ended
+
+
+def _configurations(machine: Path, processes: Iterable[ServerProcess]) -> tuple[str, ...]:
+    """Configurations that servers of Samba were started with; empty for one that is not known."""
+    found: dict[str, None] = {}
+    for process in processes:
+        if process.name == "smbd":
+            found.update(dict.fromkeys(_named(machine / "proc" / process.number / "cmdline")))
+    return tuple(found)
+
+
+def _named(line: Path) -> Iterator[str]:
+    try:
+        text = Patient().call(line.read_bytes)  # of its memory: may hang
+    except NoAnswerError:
+        text = b"smbd\0-s\0"
+    except OSError:
+        return  # it ended
+    words = os.fsdecode(text).split("\0")
+    for word, after in pairwise(words):
+        if named := _CONFIGURATION.fullmatch(word):
+            yield named[1] or named[2] or after
+
+
+def _namespace_of_this(machine: Path) -> str:
+    return next((p.namespace for p in _processes(machine / "proc", ("self",))), "")
 
 
 def _namespace(process: Path) -> str:

@@ -5,7 +5,7 @@ Formats: smb.conf(5), ksmbd.conf(5), net(8) ``usershare`` and ``conf``, testparm
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.planning.facts import Run
@@ -43,14 +43,19 @@ class Shares:
     """Whether every user's home is shared."""
 
 
-def shares_of(tree: Tree, run: Run | None) -> Shares:
-    """What is shared by the files of a tree.
+def shares_of(tree: Tree, run: Run | None, named: Sequence[str] = ()) -> Shares:
+    """What is shared by the files of a tree, those ``named`` to a running server among them.
 
     ``run`` asks this machine's own Samba; it is None for a tree that is not this machine's.
     """
     found = Shares()
     for file in CONFIGURATIONS:
         _take_file(found, tree, file, DEEPEST, missing_is_known=True)
+    for file in named:
+        if file.startswith("/"):
+            _take_file(found, tree, file, DEEPEST)
+        else:
+            found.unknown.append(f"smbd was started with {file or 'a configuration'} of its own")
     _take_users(found, tree, USERSHARES)
     if run is not None:
         _ask(found, run)
@@ -92,7 +97,7 @@ def _take_file(
         return
     if text is None:
         if not missing_is_known:
-            found.unknown.append(f"{file} is included and missing")
+            found.unknown.append(f"{file} is missing")
         return
     _take(found, tree, file, text, depth)
 

@@ -159,6 +159,39 @@ def test_shares_of_samba_and_ksmbd(machine: Machine, file: str, path: str, share
     assert machine.why(path).startswith("exported over SMB") == shared
 
 
+@pytest.mark.parametrize(
+    "words", ["-s\0/srv/my.conf", "-Ds\0/srv/my.conf", "-F\0-s/srv/my.conf",
+              "-D\0--configfile=/srv/my.conf", "--configfile\0/srv/my.conf\0-D"],
+)  # fmt: skip
+@pytest.mark.parametrize("namespace", ["mnt:[1]", "mnt:[2]"])
+def test_a_configuration_that_samba_was_started_with(
+    machine: Machine, words: str, namespace: str
+) -> None:
+    machine.process("70", "smbd", namespace)
+    machine.write("proc/70/cmdline", f"/usr/sbin/smbd\0{words}\0")
+    root = "" if namespace == "mnt:[1]" else "proc/70/root"
+    machine.write(f"{root}/srv/my.conf", "[a]\npath = /tank/a\n")
+    assert machine.why("/tank") == "exported over SMB (/tank/a)"
+    assert machine.why("/other") == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("-s\0my.conf", "smbd was started with my.conf of its own"),
+        ("-s\0/srv/gone.conf", "/srv/gone.conf is missing"),
+        ("-D\0-p\x00445\0-l\0/var/log/s", ""),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_counts_as_exporting(
+    machine: Machine, words: str, why: str
+) -> None:
+    machine.process("70", "smbd", "mnt:[1]")
+    machine.write("proc/70/cmdline", f"/usr/sbin/smbd\0{words}\0")
+    assert machine.why("/tank").endswith(why)
+    assert bool(machine.why("/tank")) == bool(why)
+
+
 def test_shares_that_users_made(machine: Machine) -> None:
     machine.write("/var/lib/samba/usershares/mine", "#VERSION 2\npath=/tank/mine\ncomment=\n")
     assert machine.why("/tank") == "exported over SMB (/tank/mine)"
@@ -184,7 +217,7 @@ def test_included_files(machine: Machine, name: str) -> None:
     ("line", "why"),
     [
         ("include = /etc/samba/%m.conf", "includes /etc/samba/%m.conf, which differs by client"),
-        ("include = /etc/samba/absent.conf", "absent.conf is included and missing"),
+        ("include = /etc/samba/absent.conf", "absent.conf is missing"),
         ("include = /etc/samba/smb.conf", "includes nested too deep"),
         ("include = /etc/samba/directory", "directory: not a file"),
         ("include = more.conf", "not an absolute path"),
