@@ -97,3 +97,18 @@ def test_a_link_put_over_the_copy_leaves_nothing_behind(area: Path) -> None:
     assert contents(root) == {"a": BASE, "b": BASE}
     assert (root / "a").samefile(root / "b")
     assert summary["files_moved"] == 2
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path, write: bool) -> None:
+    """Killed between two names of a file: whoever changes one means both."""
+    root = killed_between_links(area, 1)
+    copied, _ = copied_and_not(root)
+    time.sleep(TICK)
+    copied.write_bytes(b"newer\n") if write else copied.chmod(0o640)
+    now = copied.stat()
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == dict.fromkeys("ab", copied.read_bytes())
+    assert (root / "a").samefile(root / "b")
+    assert (copied.stat().st_mode, copied.stat().st_size) == (now.st_mode, now.st_size)
+    assert summary["files_moved"] == 2
