@@ -86,13 +86,13 @@ UNSETTLED = "; resume the job"
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta"
 _LEAD = """
-UPDATE files SET state = 0 WHERE id = (
+UPDATE files SET state = 0 WHERE id IN (
     SELECT min(CASE other.state WHEN 6 THEN other.id END)
-    FROM files ended JOIN dirs there ON there.id = ended.dir
+    FROM (SELECT DISTINCT files.ino, dev FROM json_each(?)
+        JOIN files ON files.id = value JOIN dirs ON dirs.id = dir WHERE nlink > 1) AS ended
     JOIN files other ON other.ino = ended.ino AND other.nlink > 1
-    JOIN dirs here ON here.id = other.dir AND here.dev = there.dev
-    WHERE ended.id = ? AND ended.nlink > 1
-    HAVING sum(other.state IN (0, 1, 2)) = 0)
+    JOIN dirs here ON here.id = other.dir AND here.dev = ended.dev
+    GROUP BY ended.ino, ended.dev HAVING sum(other.state IN (0, 1, 2)) = 0)
 """
 """Has the first of the names that follow another stand for them, once none does any more."""
 
@@ -237,7 +237,7 @@ class Journal(JournalDatabase):
             " WHERE id = ?",
             [(int(i.state), i.temp, i.old, i.new, i.digest, i.meta, i.number) for i in intents],
         )
-        self._db.executemany(_LEAD, [(r.number,) for r in results])
+        self._db.execute(_LEAD, (json.dumps([r.number for r in results]),))
         if directories is not None and settled:
             self.close_directories()
         self._db.executemany(
