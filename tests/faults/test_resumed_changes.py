@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.harness import ALONE, FaultySys, create, run
+from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
 from tests.faults.test_changes import TICK, killed_after, killed_between_links
 from tests.faults.test_meddlers import BASE, contents, save, tree_of
 from tests.faults.test_taken_back import reasons
+from zconsole.rebalance.engine.file_locks import FilesInUse
 
 Summary = dict[str, Any]
 
@@ -112,3 +114,32 @@ def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path, write: 
     assert (root / "a").samefile(root / "b")
     assert (copied.stat().st_mode, copied.stat().st_size) == (now.st_mode, now.st_size)
     assert summary["files_moved"] == 2
+
+
+class Later(Nobody):
+    """Somebody uses a file, and is seen from the second look on."""
+
+    def __init__(self, file: os.stat_result) -> None:
+        super().__init__()
+        self.file, self.looks = (file.st_dev, file.st_ino), 0
+
+    def recent(self) -> FilesInUse:
+        return self.look()
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.looks += 1
+        used = {self.file: ""} if self.looks > 1 else {}
+        self.last = replace(super().look(), mounted=used)
+        return self.last
+
+
+def test_links_stay_one_file_where_its_use_is_seen_late(area: Path) -> None:
+    """One name has the copy for good before somebody is seen to use the original."""
+    root = killed_between_links(area, 2)
+    original = next(root.glob(".zc-*"))
+    users = Later(original.stat())
+    _, summary = run(area / "job.db", clocks=ALONE, users=users)
+    assert users.looks > 1
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_failed"] == 1
+    assert "the other version is" in reasons(area / "job.db")

@@ -71,6 +71,11 @@ class LinkNames:
                 return True
         return False
 
+    def has_moved(self, row: FileRow) -> bool:
+        """Whether one of an inode's names has the copy for good: its original is gone."""
+        names = (each for each in self.of(row) if each.number != row.number)
+        return any(self._holds(each, row.new) and not self._keeps(each) for each in names)
+
     def _keeps(self, row: FileRow) -> bool:
         """Whether one of our names beside this one holds the original."""
         temp = row.temp or b""

@@ -235,6 +235,7 @@ class Recovery:
                 self._unlink(directory, original)
                 return State.MOVED, None
             unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
+            unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
             queued = GivenBack(row, new, again(row).state, None)
             if unwanted and self._put_back(directory, original, queued):
                 return None
