@@ -143,3 +143,14 @@ def test_links_stay_one_file_where_its_use_is_seen_late(area: Path) -> None:
     assert (root / "a").samefile(root / "b")
     assert summary["files_failed"] == 1
     assert "the other version is" in reasons(area / "job.db")
+
+
+def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
+    root = killed_between_links(area, 1)
+    copied, _ = copied_and_not(root)
+    with copied.open("ab") as writer:
+        _, summary = run(area / "job.db", clocks=ALONE)
+        writer.write(b"newer\n")
+    assert contents(root) == dict.fromkeys("ab", BASE + b"newer\n")
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_moved"] == 2

@@ -228,8 +228,7 @@ class Recovery:
                 return State.FAILED, _other(original)
             unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
             unneeded = unneeded and versions.quiet(old) and not versions.in_use(old, directory=fd)
-            wanted = not (self._links.is_copy_alone(new.fd, row) and is_as_copied(new, row))
-            if unneeded and wanted:
+            if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
                 self._go_on(row, new)
             if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
                 self._unlink(directory, original)
@@ -244,8 +243,8 @@ class Recovery:
     def _go_on(self, row: FileRow, copy: Version) -> None:
         """Replace the names of an original that still have it.
 
-        Somebody has changed the copy or made a link to it: it would stay a file of its own if the
-        others were given back.
+        Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
+        own if the others were given back.
         """
         if any(self._links.key(given.row) == self._links.key(row) for given in self._given_back):
             return
