@@ -232,6 +232,7 @@ class Recovery:
                 self._go_on(row, new)
             if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
                 self._unlink(directory, original)
+                self._links.moved(row)
                 return State.MOVED, None
             unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
             unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
