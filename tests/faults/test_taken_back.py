@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from pathlib import Path
@@ -187,3 +188,23 @@ def test_recovery_tells_of_a_copy_renamed_whose_original_was_changed(area: Path)
     assert "renamed during the move; the other version is" in reasons(area / "job.db")
     modes = {path.stat().st_mode & 0o777 for path in root.iterdir()}
     assert (len(contents(root)), 0o640 in modes) == (2, True)
+
+
+def test_a_report_names_no_other_version_where_there_is_none(area: Path) -> None:
+    """The copy is written to under one name, and cannot be given the other."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+
+    def fail_to_link() -> None:
+        next(p for p in root.iterdir() if p.stat().st_ino != original).chmod(0o600)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    run(area / "job.db", Meddler().sys(before={("link_fd", 1): fail_to_link}), ALONE)
+    with contextlib.closing(Journal.open(area / "job.db")) as journal:
+        left = {name: reason for _, name, _, reason in journal.left_out(9)}
+    others = [(reason or "").partition("other version is ")[2] for reason in left.values()]
+    assert len(left) == 2
+    assert [name for name in others if name] == [path.name for path in root.glob(".zc-*")]
+    assert "another name of it was written to during the move" in left.values()

@@ -196,8 +196,10 @@ class CopyPipeline:
         self.withdrawal.spare_users(self.leases.live, self.users.look(self.leases.service))
         items = self.leases.live
         intents = [
-            Intent(place.row.number, State.SWAPPING, place.temp, item.old, item.new, item.digest)
-            for item in items
+            Intent(
+                place.row.number, State.SWAPPING, place.temp, item.old, item.new, item.digest, meta
+            )
+            for item, meta in ((item, item.meta.digest()) for item in items)
             for place in item.places
         ]
         self.results.commit(intents, self._begun(items))

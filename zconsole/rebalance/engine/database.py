@@ -13,14 +13,16 @@ from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.system import state_dir
 
 FORMAT = 1
-SCHEMA = """
+META = "meta BLOB NOT NULL DEFAULT x''"
+"""A column that journals of version 1.0 do not have."""
+SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
     dev INTEGER NOT NULL, ino INTEGER NOT NULL, mtime INTEGER, intent REAL);
 CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
     ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
     state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
-    offset INTEGER NOT NULL DEFAULT 0);
+    offset INTEGER NOT NULL DEFAULT 0, {META});
 CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
 CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
 """
@@ -42,7 +44,8 @@ WRONG = {
         OR offset < 0 OR typeof(state) != 'integer' OR state NOT BETWEEN 0 AND 6
         OR instr(name, x'00') OR typeof(temp) NOT IN ('blob', 'null')
         OR typeof(old) NOT IN ('integer', 'null') OR typeof(new) NOT IN ('integer', 'null')
-        OR typeof(digest) NOT IN ('blob', 'null') OR dir NOT IN (SELECT id FROM dirs)""",
+        OR typeof(digest) NOT IN ('blob', 'null') OR typeof(meta) != 'blob'
+        OR dir NOT IN (SELECT id FROM dirs)""",
 }
 """What no row has: a parent with a larger number would make a circle, and no path ends in one."""
 
@@ -78,8 +81,16 @@ class JournalDatabase:
                 raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
             if known != FORMAT:
                 raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
+            if write:
+                opened.adopt()
             refused.pop_all()
         return opened
+
+    def adopt(self) -> None:
+        """Add what the journals of earlier versions lack."""
+        columns = self._db.execute("PRAGMA table_info(files)").fetchall()
+        if "meta" not in {column[1] for column in columns}:
+            self._db.execute(f"ALTER TABLE files ADD COLUMN {META}")
 
     def close(self) -> None:
         """Close the database; what was committed stays."""

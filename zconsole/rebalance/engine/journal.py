@@ -51,6 +51,8 @@ class FileRow(NamedTuple):
     new: int | None = None
     digest: bytes | None = None
     offset: int = 0
+    meta: bytes = b""
+    """Digest of what the original carried besides its content; of older journals empty."""
 
 
 class Intent(NamedTuple):
@@ -62,6 +64,7 @@ class Intent(NamedTuple):
     old: int
     new: int
     digest: bytes
+    meta: bytes = b""
 
 
 class Result(NamedTuple):
@@ -73,10 +76,25 @@ class Result(NamedTuple):
     temp: bytes | None = None
 
 
+def again(row: FileRow) -> Result:
+    """Back into the queue; of several names, ``record`` has the first stand for all."""
+    return Result(row.number, State.PENDING if row.nlink == 1 else State.LINKED)
+
+
 UNSETTLED = "; resume the job"
 """How the reason ends of a file that a death left halfway, and recovery did not settle either."""
 _STATES = {int(state): state for state in State}
-_COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset"
+_COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta"
+_LEAD = """
+UPDATE files SET state = 0 WHERE id IN (
+    SELECT min(CASE other.state WHEN 6 THEN other.id END)
+    FROM (SELECT DISTINCT files.ino, dev FROM json_each(?)
+        JOIN files ON files.id = value JOIN dirs ON dirs.id = dir WHERE nlink > 1) AS ended
+    JOIN files other ON other.ino = ended.ino AND other.nlink > 1
+    JOIN dirs here ON here.id = other.dir AND here.dev = ended.dev
+    GROUP BY ended.ino, ended.dev HAVING sum(other.state IN (0, 1, 2)) = 0)
+"""
+"""Has the first of the names that follow another stand for them, once none does any more."""
 
 
 class Journal(JournalDatabase):
@@ -215,9 +233,11 @@ class Journal(JournalDatabase):
             [(int(r.state), r.reason, r.temp, r.number) for r in results],
         )
         self._db.executemany(
-            "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ? WHERE id = ?",
-            [(int(i.state), i.temp, i.old, i.new, i.digest, i.number) for i in intents],
+            "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ?, meta = ?"
+            " WHERE id = ?",
+            [(int(i.state), i.temp, i.old, i.new, i.digest, i.meta, i.number) for i in intents],
         )
+        self._db.execute(_LEAD, (json.dumps([r.number for r in results]),))
         if directories is not None and settled:
             self.close_directories()
         self._db.executemany(
@@ -253,17 +273,6 @@ class Journal(JournalDatabase):
             f"UPDATE dirs SET intent = NULL WHERE intent IS NOT NULL AND id NOT IN ({unfinished})"
         )
 
-    def is_first(self, row: FileRow) -> bool:
-        """Whether this name stands for its inode."""
-        if row.nlink == 1:
-            return True
-        sql = (
-            "SELECT min(id) FROM files WHERE ino = ? AND nlink > 1"
-            " AND dir IN (SELECT id FROM dirs WHERE dev = (SELECT dev FROM dirs WHERE id = ?))"
-        )
-        first = self._db.execute(sql, (row.ino, row.directory)).fetchone()[0]
-        return bool(first == row.number)
-
     def retry(self) -> None:
         """Put failed files, and those in use, gone or too large, back into the queue.
 
@@ -280,10 +289,7 @@ class Journal(JournalDatabase):
             " ('open for writing', 'changed', 'locked', 'leased by another process',"
             " 'directory moved', 'too large for the free space')"
         )
-        rows = [_file(row) for row in self._db.execute(sql)]
-        states = [State.PENDING if self.is_first(row) else State.LINKED for row in rows]
-        pairs = zip(rows, states, strict=True)
-        self.record([Result(row.number, state) for row, state in pairs])
+        self.record([again(_file(row)) for row in self._db.execute(sql).fetchall()])
 
     def some_copied(self, count: int) -> list[FileRow]:
         """Any of the names that got copies."""

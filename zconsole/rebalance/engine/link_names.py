@@ -26,6 +26,7 @@ class LinkNames:
     _names: dict[Key, list[FileRow]] = field(default_factory=lambda: defaultdict(list))
     _copies: dict[Key, int] = field(default_factory=dict)
     """How many of its names and temporary names hold the copy; those that were asked for."""
+    _moved: dict[Key, bool] = field(default_factory=dict)
 
     def add(self, rows: Iterable[FileRow]) -> None:
         """These are the unfinished names."""
@@ -69,6 +70,24 @@ class LinkNames:
             spare -= not self._keeps(name)
             if spare < 0:
                 return True
+        return False
+
+    def has_moved(self, row: FileRow) -> bool:
+        """Whether one of an inode's names has the copy for good: its original is gone."""
+        key = self.key(row)
+        if key not in self._moved:
+            names = (each for each in self.of(row) if each.number != row.number)
+            self._moved[key] = any(self._is_at_name(e) and not self._keeps(e) for e in names)
+        return self._moved[key]
+
+    def moved(self, row: FileRow) -> None:
+        """Note that a name has the copy for good."""
+        self._moved[self.key(row)] = True
+
+    def _is_at_name(self, row: FileRow) -> bool:
+        """Whether a name, not only the temporary one, holds the copy."""
+        with contextlib.suppress(MovedError, OSError):
+            return self.inode(self.directories.get(row.directory).fd, row.name) == row.new
         return False
 
     def _keeps(self, row: FileRow) -> bool:

@@ -7,6 +7,7 @@ capabilities are attributes too), inode flags, project id and, on ZFS, the DOS a
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import struct
@@ -86,6 +87,11 @@ class Metadata(NamedTuple):
     def same(self, other: Metadata) -> bool:
         """Whether nothing differs; access time aside, which any reader may move."""
         return self == other or self == other._replace(atime_ns=self.atime_ns)
+
+    def digest(self) -> bytes:
+        """The same for two whenever they are ``same``."""
+        values = self._replace(atime_ns=0, xattrs=dict(sorted(self.xattrs.items())))
+        return hashlib.blake2b(ascii(tuple(values)).encode(), digest_size=16).digest()
 
     def difference(self, other: Metadata) -> str | None:
         """What differs, in a word; None when nothing does."""

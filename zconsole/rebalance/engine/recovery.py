@@ -19,12 +19,25 @@ from zconsole.rebalance.engine import content, metadata, swap
 from zconsole.rebalance.engine.directories import Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
-from zconsole.rebalance.engine.journal import UNSETTLED, FileRow, Journal, Result, State
+from zconsole.rebalance.engine.journal import (
+    UNSETTLED,
+    FileRow,
+    Journal,
+    Result,
+    State,
+    again,
+)
 from zconsole.rebalance.engine.link_names import LinkNames
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.engine.versions import LeasedError, Version, Versions, replaceable
+from zconsole.rebalance.engine.versions import (
+    LeasedError,
+    Version,
+    Versions,
+    is_as_copied,
+    replaceable,
+)
 
 CHANGING_UNTIL = "changing_until"
 """In the journal: our changes of directories have times up to this one (epoch seconds)."""
@@ -146,7 +159,7 @@ class Recovery:
         if row.state is State.CREATING:
             if at_temp not in (None, row.old):
                 self._unlink(directory, temp)
-            return self._again(row)
+            return again(row).state, None
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
         if at_name != row.new and at_temp is not None and at_temp == row.new:
@@ -156,7 +169,8 @@ class Recovery:
             self._unlink_copy(directory, row)
         if at_name == row.old:
             self._discard(directory, keep, at_keep, row.old)
-            return self._again(row)
+            self._discard(directory, temp, at_temp, row.old)  # linked over the copy by others
+            return again(row).state, None
         original = temp if at_temp == row.old else keep if at_keep == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
 
@@ -177,7 +191,7 @@ class Recovery:
         temp = row.temp or b""
         if at_name == row.new:
             with self._versions.version(directory.fd, row, row.name) as copy:
-                unwanted = copy.digest == row.digest and self._is_dropped(copy, row)
+                unwanted = is_as_copied(copy, row) and self._is_dropped(copy, row)
                 changed = GivenBack(row, copy, State.SKIPPED, "changed")
                 if unwanted and self._put_back(directory, temp, changed):
                     return None
@@ -198,15 +212,10 @@ class Recovery:
         """Our copy was replaced, removed or moved: the original goes if it is what was copied."""
         with self._versions.version(directory.fd, row, original) as old:
             alone = not self._links.has_other_names(old.fd, row) and not self._versions.in_use(old)
-            if alone and old.digest == row.digest and self._versions.quiet(old):
+            if alone and is_as_copied(old, row) and self._versions.quiet(old):
                 self._unlink(directory, original)
                 return State.SKIPPED, "changed"
         return State.FAILED, _other(original)
-
-    def _again(self, row: FileRow) -> tuple[State, str | None]:
-        """Back into the queue; a name that only follows another waits for that one."""
-        first = self.journal.is_first(row)
-        return (State.PENDING if first else State.LINKED), None
 
     def _choose(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
         """Both versions exist and the copy has the name: keep the one that was written to."""
@@ -217,24 +226,26 @@ class Recovery:
         ):
             if self.sys.fstat(new.fd).st_ino != row.new:
                 return State.FAILED, _other(original)
-            unneeded = replaceable(old, new, row.digest) or self._is_let_go(old, row)
+            unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
             unneeded = unneeded and versions.quiet(old) and not versions.in_use(old, directory=fd)
-            if unneeded and not self._links.is_copy_alone(new.fd, row):
+            if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
                 self._go_on(row, new)
             if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
                 self._unlink(directory, original)
+                self._links.moved(row)
                 return State.MOVED, None
-            unwanted = replaceable(new, old, row.digest) and self._is_dropped(new, row)
-            again = GivenBack(row, new, *self._again(row))
-            if unwanted and self._put_back(directory, original, again):
+            unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
+            unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
+            queued = GivenBack(row, new, again(row).state, None)
+            if unwanted and self._put_back(directory, original, queued):
                 return None
             return State.FAILED, self._other(new, row, original)
 
     def _go_on(self, row: FileRow, copy: Version) -> None:
         """Replace the names of an original that still have it.
 
-        Somebody has made a link to the copy, which would stay a file of its own if the others were
-        given back.
+        Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
+        own if the others were given back.
         """
         if any(self._links.key(given.row) == self._links.key(row) for given in self._given_back):
             return
@@ -260,7 +271,7 @@ class Recovery:
         With that its ctime has changed, and the other names follow.
         """
         fewer = self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))
-        return fewer and original.leased and original.digest == row.digest
+        return fewer and original.leased and is_as_copied(original, row)
 
     def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
         """What would be lost with a copy at its temporary name; None where that is nothing.
@@ -279,10 +290,10 @@ class Recovery:
                 if metas[0].same(metas[1]):
                     return None
         with self._versions.version(fd, row, temp) as new:
-            spare = self._is_dropped(new, row) and new.digest == row.digest
+            spare = self._is_dropped(new, row) and is_as_copied(new, row)
             if original is not None:
                 with self._versions.version(fd, row, original) as old:
-                    spare = spare and replaceable(new, old, row.digest)
+                    spare = spare and replaceable(new, old, row)
             return None if spare else self._other(new, row, temp)
 
     def _is_dropped(self, copy: Version, row: FileRow) -> bool:

@@ -106,12 +106,21 @@ class Versions:
         return used is not None
 
 
-def replaceable(version: Version, by: Version, digest: bytes | None) -> bool:
-    """Whether nothing would be lost with ``version``: it is what was copied, and older.
+def is_as_copied(version: Version, row: FileRow) -> bool:
+    """Whether a version has the content and, where the journal knows it, all else of then."""
+    return version.digest == row.digest and row.meta in (b"", version.meta.digest())
 
-    To exchange them gives both one ctime: what differs then was changed before, or at once after.
+
+def replaceable(version: Version, by: Version, row: FileRow) -> bool:
+    """Whether nothing would be lost with ``version``: it is what was copied.
+
+    Where an older journal does not know all of that, the version has to be older too: to exchange
+    them gives both one ctime, and what differs then was changed before, or at once after.
     """
-    if version.digest != digest or not version.leased:
+    if version.digest != row.digest or not version.leased:
         return False
-    same = version.meta.same(by.meta)
-    return same or by.digest != digest or version.ctime_ns < by.ctime_ns
+    if version.meta.same(by.meta):
+        return True
+    if row.meta:
+        return is_as_copied(version, row)
+    return by.digest != row.digest or version.ctime_ns < by.ctime_ns

@@ -80,6 +80,8 @@ class Withdrawal:
         for place in item.places:
             kept = place.kept or place.temp
             reason = f"{why}; the other version is {os.fsdecode(kept)}"
+            if not (place.swapped or place.linked):
+                reason = f"another name of it was {why}"
             self.results.keep(place.row, reason, kept)
 
     def wait_grace(self, items: Iterable[Item], service: Callable[[], None]) -> None:

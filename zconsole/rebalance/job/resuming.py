@@ -16,7 +16,7 @@ from typing import Any
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, MovedError, open_path
-from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.engine.journal import FileRow, Journal, again
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Settings
@@ -105,8 +105,7 @@ def _originals(sys: Sys, journal: Journal, directories: Directories) -> Iterator
 
 
 def _put_back(journal: Journal, rows: list[FileRow]) -> int:
-    pending, linked = State.PENDING, State.LINKED
-    journal.record([Result(r.number, pending if journal.is_first(r) else linked) for r in rows])
+    journal.record([again(row) for row in rows])
     return len(rows)
 
 

@@ -1,0 +1,156 @@
+"""Files changed around a death: nothing is lost, and each name comes to an end that is counted."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
+from tests.faults.test_changes import TICK, killed_after, killed_between_links
+from tests.faults.test_meddlers import BASE, contents, save, tree_of
+from tests.faults.test_taken_back import reasons
+from zconsole.rebalance.engine.file_locks import FilesInUse
+
+Summary = dict[str, Any]
+
+
+def ended(summary: Summary) -> int:
+    """Names of which the summary says what became of them."""
+    return int(sum(summary[f"files_{what}"] for what in ("moved", "skipped", "failed")))
+
+
+def copied_and_not(root: Path) -> tuple[Path, Path]:
+    """Of two names, that with the copy, and that with the original, kept aside as well."""
+    (aside,) = root.glob(".zc-*")
+    names = sorted((root / "a", root / "b"), key=aside.samefile)
+    return names[0], names[1]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_name_follows_none_that_has_ended(area: Path, first: bool) -> None:
+    """Killed between two names, and a new file saved under one of them."""
+    root = killed_between_links(area, 1)
+    save(root, copied_and_not(root)[not first].name, b"saved\n")
+    run(area / "job.db", clocks=ALONE)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert ended(summary) == 2
+    assert sorted((root / name).read_bytes() for name in "ab") == [BASE, b"saved\n"]
+
+
+def test_a_change_of_an_original_outlives_a_rename_of_its_copy(area: Path) -> None:
+    """A rename makes the copy the one that was changed last, though nothing differs in it."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        time.sleep(TICK)
+        os.fchmod(original.fileno(), 0o640)
+    time.sleep(TICK)
+    (root / "a").rename(root / "c")
+    (root / "c").rename(root / "a")
+    run(area / "job.db", clocks=ALONE)
+    assert [path.stat().st_mode & 0o777 for path in root.iterdir()] == [0o640]
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_changes_of_both_versions_are_both_kept(area: Path, write: bool) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        time.sleep(TICK)
+        os.fchmod(original.fileno(), 0o640)
+    time.sleep(TICK)
+    (root / "a").write_bytes(b"newer\n") if write else os.utime(root / "a", ns=(1, 1))
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["files_failed"] == 1
+    assert "written to during the move; the other version is" in reasons(area / "job.db")
+    other = next(root.glob(".zc-*"))
+    assert other.stat().st_mode & 0o777 == 0o640
+    assert (root / "a").read_bytes() == b"newer\n" or (root / "a").stat().st_mtime_ns == 1
+
+
+def test_a_change_of_an_original_outlives_a_move_of_its_copy_elsewhere(area: Path) -> None:
+    root = tree_of(area, "a")
+    (area / "elsewhere").mkdir()
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        time.sleep(TICK)
+        os.fchmod(original.fileno(), 0o640)
+    (root / "a").rename(area / "elsewhere" / "a")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["files_failed"] == 1
+    assert next(root.iterdir()).stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_put_over_the_copy_leaves_nothing_behind(area: Path) -> None:
+    """``ln -f b a``: both names have the original again, and so has our own."""
+    root = killed_between_links(area, 1)
+    copied, original = copied_and_not(root)
+    (root / "c").hardlink_to(original)
+    (root / "c").rename(copied)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_moved"] == 2
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path, write: bool) -> None:
+    """Killed between two names of a file: whoever changes one means both."""
+    root = killed_between_links(area, 1)
+    copied, _ = copied_and_not(root)
+    time.sleep(TICK)
+    copied.write_bytes(b"newer\n") if write else copied.chmod(0o640)
+    now = copied.stat()
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == dict.fromkeys("ab", copied.read_bytes())
+    assert (root / "a").samefile(root / "b")
+    assert (copied.stat().st_mode, copied.stat().st_size) == (now.st_mode, now.st_size)
+    assert summary["files_moved"] == 2
+
+
+class Later(Nobody):
+    """Somebody uses a file, and is seen from the second look on."""
+
+    def __init__(self, file: os.stat_result) -> None:
+        super().__init__()
+        self.file, self.looks = (file.st_dev, file.st_ino), 0
+
+    def recent(self) -> FilesInUse:
+        return self.look()
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.looks += 1
+        used = {self.file: ""} if self.looks > 1 else {}
+        self.last = replace(super().look(), mounted=used)
+        return self.last
+
+
+def test_links_stay_one_file_where_its_use_is_seen_late(area: Path) -> None:
+    """One name has the copy for good before somebody is seen to use the original."""
+    root = killed_between_links(area, 2)
+    original = next(root.glob(".zc-*"))
+    users = Later(original.stat())
+    _, summary = run(area / "job.db", clocks=ALONE, users=users)
+    assert users.looks > 1
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_failed"] == 1
+    assert "the other version is" in reasons(area / "job.db")
+
+
+def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
+    root = killed_between_links(area, 1)
+    copied, _ = copied_and_not(root)
+    with copied.open("ab") as writer:
+        _, summary = run(area / "job.db", clocks=ALONE)
+        writer.write(b"newer\n")
+    assert contents(root) == dict.fromkeys("ab", BASE + b"newer\n")
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_moved"] == 2
