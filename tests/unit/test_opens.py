@@ -44,7 +44,7 @@ ELSEWHERE = {
     "zfs/sources/remote.py": NAMELESS,
     "system/async_process.py": NAMELESS,
     "system/broken_pipe.py": KERNEL,
-    "actions/refusals.py": PACKAGED,
+    "actions/zpool_messages.py": PACKAGED,
     "sim/message.py": PACKAGED,
     "tunables/catalog.py": PACKAGED,
     "tunables/guard.py": KERNEL,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.ui.drawn import plain
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import (
@@ -18,7 +19,6 @@ from zconsole.ui.widgets.draw import (
     fit,
     joined,
     merged,
-    plain,
     spread,
     width_of,
 )
