@@ -10,7 +10,6 @@ from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.hysteresis import Hysteresis
-from zconsole.diagnosis.bottleneck.rules import judge
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample
@@ -107,6 +106,8 @@ class BottleneckTracker:
         if self._turns.stage is not None:
             view = replace(view, stage=self._turns.stage)
         seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
+        from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
+
         found = judge(seen)
         between = self._turns.stage is not None and turns.limited
         self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
