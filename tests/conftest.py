@@ -22,6 +22,7 @@ def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Twice the processors for ``-n logical``: a third of the time a test waits for others."""
-    return 2 * len(os.sched_getaffinity(0))
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Twice the processors for ``-n logical``: a third of the time a slow test waits for others."""
+    waits = 1 if "not slow" in config.getoption("markexpr") else 2
+    return waits * len(os.sched_getaffinity(0))

@@ -23,6 +23,8 @@ from zconsole.scan_report.report import FORMAT, DeviceReport, Moment, ScanReport
 from zconsole.ui.theme.files import ThemeError, read_theme
 from zconsole.zfs.decode.tree import DEEPEST, MOST_VDEVS
 
+pytestmark = pytest.mark.slow
+
 READERS = (
     ("replay", "--json"),
     ("replay",),

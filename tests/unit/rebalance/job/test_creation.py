@@ -21,6 +21,8 @@ from zconsole.rebalance.job.locks import BusyTreeError
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 FILES = 20
 TEMP = b".zc-0123456789abcdef-1"
 

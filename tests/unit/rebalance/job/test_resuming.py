@@ -15,6 +15,8 @@ from zconsole.rebalance.job.resuming import is_same_filesystem
 from zconsole.rebalance.planning.facts import mount_of
 from zconsole.system.mounts import mount_at
 
+pytestmark = pytest.mark.slow
+
 JOB = "112651"
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;

@@ -23,6 +23,8 @@ from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.state_dir import COMPANIONS, StateError
 
+pytestmark = pytest.mark.slow
+
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 
