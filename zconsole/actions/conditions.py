@@ -199,3 +199,19 @@ def _known(s: Situation, path: str) -> Mapping[str, str]:
         "spare": "" if spare is None or not spare.guid else f"GUID {spare.guid}",
     }
     return {name: value for name, value in found.items() if value}
+
+
+def outdated(now: Situation, since: float, urgent: bool) -> str | None:
+    """Why a situation is no ground to act on: seen before ``since``, or with a problem.
+
+    What is urgent runs by what was known last, if the newest sample could not be had.
+    """
+    if now.looked is None or now.looked <= since:
+        return f"no sample of {now.pool.name} was taken after you confirmed; try again"
+    if urgent:
+        return None
+    if now.suspended:
+        return answering().check(now)
+    if now.problem is not None:
+        return f"{now.pool.name} cannot be read: {now.problem}; nothing was run"
+    return None

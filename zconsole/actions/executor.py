@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from zconsole.actions.conditions import answering
+from zconsole.actions.conditions import outdated
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
 from zconsole.actions.refresh import Refresher
 from zconsole.actions.run_record import DONE, RunRecord
@@ -183,22 +183,6 @@ class Executor:
         path, text = step.write
         await in_daemon_thread(Path(path).write_text, text)
         return Completed(step.argv, 0, "", "")
-
-
-def outdated(now: Situation, since: float, urgent: bool) -> str | None:
-    """Why a situation is no ground to act on: seen before ``since``, or with a problem.
-
-    What is urgent runs by what was known last, if the newest sample could not be had.
-    """
-    if now.looked is None or now.looked <= since:
-        return f"no sample of {now.pool.name} was taken after you confirmed; try again"
-    if urgent:
-        return None
-    if now.suspended:
-        return answering().check(now)
-    if now.problem is not None:
-        return f"{now.pool.name} cannot be read: {now.problem}; nothing was run"
-    return None
 
 
 def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
@@ -16,11 +15,11 @@ from zconsole.rebalance.engine.item import (
     FileName,
     Item,
     SkipError,
-    UnsupportedError,
     own_prefix,
     temporary,
 )
 from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.engine.leases import take_lease
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
@@ -82,7 +81,7 @@ class Admission:
                 raise SkipError("leased by another process") from error
             raise
         try:
-            leased = self._lease(source)
+            leased = take_lease(self.sys, source, self.policy.accept_races)
             abilities = self.abilities(places[0])
             meta, status = metadata.read(self.sys, source, abilities)
             item = Item(places, source, status, meta, leased)
@@ -104,21 +103,6 @@ class Admission:
             return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=directory)
         except PermissionError:
             return self.sys.open(name, SOURCE, dir_fd=directory)
-
-    def _lease(self, fd: int) -> bool:
-        try:
-            self.sys.lease(fd, fcntl.F_RDLCK)
-        except OSError as error:
-            if not stat.S_ISREG(self.sys.fstat(fd).st_mode):
-                raise SkipError("changed") from error
-            if error.errno == errno.EAGAIN:
-                raise SkipError("open for writing") from error
-            if self.policy.accept_races:
-                return False
-            if error.errno in (errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise UnsupportedError("no leases on this filesystem") from error
-            raise
-        return True
 
     def _admit(self, item: Item) -> None:
         row, status = item.places[0].row, item.status

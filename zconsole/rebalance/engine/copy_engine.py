@@ -24,7 +24,7 @@ from zconsole.rebalance.engine.file_copy import FileCopier
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, Item, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Intent, Journal, State
-from zconsole.rebalance.engine.lease_breaks import LeaseService
+from zconsole.rebalance.engine.leases import LeaseService
 from zconsole.rebalance.engine.read_ahead import ReadAhead
 from zconsole.rebalance.engine.results import Results
 from zconsole.rebalance.engine.swap import Swappers, UnfinishedError

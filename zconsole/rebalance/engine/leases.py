@@ -1,15 +1,38 @@
-"""Letting go of files that another process wants to write to, before it has waited for long."""
+"""Leases: taken on files to copy, let go of before another process has waited for long."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.file_locks import Alarm
-from zconsole.rebalance.engine.item import Item, SkipError
+from zconsole.rebalance.engine.item import Item, SkipError, UnsupportedError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.withdrawal import Withdrawal
+
+
+def take_lease(sys: Sys, fd: int, accept_races: bool) -> bool:
+    """Whether a file is leased now: the kernel tells us of whoever opens it for writing.
+
+    False only where the filesystem has no leases and races are accepted. Raises SkipError where
+    somebody has it open for writing, UnsupportedError, OSError.
+    """
+    try:
+        sys.lease(fd, fcntl.F_RDLCK)
+    except OSError as error:
+        if not stat.S_ISREG(sys.fstat(fd).st_mode):
+            raise SkipError("changed") from error
+        if error.errno == errno.EAGAIN:
+            raise SkipError("open for writing") from error
+        if accept_races:
+            return False
+        if error.errno in (errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise UnsupportedError("no leases on this filesystem") from error
+        raise
+    return True
 
 
 @dataclass(slots=True)
