@@ -197,6 +197,20 @@ def test_a_directory_that_something_is_stacked_upon_is_in_use(
     assert [spot.path for spot, _ in Users(proc.path).look().layers] == [bytes(tmp_path / "lower")]
 
 
+def test_what_an_overlay_was_made_of_stays_in_use_once_that_is_mounted_nowhere(
+    proc: Proc, tmp_path: Path
+) -> None:
+    (tmp_path / "lower").mkdir()
+    line = f"30 20 0:90 / {tmp_path}/upper rw - ecryptfs {tmp_path}/lower rw\n"
+    proc.add(7, namespace="mnt:[2]")
+    (proc.path / "7/mountinfo").write_text(TABLE + line)
+    users = Users(proc.path)
+    (mounted,) = users.look().layers
+    (proc.path / "7/mountinfo").write_text(TABLE)
+    assert mounted[1] == "7"
+    assert users.look().layers == ((mounted[0], ""),)
+
+
 def test_an_overlay_that_one_view_finds_all_of_is_not_lost(proc: Proc, tmp_path: Path) -> None:
     for name in "luw":
         (tmp_path / "layers" / name).mkdir(parents=True)
