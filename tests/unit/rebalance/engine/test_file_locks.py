@@ -126,7 +126,7 @@ def test_processes_that_may_not_be_looked_at_are_counted(
         return opening(path, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", denied)
-    assert Holders.look(frozenset(), proc=proc.path).hidden == 1
+    assert Holders.look(frozenset(), proc=proc.path).hidden == ["7"]
 
 
 def test_a_process_whose_threads_may_not_be_listed_ends_no_look(
@@ -153,7 +153,7 @@ def test_a_process_that_ends_meanwhile_holds_nothing(proc: Proc) -> None:
     proc.add(8)
     (proc.path / "8/fd/3").symlink_to("/tank/file")
     assert user(proc) is None
-    assert Users(proc.path).look().holders.hidden == 0
+    assert Users(proc.path).look().holders.hidden == []
 
 
 def test_others_have_their_turn_while_a_process_with_many_files_is_looked_at(proc: Proc) -> None:
