@@ -175,6 +175,17 @@ def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, monkeypatc
     assert place.put("one more", 2.0) == "timed out"
 
 
+@pytest.mark.parametrize("over", [0, 1, 2000])
+def test_a_line_too_long_for_the_systems_log_says_how_much_is_cut(tmp_path, reader, over):
+    head = f"<{places.PRIORITY}>zconsole[{os.getpid()}]: "
+    line = "x" * (places.LONGEST - len(head) + over)
+    send_line(line, tmp_path / "log")
+    text, sign, cut = reader.recv(1 << 20).decode().partition("... (")
+    assert len(text + sign + cut) <= places.LONGEST
+    gone = int(cut.removesuffix(" bytes cut)")) if sign else 0
+    assert (len(text) + gone, bool(sign)) == (len(head + line), over > 0)
+
+
 def test_a_note_waits_for_nobody_and_raises_nothing(hung):
     place, _ = hung
     log = audit(file=place)
