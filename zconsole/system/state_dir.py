@@ -62,16 +62,18 @@ def _own(environ: Mapping[str, str]) -> Path:
         return Path(override)
     if os.geteuid() == 0:
         return SYSTEM
-    base = environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else _home() / ".local" / "state") / "zconsole"
+    base = environ.get("XDG_STATE_HOME", "")
+    # Of a relative one every directory would have its own; the specification has it ignored.
+    return (Path(base) if base.startswith("/") else _home() / ".local" / "state") / "zconsole"
 
 
 def _home() -> Path:
-    """The user's home; of one in no passwd file and without ``HOME`` (a container), none."""
+    """The user's home; none without a ``HOME`` that is absolute or a line in the passwd file."""
     try:
-        return Path.home()
+        home = Path.home()
     except RuntimeError:
         return HOMELESS
+    return home if home.is_absolute() else HOMELESS
 
 
 def open_private(path: Path, flags: int = os.O_RDONLY) -> int:

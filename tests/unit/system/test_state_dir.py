@@ -39,6 +39,17 @@ def test_root_has_the_systems_directory_and_others_their_own(monkeypatch, tmp_pa
     assert state.state_dir(False, {}) == tmp_path / ".local/state/zconsole"
 
 
+def test_a_relative_directory_is_none(monkeypatch):
+    """Every working directory would have originals and jobs of its own."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert state.state_dir(False, {"XDG_STATE_HOME": "state"}) == Path(
+        "/home/ann/.local/state/zconsole"
+    )
+    monkeypatch.setenv("HOME", "home")
+    assert state.state_dir(False, {}) == state.HOMELESS / ".local/state/zconsole"
+
+
 def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
