@@ -135,6 +135,16 @@ def test_a_file_that_somebody_else_could_have_made_is_not_written(tmp_path, make
     assert (tmp_path / "victim").read_text() == "keep"
 
 
+def test_a_log_that_is_rotated_between_two_lines_is_begun_anew(tmp_path):
+    log = audit_log(lambda: tmp_path, tmp_path / "no-socket")
+    log.write(1.0, "begun")
+    (tmp_path / NAME).rename(tmp_path / "audit.jsonl.1")
+    log.write(2.0, "ended")
+    (ended,) = lines(tmp_path)
+    assert (ended["t"], ended["event"]) == (2.0, "ended")
+    assert json.loads((tmp_path / "audit.jsonl.1").read_text())["event"] == "begun"
+
+
 def test_a_disk_that_hangs_is_given_up_and_not_waited_for_again(hung):
     place, tried = hung
     kept = Kept()
