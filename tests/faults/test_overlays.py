@@ -166,3 +166,27 @@ def test_a_process_in_an_overlay_that_is_mounted_nowhere_is_named(area: Path, ho
         (note,) = (each for each in notes_on(root / "up") if "overlay" in each)
     assert f"(pid {other.process}) may use an overlay that is mounted nowhere" in note
     assert not [each for each in notes_on(root / "up") if "overlay" in each]
+
+
+def test_what_is_written_through_an_overlay_that_left_all_tables_is_not_lost(area: Path) -> None:
+    """Earlier in the job a table had it."""
+    root = area / "tree"
+    place = layers(root)
+    options = over(f"{root}/low", root / "up", root / "work")
+    steps = (
+        lambda: mount("overlay", place, "overlay", options),
+        lambda: enter(place, "working directory"),
+        lambda: append(Path("held")),
+    )
+    create(root, area / "job.db")
+    users = Users()
+    with beside(*steps, own_mounts=True) as other:
+        users.look()
+        other.go()
+        users.last = None
+        shown, _ = run(area / "job.db", users=users)
+        other.go()
+    found = {str(Path(r["path"]).relative_to(root)): r["reason"] for r in shown}
+    in_use = "in use by an overlay"
+    assert found == {"up/held": in_use, "low/lower": in_use, "files/held": None}
+    assert (root / "up" / "held").read_bytes() == b"before\nafter\n"

@@ -22,6 +22,8 @@ from zconsole.system.process import Completed, DeadlineError
 
 DEADLINE = 600.0
 """Seconds a command may take: a replace waits for the pool to write its configuration."""
+LIGHT = 10.0
+"""Seconds a write to a light may take: an enclosure's processor that died never answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,11 @@ class Executor:
         if step.write is None:
             return await self._runner.run(step.argv, DEADLINE)
         path, text = step.write
-        await in_daemon_thread(Path(path).write_text, text)
+        try:
+            async with asyncio.timeout(LIGHT):
+                await in_daemon_thread(Path(path).write_text, text)
+        except TimeoutError:
+            raise DeadlineError(f"{path}: no answer in {LIGHT:g} s") from None
         return Completed(step.argv, 0, "", "")
 
 

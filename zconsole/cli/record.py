@@ -24,11 +24,13 @@ class RecordedSource(LiveSource):
     def __init__(self, pools: Sequence[str], recorder: Recorder) -> None:
         super().__init__(pools)
         self._recorder = recorder
+        self.recorded = 0
+        """Samples in which at least one pool answered: the others leave no line."""
 
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample. Raises ZconsoleError when the disk refuses."""
         raws = await super().sample()
-        self._recorder.write(raws)
+        self.recorded += self._recorder.write(raws) > 0
         return raws
 
 
@@ -41,17 +43,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _record(args: argparse.Namespace) -> int:
-    seen_running, taken = False, 0
+    seen_running = False
     with contextlib.suppress(asyncio.CancelledError), Recorder(args.file) as recorder:
         source = RecordedSource(args.pools, recorder)
         feed = SessionFeed(source, local.session(), args.interval)
         async with contextlib.aclosing(event_loop.rounds(feed, args.count)) as following:
             async for update in following:
-                taken += 1
                 seen_running = seen_running or _is_running(update.frames)
                 if seen_running and over(update.frames):
                     break
-    say(f"{taken} samples in {args.file}")
+    say(f"{source.recorded} samples in {args.file}")
     return ExitCode.OK
 
 

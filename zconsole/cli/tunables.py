@@ -101,6 +101,10 @@ def _set(
     # Guarded ones last: what could be refused has been refused by then.
     control.set(plain, time.time())
     for name, value in guarded.items():
+        now = control.setting(name)
+        if now.value == value and not now.ours:
+            say(f"{name} is {value} already, set by somebody else: nothing puts it back")
+            continue
         asyncio.run(guard.start(ProcessRunner(), place, name, value, args.seconds, None, module))
         say(f"{name} is put back in {args.seconds:g} s by a guard process")
     _show(args, [control.setting(name) for name in values])

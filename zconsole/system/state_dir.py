@@ -62,16 +62,18 @@ def _own(environ: Mapping[str, str]) -> Path:
         return Path(override)
     if os.geteuid() == 0:
         return SYSTEM
-    base = environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else _home() / ".local" / "state") / "zconsole"
+    base = environ.get("XDG_STATE_HOME", "")
+    # Of a relative one every directory would have its own; the specification has it ignored.
+    return (Path(base) if base.startswith("/") else _home() / ".local" / "state") / "zconsole"
 
 
 def _home() -> Path:
-    """The user's home; of one in no passwd file and without ``HOME`` (a container), none."""
+    """The user's home; none without a ``HOME`` that is absolute or a line in the passwd file."""
     try:
-        return Path.home()
+        home = Path.home()
     except RuntimeError:
         return HOMELESS
+    return home if home.is_absolute() else HOMELESS
 
 
 def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
@@ -128,24 +130,31 @@ def write_private(path: Path, data: bytes) -> None:
 def create_private(path: Path, data: bytes) -> None:
     """A new file (0600), whole and durable once it has its name, which is its only one.
 
-    Raises FileExistsError, StateError, OSError.
+    Raises FileExistsError, StateError, OSError, which name the file.
     """
-    with directory(path.parent) as place:
-        try:
-            handle = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=place)
-        except OSError as error:
-            if error.errno not in _NO_UNNAMED:
-                raise
-        else:
-            with os.fdopen(handle, "wb") as file:
-                _write_durably(file.fileno(), data)
-                os.link(f"/proc/self/fd/{file.fileno()}", path.name, dst_dir_fd=place)
-            return
-        draft = _draft(place, path, data)
-        try:
-            os.link(draft, path.name, src_dir_fd=place, dst_dir_fd=place)
-        finally:
-            os.unlink(draft, dir_fd=place)
+    try:
+        with directory(path.parent) as place:
+            _create(place, path, data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _create(place: int, path: Path, data: bytes) -> None:
+    try:
+        handle = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=place)
+    except OSError as error:
+        if error.errno not in _NO_UNNAMED:
+            raise
+    else:
+        with os.fdopen(handle, "wb") as file:
+            _write_durably(file.fileno(), data)
+            os.link(f"/proc/self/fd/{file.fileno()}", path.name, dst_dir_fd=place)
+        return
+    draft = _draft(place, path, data)
+    try:
+        os.link(draft, path.name, src_dir_fd=place, dst_dir_fd=place)
+    finally:
+        os.unlink(draft, dir_fd=place)
 
 
 def _draft(place: int, path: Path, data: bytes) -> str:

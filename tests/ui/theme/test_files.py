@@ -67,6 +67,18 @@ def test_shipped_themes():
     }
 
 
+@pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "HOME"])
+def test_a_directory_that_cannot_be_asked_hides_no_shipped_theme(variable):
+    assert find_themes({variable: "/" + "x" * 4000}).found == SHIPPED
+
+
+def test_themes_of_the_working_directory_are_none_of_the_operators(tmp_path, monkeypatch):
+    write(tmp_path / "home/.config", "mine.toml", GOOD)
+    monkeypatch.chdir(tmp_path)
+    for environ in ({"HOME": "home"}, {"HOME": "/x", "XDG_CONFIG_HOME": "home/.config"}):
+        assert find_themes(environ).found == SHIPPED
+
+
 WRITTEN = ("foreground", "dim", "notice", "warning", "error", "accent", "spark", "bar")
 PAIRS = [
     *itertools.product(WRITTEN, ("background", "cursor-background")),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.unit.actions.pools import (
     running,
     top,
 )
+from zconsole.actions import executor
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.follow import replaced
@@ -279,6 +281,21 @@ async def test_the_led_is_a_write_to_a_file(tmp_path, audit):
     runner = Canned()
     events = await go(plan_locate(s, "1000", on=True), runner, Looks(s), audit)
     assert (events[-1].kind, light.read_text(), runner.ran) == ("done", "1", [])
+
+
+async def test_an_led_that_gives_no_answer_is_waited_for_only_so_long(
+    tmp_path, audit, records, monkeypatch
+):
+    monkeypatch.setattr(executor, "LIGHT", 0.05)
+    light = tmp_path / "locate"
+    os.mkfifo(light)  # to open it hangs until somebody reads
+    aliases = ("/dev/disk/by-id/d00-part1",)
+    led = new_disk(path="/dev/disk/by-id/d00", locate=str(light), aliases=aliases)
+    s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=(led,)))
+    plan = plan_locate(s, "1000", on=True)
+    events = await asyncio.wait_for(go(plan, Canned(), Looks(s), audit), 2.0)
+    assert (events[-1].kind, events[-1].text) == ("failed", f"{light}: no answer in 0.05 s")
+    assert [line["event"] for line in records()] == ["begun", "ended", "action"]
 
 
 def test_what_became_of_an_action_is_a_line_in_the_log(audit, records):

@@ -155,6 +155,15 @@ def test_freezing_is_put_back_by_a_guard(module, capsys):
         time.sleep(0.02)
 
 
+def test_a_value_that_somebody_else_has_frozen_is_left_to_them(module, capsys):
+    live = module / "parameters" / "zfs_scan_suspend_progress"
+    live.write_text("1\n")
+    assert run(module, "set", "zfs_scan_suspend_progress=1", "--for", "0.1") == 0
+    said = capsys.readouterr().err
+    assert "is 1 already, set by somebody else: nothing puts it back" in said
+    assert "guard" not in said
+
+
 def logged(tmp_path: Path, count: int) -> list[dict]:
     """The lines of the audit log, once so many are there: a command waits for them as it ends."""
     end = time.monotonic() + 5

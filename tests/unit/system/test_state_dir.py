@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import grp
 import os
 import pwd
@@ -36,6 +37,17 @@ def test_root_has_the_systems_directory_and_others_their_own(monkeypatch, tmp_pa
     assert state.state_dir(False, {"XDG_STATE_HOME": "/xdg"}) == Path("/xdg/zconsole")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert state.state_dir(False, {}) == tmp_path / ".local/state/zconsole"
+
+
+def test_a_relative_directory_is_none(monkeypatch):
+    """Every working directory would have originals and jobs of its own."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert state.state_dir(False, {"XDG_STATE_HOME": "state"}) == Path(
+        "/home/ann/.local/state/zconsole"
+    )
+    monkeypatch.setenv("HOME", "home")
+    assert state.state_dir(False, {}) == state.HOMELESS / ".local/state/zconsole"
 
 
 def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
@@ -235,6 +247,21 @@ def test_a_new_file_is_whole_or_not_there(tmp_path, monkeypatch, unnamed):
         state.create_private(tmp_path / "second", b"x")
     assert [p.name for p in tmp_path.iterdir()] == ["new"]
     assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("call", ["open", "fsync", "link"])
+def test_a_new_file_that_the_disk_refuses_is_named(tmp_path, monkeypatch, call):
+    real = getattr(os, call)
+
+    def refuse(at, *rest, **places):
+        if at == "/" or (call == "open" and at != "."):  # a directory on the way
+            return real(at, *rest, **places)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded", at)
+
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(OSError, match="Disk quota exceeded") as raised:
+        state.create_private(tmp_path / "new", b"x")
+    assert raised.value.filename == str(tmp_path / "new")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import re
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -173,6 +173,11 @@ class Users:
     """By namespace and root directory, this process's first."""
     _layers: dict[tuple[str, MountPoint], overlays.Layers] = field(default_factory=dict)
     """By the table's namespace and the overlay."""
+    _stacked: dict[Spot, str] = field(default_factory=dict)
+    """Directories of all overlays ever seen, and a process that saw each in the last look.
+
+    An overlay lives on after ``umount -l`` as long as anybody uses it, and no table has it.
+    """
 
     def recent(self) -> FilesInUse:
         """The last look, where that is recent, or one now. Raises OSError without /proc."""
@@ -194,7 +199,8 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, unreached = self._mounted(own)
-        layers, unseen = tuple(self._overlaid(own)), self._unseen(own, found)
+        self._stacked = dict.fromkeys(self._stacked, "") | self._overlaid(own)
+        layers, unseen = tuple(self._stacked.items()), self._unseen(own, found)
         self.last = FilesInUse(
             taken, own, views, found, mounted, unreached, layers, unseen, self._lost()
         )
@@ -234,12 +240,13 @@ class Users:
                 files |= _file(path, process)
         return files, unreached
 
-    def _overlaid(self, own: View) -> Iterator[tuple[Spot, str]]:
-        """The directories of overlays.
+    def _overlaid(self, own: View) -> dict[Spot, str]:
+        """The directories of overlays, and a process that sees each.
 
         Their paths were given in the namespace that mounted them, be it that which sees them or,
         as with most containers, ours.
         """
+        spots: dict[Spot, str] = {}
         before, self._layers = self._layers, {}
         for (namespace, _), table in self._tables.items():
             for mount in table.view.mounts.values():
@@ -250,7 +257,8 @@ class Users:
                 if found is None or found.lost or not found.spots:
                     found = overlays.found(mount, (table.view, own))
                 self._layers[key] = found
-                yield from ((spot, table.process) for spot in found.spots)
+                spots = dict.fromkeys(found.spots, table.process) | spots
+        return spots
 
     def _lost(self) -> int:
         """Overlays, each with a device of its own, that no view finds all directories of."""

@@ -65,7 +65,7 @@ class Holders:
         default_factory=lambda: defaultdict(list)
     )
     proc: Path = PROC
-    hidden: int = 0
+    hidden: list[str] = field(default_factory=list)
     """Processes that may not be looked at."""
     namespaces: set[str] = field(default_factory=set)
     """Mount namespaces that descriptors keep, as ``mnt:[1]``."""
@@ -85,7 +85,7 @@ class Holders:
                     try:
                         found._read(table, place, process, listen)
                     except PermissionError:
-                        found.hidden += 1
+                        found.hidden.append(process)
                         break
                     except (FileNotFoundError, ProcessLookupError):
                         continue  # it ended

@@ -7,11 +7,13 @@ and move nothing.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
 import struct
 from collections.abc import Callable, Container
+from pathlib import Path
 from typing import Final
 
 RENAME_EXCHANGE: Final = 2
@@ -40,7 +42,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def _check(result: int, name: bytes = b"") -> None:
     if result == -1:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), os.fsdecode(name))
+        raise OSError(code, os.strerror(code), os.fsdecode(name) or None)
 
 
 class Sys:
@@ -122,7 +124,12 @@ class Sys:
 
     def syncfs(self, fd: int) -> None:
         """Return when everything written to this filesystem is durable."""
-        _check(_libc.syncfs(fd))
+        try:
+            _check(_libc.syncfs(fd))
+        except OSError as error:
+            with contextlib.suppress(OSError):  # a path longer than the kernel prints
+                error.filename = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
+            raise
 
     def lease(self, fd: int, kind: int) -> None:
         """Take or drop a lease (F_RDLCK, F_UNLCK); EAGAIN when another process writes the file."""

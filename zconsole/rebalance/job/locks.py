@@ -31,7 +31,14 @@ from zconsole.rebalance.planning.facts import Mount, mount_of
 from zconsole.system.mounts import mount_number
 from zconsole.system.records import from_json
 from zconsole.system.safe_path import make_directory
-from zconsole.system.state_dir import lock_within, read_private, remove, state_dir, try_lock
+from zconsole.system.state_dir import (
+    StateError,
+    lock_within,
+    read_private,
+    remove,
+    state_dir,
+    try_lock,
+)
 
 TURN = "trees.lock"
 """Held while claims are compared and a new one is written."""
@@ -201,10 +208,10 @@ def _written(file: Path, claims: Sequence[Claim]) -> int:
         data = json.dumps(asdict(Claims(tuple(claims)))).encode()
         while data:
             data = data[os.write(handle, data) :]
-    except OSError:
+    except OSError as error:
         os.close(handle)
         remove(file)
-        raise
+        raise StateError(f"{file}: {error.strerror}") from error
     return handle
 
 

@@ -70,9 +70,13 @@ def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) ->
         status = sys.fstat(fd)
         sys.close(fd)
         known = keys.get(os.fsdecode(row.name), "")
-        same = place is not None and is_same_filesystem(known, place.key)
-        if not same or status.st_ino != row.ino:
-            raise ZconsoleError(f"{os.fsdecode(row.name)} is not what it was when walked")
+        now = place.key if place is not None else ""
+        if not is_same_filesystem(known, now) or status.st_ino != row.ino:
+            raise ZconsoleError(
+                f"{os.fsdecode(row.name)} is not what was walked: {known} inode {row.ino} then,"
+                f" {now} inode {status.st_ino} now. Mount the first there again and resume, or give"
+                f" up what the job left and delete {journal.path}"
+            )
         if status.st_dev != row.dev:
             changes[row.dev] = status.st_dev
     if changes:

@@ -35,8 +35,8 @@ def notes(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -
     if not copied:
         return
     yield COPIES
-    if look.holders.hidden or not (proc / "1").exists():
-        yield "no permission to see what other users' processes hold open: such files are moved"
+    if who := _hidden(look.holders.hidden, proc):
+        yield f"no permission to see the open files of {who}: such files are moved"
     if _in_container(proc):
         yield "in a container: files that processes outside it hold open are not seen"
     if look.unseen:
@@ -55,6 +55,15 @@ def notes(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -
         yield "exported over NFS or SMB: files that other hosts hold open are not seen"
     if _shares_with_guests(proc):
         yield "a directory is shared with a virtual machine: files it has cached are not seen"
+
+
+def _hidden(processes: Sequence[str], proc: Path) -> str:
+    """Whose open files are not seen; from root, too, a kernel hides those of who may do more."""
+    if not (proc / "1").exists():
+        return "other users"
+    if len(processes) == 1:
+        return holders.name_of(processes[0], proc)
+    return f"{len(processes)} processes" if processes else ""
 
 
 def _in_container(proc: Path) -> bool:

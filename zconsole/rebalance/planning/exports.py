@@ -24,6 +24,8 @@ from zconsole.units import clean
 MACHINE = Path("/")
 DEADLINE = 5.0
 """Seconds for all containers; a filesystem of theirs may never answer."""
+OWN = 3 * DEADLINE
+"""The same for this machine's own, which two of Samba's tools are asked about."""
 USER_SPACE = frozenset({"ganesha.nfsd", "unfsd"})
 """NFS servers that keep their exports to themselves."""
 SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
@@ -31,6 +33,8 @@ SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
 KERNEL_THREAD = "nfsd"
 _CONFIGURATION = re.compile(r"-[DFSi]*s(.*)|--configfile(?:=(.*))?", re.DOTALL)
 """The options of smbd(8) that name its configuration, there or in the next word."""
+_VARIABLE = "SMB_CONF_PATH="
+"""What names it in the environment instead (lib/cmdline/cmdline_s3.c)."""
 
 
 class ServerProcess(NamedTuple):
@@ -74,7 +78,15 @@ def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
 def _own(machine: Path, run: Run, processes: Sequence[ServerProcess]) -> Found:
     here = _namespace_of_this(machine)
     named = _configurations(machine, (p for p in processes if p.namespace in ("", here)))
-    found = _found(Tree(machine), _mounts(machine / "proc/self"), run, named)
+    table = _mounts(machine / "proc/self")
+    try:  # an included file, or a link in a shared path, may be on a server that is dead
+        return Patient().call(partial(_shared_here, machine, table, run, named), OWN)
+    except NoAnswerError:
+        return Found((), (), ("what is shared here gives no answer",), table)
+
+
+def _shared_here(machine: Path, table: tuple[Mount, ...], run: Run, named: Sequence[str]) -> Found:
+    found = _found(Tree(machine), table, run, named)
     real = {os.path.realpath(path) for path in found.smb}  # Samba follows links, exportfs did
     return found._replace(smb=tuple(dict.fromkeys((*found.smb, *sorted(real)))))
 
@@ -208,21 +220,31 @@ def _configurations(machine: Path, processes: Iterable[ServerProcess]) -> tuple[
     found: dict[str, None] = {}
     for process in processes:
         if process.name == "smbd":
-            found.update(dict.fromkeys(_named(machine / "proc" / process.number / "cmdline")))
+            found.update(dict.fromkeys(_named(machine / "proc" / process.number)))
     return tuple(found)
 
 
-def _named(line: Path) -> Iterator[str]:
-    try:
-        text = Patient().call(line.read_bytes)  # of its memory: may hang
-    except NoAnswerError:
-        text = b"smbd\0-s\0"
-    except OSError:
-        return  # it ended
-    words = os.fsdecode(text).split("\0")
+def _named(process: Path) -> Iterator[str]:
+    words, variables = _memory(process / "cmdline"), _memory(process / "environ")
+    if words is None or variables is None:
+        yield ""
+        return
     for word, after in pairwise(words):
         if named := _CONFIGURATION.fullmatch(word):
             yield named[1] or named[2] or after
+    for variable in variables:
+        if variable.startswith(_VARIABLE) and variable != _VARIABLE:
+            yield variable.removeprefix(_VARIABLE)
+
+
+def _memory(file: Path) -> list[str] | None:
+    """Words out of a process's memory, none of one that ended or is hidden; None if that hangs."""
+    try:
+        return os.fsdecode(Patient().call(file.read_bytes)).split("\0")
+    except NoAnswerError:
+        return None
+    except OSError:
+        return []
 
 
 def _namespace_of_this(machine: Path) -> str:

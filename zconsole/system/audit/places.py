@@ -24,6 +24,8 @@ PRIORITY = 10 * 8 + 5
 
 LONGEST = 8000
 """Bytes of one message: rsyslog cuts longer ones, and a socket may refuse them."""
+SAID = 40
+"""Bytes of that for what says that it was cut."""
 
 SENDING = 1.0
 """Seconds a full queue of the system's log is waited for, in the thread that sends."""
@@ -80,7 +82,9 @@ def send_line(line: str, address: Path = SYSLOG) -> None:
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as channel:
         channel.settimeout(SENDING)
         channel.connect(os.fspath(address))
-        channel.send(message[:LONGEST])
+        if (over := len(message) - LONGEST) > 0:
+            message = message[: LONGEST - SAID] + b"... (%d bytes cut)" % (over + SAID)
+        channel.send(message)
 
 
 def _write_all(handle: int, data: bytes) -> None:

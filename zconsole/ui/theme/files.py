@@ -77,7 +77,7 @@ class Themes:
 def theme_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Where theme files are looked for; a theme found earlier hides a later one of its name."""
     base = environ.get("XDG_CONFIG_HOME", "")
-    config = Path(base) if base.startswith("/") else Path(environ.get("HOME", "/")) / ".config"
+    config = Path(base) if base.startswith("/") else Path("/", environ.get("HOME", ""), ".config")
     return (config / "zconsole" / "themes", packaged_directory())
 
 
@@ -96,7 +96,12 @@ def find_themes(environ: Mapping[str, str]) -> Themes:
     found: dict[str, ThemeFile] = {}
     failed: list[tuple[Path, str]] = []
     for directory in theme_directories(environ):
-        for path in sorted(directory.glob("*.toml")):
+        try:
+            paths = sorted(directory.glob("*.toml"))
+        except OSError as error:
+            failed.append((directory, error.strerror or str(error)))
+            continue
+        for path in paths:
             try:
                 theme = read_theme(path)
             except ThemeError as error:

@@ -17,6 +17,8 @@ USAGE = 2
 
 POOLS = ("zpool", "list", "-H", "-o", "name")
 """Prints the names of all imported pools, or of the one that is named after it."""
+MOST_POOLS = 1000
+"""Pools of a machine, each read by commands of its own; what names more is no machine."""
 
 _VERSION = re.compile(r"^(?:zfs|zfs-kmod)-v?(\d+\.\d+(?:\.\d+)?)", re.MULTILINE)
 

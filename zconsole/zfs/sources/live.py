@@ -16,7 +16,7 @@ from zconsole.system.process import DeadlineError, find_command
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
-from zconsole.zfs.sources.commands import POOLS, Commands, zpool_version
+from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
 from zconsole.zfs.sources.kstat import HANGING_STATES, arc_bytes, module_version, pool_states
@@ -209,8 +209,10 @@ class LiveSource:
             seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
             return await self._files.run(lambda: pool_states(root), seconds)
         commands = Commands(self._system.runner, patience)
-        text = await commands.output(*POOLS)
-        return dict.fromkeys(text.split(), "")
+        names = (await commands.output(*POOLS)).split()
+        if len(names) > MOST_POOLS:
+            raise ReadFailedError(f"zpool list names more than {MOST_POOLS} pools")
+        return dict.fromkeys(names, "")
 
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]

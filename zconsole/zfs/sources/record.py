@@ -52,11 +52,15 @@ class Recorder:
                 Path(self._path).unlink()  # no pool to record: leave no empty file behind
         os.close(self._file)
 
-    def write(self, raws: Iterable[Raw]) -> None:
-        """Append each raw form that has a form. Raises ZconsoleError when the disk refuses."""
-        for raw in raws:
-            if any(form in raw for form in FORMS):
-                self._append(line_of(raw).encode("ascii") + b"\n")
+    def write(self, raws: Iterable[Raw]) -> int:
+        """Append each raw form that has a form; returns how many.
+
+        Raises ZconsoleError when the disk refuses.
+        """
+        whole = [raw for raw in raws if any(form in raw for form in FORMS)]
+        for raw in whole:
+            self._append(line_of(raw).encode("ascii") + b"\n")
+        return len(whole)
 
     def _append(self, line: bytes) -> None:
         """One whole line or nothing of it."""

@@ -20,7 +20,7 @@ from zconsole.system.host import Clocks, steady_clock
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
-from zconsole.zfs.sources.commands import POOLS, Commands, zpool_version
+from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
 from zconsole.zfs.sources.fallback import FallbackReader
 from zconsole.zfs.sources.pool_poller import PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
@@ -35,8 +35,6 @@ LENIENCE = 1.5
 """How much longer the next answer may take after one that came too late: a slow link is not a
 lost one."""
 FIRST_PATIENCE = 12.0
-MOST_POOLS = 1000
-"""Pools of a host, each read by commands of its own; what names more is no machine."""
 CLOSE = 2.0
 LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""

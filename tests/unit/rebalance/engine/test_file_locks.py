@@ -126,7 +126,7 @@ def test_processes_that_may_not_be_looked_at_are_counted(
         return opening(path, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", denied)
-    assert Holders.look(frozenset(), proc=proc.path).hidden == 1
+    assert Holders.look(frozenset(), proc=proc.path).hidden == ["7"]
 
 
 def test_a_process_whose_threads_may_not_be_listed_ends_no_look(
@@ -153,7 +153,7 @@ def test_a_process_that_ends_meanwhile_holds_nothing(proc: Proc) -> None:
     proc.add(8)
     (proc.path / "8/fd/3").symlink_to("/tank/file")
     assert user(proc) is None
-    assert Users(proc.path).look().holders.hidden == 0
+    assert Users(proc.path).look().holders.hidden == []
 
 
 def test_others_have_their_turn_while_a_process_with_many_files_is_looked_at(proc: Proc) -> None:
@@ -195,6 +195,20 @@ def test_a_directory_that_something_is_stacked_upon_is_in_use(
         f"{TABLE}30 20 0:90 / {tmp_path}/upper rw - {kind} {tmp_path}/lower rw\n"
     )
     assert [spot.path for spot, _ in Users(proc.path).look().layers] == [bytes(tmp_path / "lower")]
+
+
+def test_what_an_overlay_was_made_of_stays_in_use_once_that_is_mounted_nowhere(
+    proc: Proc, tmp_path: Path
+) -> None:
+    (tmp_path / "lower").mkdir()
+    line = f"30 20 0:90 / {tmp_path}/upper rw - ecryptfs {tmp_path}/lower rw\n"
+    proc.add(7, namespace="mnt:[2]")
+    (proc.path / "7/mountinfo").write_text(TABLE + line)
+    users = Users(proc.path)
+    (mounted,) = users.look().layers
+    (proc.path / "7/mountinfo").write_text(TABLE)
+    assert mounted[1] == "7"
+    assert users.look().layers == ((mounted[0], ""),)
 
 
 def test_an_overlay_that_one_view_finds_all_of_is_not_lost(proc: Proc, tmp_path: Path) -> None:

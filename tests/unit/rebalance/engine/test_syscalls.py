@@ -20,6 +20,14 @@ class Unprivileged:
         return -1
 
 
+class DyingDisk:
+    """A C library whose filesystem cannot be synced."""
+
+    def syncfs(self, fd: int) -> int:
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[int]:
     fd = os.open(tmp_path, os.O_RDONLY)
@@ -41,3 +49,12 @@ def test_an_open_file_gets_a_second_name_that_is_free(
     Sys().link_fd(fd, directory, b"free")
     os.close(fd)
     assert (tmp_path / "free").read_bytes() == b"content"
+
+
+def test_a_filesystem_that_cannot_be_synced_is_named(
+    tmp_path: Path, directory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syscalls, "_libc", DyingDisk())
+    with pytest.raises(OSError, match="Input/output error") as raised:
+        Sys().syncfs(directory)
+    assert raised.value.filename == str(tmp_path)

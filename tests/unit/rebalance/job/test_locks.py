@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,7 @@ from zconsole.rebalance.job import locks
 from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim
 from zconsole.rebalance.planning.facts import Mount
 from zconsole.system import state_dir
+from zconsole.system.state_dir import StateError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts or another user")
 
@@ -71,6 +73,16 @@ def test_locks_leave_no_file_and_those_of_the_dead_are_cleared(tree: Path) -> No
     taken(tree).close()
     assert not left.exists()
     assert [path.name for path in where.iterdir()] == [locks.TURN]
+
+
+def test_a_lock_that_a_full_disk_refuses_is_named(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(full))
+    with pytest.raises(StateError, match=r"/state/locks/tree-\w+\.lock: No space left on device"):
+        taken(tree)
+    assert not list((tree.parent / "state/locks").glob("tree-*"))
 
 
 def test_a_turn_that_does_not_come_is_an_error(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,17 @@ def test_it_is_resumed_and_what_was_left_is_settled(tree: Path, shell: Shell, by
     assert found == {"first": b"one", "second": b"other"}
 
 
+def test_a_device_with_another_name_is_refused_with_a_next_step(tree: Path, shell: Shell) -> None:
+    journal = Path(shell.status(JOB)["journal"])
+    keys = json.dumps({str(tree): "ext4:/dev/sdx1:"})
+    with closing(sqlite3.connect(journal)) as db, db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'keys'", (keys,))
+    done = shell("run", "--yes", "--journal", str(journal))
+    assert done.returncode == 1
+    assert f"{tree} is not what was walked: ext4:/dev/sdx1" in done.stderr
+    assert f"or give up what the job left and delete {journal}" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("before", "now", "same"),
     [

@@ -45,13 +45,18 @@ def told(
 
 def test_a_copy_says_whom_it_touches_and_a_rewrite_touches_nobody(proc: Path) -> None:
     assert told(proc) == [COPIES]
-    hidden = replace(LOOK, holders=Holders(hidden=3), unseen=2)
+    hidden = replace(LOOK, holders=Holders(hidden=["7"]), unseen=2)
     assert told(proc, hidden, engine="rewrite", shared=True) == []
 
 
-def test_what_may_not_be_seen_is_said(proc: Path) -> None:
-    (line,) = told(proc, replace(LOOK, holders=Holders(hidden=3)))[1:]
-    assert line.startswith("no permission to see")
+@pytest.mark.parametrize(
+    ("hidden", "whose"), [(["1"], "systemd (pid 1)"), (["1", "7"], "2 processes")]
+)
+def test_what_may_not_be_seen_is_said_and_whose_it_is(
+    proc: Path, hidden: list[str], whose: str
+) -> None:
+    (line,) = told(proc, replace(LOOK, holders=Holders(hidden=hidden)))[1:]
+    assert line == f"no permission to see the open files of {whose}: such files are moved"
 
 
 def test_processes_that_are_not_even_listed_are_not_seen_either(
@@ -60,7 +65,7 @@ def test_processes_that_are_not_even_listed_are_not_seen_either(
     (proc / "self").symlink_to("1")
     monkeypatch.setattr(Path, "exists", lambda self: False)
     (line,) = told(proc)[1:]
-    assert line.startswith("no permission to see")
+    assert line == "no permission to see the open files of other users: such files are moved"
 
 
 def test_a_container_is_told_of(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -175,6 +176,17 @@ def test_a_configuration_that_samba_was_started_with(
     assert machine.why("/other") == ""
 
 
+@pytest.mark.parametrize("namespace", ["mnt:[1]", "mnt:[2]"])
+def test_a_configuration_that_sambas_environment_names(machine: Machine, namespace: str) -> None:
+    machine.process("70", "smbd", namespace)
+    machine.write("proc/70/cmdline", "/usr/sbin/smbd\0-F\0")
+    machine.write("proc/70/environ", "HOME=/root\0SMB_CONF_PATH=/srv/my.conf\0")
+    root = "" if namespace == "mnt:[1]" else "proc/70/root"
+    machine.write(f"{root}/srv/my.conf", "[a]\npath = /tank/a\n")
+    assert machine.why("/tank") == "exported over SMB (/tank/a)"
+    assert machine.why("/other") == ""
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -258,6 +270,19 @@ def test_samba_that_gives_no_answer_hides_no_registry(machine: Machine) -> None:
     machine.write("/etc/samba/smb.conf", "[global]\ninclude = registry\n")
     assert "net conf list fails" in machine.why("/tank", run)
     assert asked == [("testparm", "-s", True), ("net", "conf", "list", True)]
+
+
+def test_a_shared_path_on_a_dead_server_is_waited_for_only_so_long(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "OWN", 0.1)
+    answered = threading.Event()
+    monkeypatch.setattr(os.path, "realpath", lambda path: answered.wait(5) and path)
+    machine.write("/etc/samba/smb.conf", "[a]\npath = /dead/a\n")
+    began = time.monotonic()
+    assert machine.why("/tank").endswith("what is shared here gives no answer")
+    assert time.monotonic() - began < 4
+    answered.set()
 
 
 def test_a_file_that_is_too_large_is_not_taken_for_a_short_one(

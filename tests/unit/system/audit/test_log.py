@@ -135,6 +135,16 @@ def test_a_file_that_somebody_else_could_have_made_is_not_written(tmp_path, make
     assert (tmp_path / "victim").read_text() == "keep"
 
 
+def test_a_log_that_is_rotated_between_two_lines_is_begun_anew(tmp_path):
+    log = audit_log(lambda: tmp_path, tmp_path / "no-socket")
+    log.write(1.0, "begun")
+    (tmp_path / NAME).rename(tmp_path / "audit.jsonl.1")
+    log.write(2.0, "ended")
+    (ended,) = lines(tmp_path)
+    assert (ended["t"], ended["event"]) == (2.0, "ended")
+    assert json.loads((tmp_path / "audit.jsonl.1").read_text())["event"] == "begun"
+
+
 def test_a_disk_that_hangs_is_given_up_and_not_waited_for_again(hung):
     place, tried = hung
     kept = Kept()
@@ -173,6 +183,17 @@ def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, monkeypatc
         fill()
     place = Threaded(lambda line: send_line(line, address))
     assert place.put("one more", 2.0) == "timed out"
+
+
+@pytest.mark.parametrize("over", [0, 1, 2000])
+def test_a_line_too_long_for_the_systems_log_says_how_much_is_cut(tmp_path, reader, over):
+    head = f"<{places.PRIORITY}>zconsole[{os.getpid()}]: "
+    line = "x" * (places.LONGEST - len(head) + over)
+    send_line(line, tmp_path / "log")
+    text, sign, cut = reader.recv(1 << 20).decode().partition("... (")
+    assert len(text + sign + cut) <= places.LONGEST
+    gone = int(cut.removesuffix(" bytes cut)")) if sign else 0
+    assert (len(text) + gone, bool(sign)) == (len(head + line), over > 0)
 
 
 def test_a_note_waits_for_nobody_and_raises_nothing(hung):

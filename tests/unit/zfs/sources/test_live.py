@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import time
 
 import pytest
@@ -78,6 +79,15 @@ async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
         (hidden,) = await made.sample()
         assert hidden["libzfs"]["name"] == "hidden"
         assert "kstat" not in hidden
+    await made.aclose()
+
+
+async def test_a_zpool_that_names_more_pools_than_a_machine_has_is_refused(tmp_path):
+    names = "".join(f"pool{number}\n" for number in range(200_000))
+    made = source(tmp_path, answers={("zpool", "list", "-H"): printed(names)})
+    shutil.rmtree(tmp_path / "proc/spl")  # where there are no kstats zpool is asked
+    with pytest.raises(UnavailableError, match="zpool list names more than 1000 pools"):
+        await asyncio.wait_for(made.sample(), 5.0)
     await made.aclose()
 
 
