@@ -18,7 +18,6 @@ from zconsole.rebalance.job.benefit_check import BenefitCheck
 from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.runner import JobRunner
-from zconsole.rebalance.job.wait_conditions import Surroundings
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import FactsReader, PoolListing
@@ -93,15 +92,14 @@ class Pool(FactsReader):
 def test_the_last_look_is_told_of_a_job_that_ended(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watched(self: JobRunner) -> Surroundings:
+    def watched(self: JobRunner) -> MoveEffect:
         before = (Space("d0", 100, 0),)
         self.job = replace(self.job, spaces=before)
-        return replace(plain(self), effect=MoveEffect(Pool(), "tank", before, 1.0, lambda: 0.0))
+        return MoveEffect(Pool(), "tank", before, 1.0, lambda: 0.0)
 
-    plain: Any = JobRunner._surroundings
     tree_of(area, 3, 10)
     create(area / "tree", area / "job.db")
-    monkeypatch.setattr(JobRunner, "_surroundings", watched)
+    monkeypatch.setattr(JobRunner, "_watching", watched)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3

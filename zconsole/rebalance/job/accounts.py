@@ -56,6 +56,10 @@ class RunProgress:
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
 
+    def left(self) -> int:
+        """Bytes of files that are not finished."""
+        return max(0, self.bytes_total - self.bytes_done)
+
     def work(self, count: int) -> None:
         """Account for bytes handled; publishes now and then."""
         self.handled += count

@@ -32,6 +32,7 @@ from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.pacer import Pacer
 from zconsole.rebalance.job.steering import JobControl
+from zconsole.rebalance.job.wait_conditions import pool_of
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 
@@ -43,12 +44,11 @@ class FilesystemSync:
     sys: Sys
     reader: FactsReader
     places: Sequence[JobDirectory]
-    pool: str | None
 
     def one(self, fd: int | None) -> None:
         """Sync the filesystem of a descriptor; None for a directory of which the name is gone."""
-        if self.pool is not None:
-            self.reader.sync(self.pool)
+        if pool := pool_of(self.places):
+            self.reader.sync(pool)
         elif fd is None:
             self.sys.sync()
         else:
@@ -89,7 +89,8 @@ class JobRunner:
     _engine: CopyPipeline = field(init=False)
     _rewriter: Rewriter = field(init=False)
     _judge: BenefitCheck = field(init=False)
-    _around: wait_conditions.Surroundings = field(init=False)
+    _space: SpaceGate = field(init=False)
+    _effect: MoveEffect | None = field(init=False)
     _syncs: FilesystemSync = field(init=False)
     _batches: Batches = field(init=False)
     _space_errors: SpaceErrors = field(init=False)
@@ -101,17 +102,22 @@ class JobRunner:
         notes = Notes(partial(self.journal.jot, CHANGING_UNTIL), self.journal.leave_directory)
         self._directories = Directories(self.sys, self.journal.directory, notes, self.clocks.epoch)
         self.progress = RunProgress(self.journal, clock, self.clocks.epoch, os.getpid())
-        self._around = self._surroundings()
-        space, effect = self._around.space, self._around.effect
+        self._space = space = SpaceGate(self.job.reserves_at(None), clock, self.job.rooms)
         self.progress.outlook = space.trend.outlook
+        self._effect = self._watching()
         self.accounts = JobAccounts(
-            self.journal, self.job, self._directories, self.progress, effect, self.show
+            self.journal, self.job, self._directories, self.progress, self._effect, self.show
         )
         self._judge = self._judging()
         self._space_errors = SpaceErrors(lambda: space.room(fresh=True))
         pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
-        self.control = JobControl(self.journal, self.job, self._around, pacer)
-        self._syncs = FilesystemSync(self.sys, self.reader, self.places, self._around.pool)
+        gates = wait_conditions.lasting(
+            self.reader, self.places, space, self.progress, clock, self.job.settings.during_scan
+        )
+        self.control = JobControl(
+            self.journal, self.job, self.reader, self.places, space, gates, pacer, self.clocks
+        )
+        self._syncs = FilesystemSync(self.sys, self.reader, self.places)
         self._make_engines()
         pacer.service = self._engine.leases.service
         self._batches = Batches(self.journal, lambda: self.control.limits.max_bytes)
@@ -121,8 +127,8 @@ class JobRunner:
         clock = self.clocks.monotonic
         policy = Policy(
             accept_races=self.job.settings.accept_races,
-            zfs=self.reader.version() if self._around.pool is not None else None,
-            room=lambda device: self._around.space.room(device=device),
+            zfs=self.reader.version() if pool_of(self.places) is not None else None,
+            room=lambda device: self._space.room(device=device),
         )
         self._engine = copy_engine(
             self.sys, self.journal, self._directories, policy, self._syncs.one, self._tick,
@@ -181,37 +187,26 @@ class JobRunner:
 
     def _end(self, stopped_by: str) -> None:
         self.accounts.end(stopped_by)
-        if self._around.effect is not None:
+        if self._effect is not None:
             self._judge.day()
         self.accounts.count()
         self.progress.publish()
 
     # Setting up.
 
-    def _surroundings(self) -> wait_conditions.Surroundings:
-        clock, job = self.clocks.monotonic, self.job
-        dataset = self.places[0].dataset
-        watching = None
-        if dataset is not None and job.spaces:
-            watching = MoveEffect(self.reader, dataset.pool, job.spaces, job.raw_factor, clock)
-        return wait_conditions.Surroundings(
-            reader=self.reader,
-            places=self.places,
-            space=SpaceGate(job.reserves_at(None), clock, job.rooms),
-            effect=watching,
-            clock=clock,
-            local=self.clocks.local,
-            left=lambda: max(0, self.progress.bytes_total - self.progress.bytes_done),
-            note=self.progress.notes.append,
-            during_scan=job.settings.during_scan,
-        )
+    def _watching(self) -> MoveEffect | None:
+        """What sees the vdevs change; None without a pool."""
+        pool, job = pool_of(self.places), self.job
+        if pool is None or not job.spaces:
+            return None
+        return MoveEffect(self.reader, pool, job.spaces, job.raw_factor, self.clocks.monotonic)
 
     def _judging(self) -> BenefitCheck:
         clock = self.clocks.monotonic
         samples = [Samples(self.reader, place, self.accounts.path, clock) for place in self.places]
         balancing = self.job.settings.aim == "balance"
         return BenefitCheck(
-            self.journal, self.progress, samples, self._around.effect, balancing,
+            self.journal, self.progress, samples, self._effect, balancing,
             clock, self.clocks.local,
         )  # fmt: skip
 
@@ -253,14 +248,14 @@ class JobRunner:
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
         largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
-        if self.control.limits.until_spread is not None and self._around.effect is not None:
-            largest = min(largest, self._around.effect.step or largest)
+        if self.control.limits.until_spread is not None and self._effect is not None:
+            largest = min(largest, self._effect.step or largest)
         self._batches.adapt(seconds, size, largest, self.control.limits.rate)
         self._batches.keep_within(self._room())
 
     def _room(self) -> int:
         """Bytes that may be written, once the last batch's originals are gone if need be."""
-        space = self._around.space
+        space = self._space
         if space.room() < 2 * self._batches.bytes or space.before_batch():
             self._flush()
             self.control.pacer.wait_for(space.before_batch)
@@ -291,7 +286,7 @@ class JobRunner:
 
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
-        watching, target = self._around.effect, self.control.limits.until_spread
+        watching, target = self._effect, self.control.limits.until_spread
         if watching and target is not None and watching.reached(target, self.progress.handled):
             raise StopJobError("target spread reached")
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job import wait_conditions
-from zconsole.rebalance.job.job import Job, orders_of
-from zconsole.rebalance.job.pacer import Pacer
-from zconsole.rebalance.job.wait_conditions import Surroundings
+from zconsole.rebalance.job.free_space import SpaceGate
+from zconsole.rebalance.job.job import Job, JobClocks, orders_of
+from zconsole.rebalance.job.pacer import Gate, Pacer
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits
 
 
@@ -20,8 +22,13 @@ class JobControl:
 
     journal: Journal
     job: Job
-    around: Surroundings
+    reader: FactsReader
+    places: Sequence[JobDirectory]
+    space: SpaceGate
+    lasting: Sequence[Gate]
+    """What holds the job back whatever its limits are; they know what was before these changed."""
     pacer: Pacer
+    clocks: JobClocks
     limits_changed: Callable[[], None] = field(default=lambda: None)
     """Called when other limits have come to count while the job runs."""
     stop: str | None = None
@@ -37,13 +44,12 @@ class JobControl:
         self.limits = self.job.settings.limits.changed(changed)
 
     def _apply_limits(self) -> None:
-        around, limits = self.around, self.limits
-        around.space.reserves = self.job.reserves_at(limits.min_free)
-        around.space.trend.forget()
-        self.pacer.rate = limits.rate
+        self.space.reserves = self.job.reserves_at(self.limits.min_free)
+        self.space.trend.forget()
+        self.pacer.rate = self.limits.rate
+        limiting = wait_conditions.limiting(self.limits, self.reader, self.places, self.clocks)
         # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
-        limiting = wait_conditions.limiting(limits, around)
-        self.pacer.gates = [self._obey, *limiting, *wait_conditions.lasting(around)]
+        self.pacer.gates = [self._obey, *limiting, *self.lasting]
 
     def _obey(self) -> str | None:
         """The gate of signals, and of what other processes wrote into the journal."""

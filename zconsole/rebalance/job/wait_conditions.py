@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from zconsole.errors import UnavailableError
+from zconsole.rebalance.job.accounts import RunProgress
 from zconsole.rebalance.job.free_space import SpaceGate
-from zconsole.rebalance.job.move_effect import MoveEffect
+from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.job.pacer import Gate
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
@@ -22,62 +23,47 @@ SNAPSHOT_INTERVAL = 30.0
 DISKSTATS = Path("/proc/diskstats")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the gates depend on."""
-
-    reader: FactsReader
-    places: Sequence[JobDirectory]
-    space: SpaceGate
-    effect: MoveEffect | None
-    clock: Callable[[], float]
-    local: Callable[[], datetime]
-    left: Callable[[], int]
-    """Bytes still to move."""
-    note: Callable[[str], None]
-    during_scan: bool
-
-    @property
-    def pool(self) -> str | None:
-        """The pool of all directories; None without ZFS."""
-        dataset = self.places[0].dataset
-        return dataset.pool if dataset else None
-
-
-def lasting(around: Surroundings) -> list[Gate]:
+def lasting(
+    reader: FactsReader,
+    places: Sequence[JobDirectory],
+    space: SpaceGate,
+    progress: RunProgress,
+    clock: Callable[[], float],
+    during_scan: bool,
+) -> list[Gate]:
     """Gates that stay the same for the whole job: pool, snapshots, free space."""
     gates: list[Gate] = []
-    if around.pool is not None:
-        gates.append(PoolGate(around.reader, around.pool, around.during_scan, around.clock))
-        names = sorted({place.dataset.name for place in around.places if place.dataset})
-        gates.append(
-            SnapshotGate(
-                around.reader,
-                names,
-                around.left,
-                around.space.room,
-                around.clock,
-                around.note,
-            )
-        )
-    return [*gates, around.space]
+    if pool := pool_of(places):
+        gates.append(PoolGate(reader, pool, during_scan, clock))
+        names = sorted({place.dataset.name for place in places if place.dataset})
+        note = progress.notes.append
+        gates.append(SnapshotGate(reader, names, progress.left, space.room, clock, note))
+    return [*gates, space]
 
 
-def limiting(limits: Limits, around: Surroundings) -> list[Gate]:
+def limiting(
+    limits: Limits, reader: FactsReader, places: Sequence[JobDirectory], clocks: JobClocks
+) -> list[Gate]:
     """Gates that follow from the limits, which may change while the job runs."""
     gates: list[Gate] = []
     if limits.window:
-        gates.append(window_gate(limits.window, around.local))
+        gates.append(window_gate(limits.window, clocks.local))
     if limits.max_latency:
-        wait = DiskWait(_devices(around))
-        gates.append(Backoff(limits.max_latency, wait, around.clock))
+        wait = DiskWait(_devices(reader, places))
+        gates.append(Backoff(limits.max_latency, wait, clocks.monotonic))
     return gates
 
 
-def _devices(around: Surroundings) -> frozenset[str]:
-    if around.pool is not None:
-        return _device_names(around.reader.device_paths(around.pool))
-    device = Path(os.fsdecode(around.places[0].root)).stat().st_dev
+def pool_of(places: Sequence[JobDirectory]) -> str | None:
+    """The pool of all directories of a job; None without ZFS."""
+    dataset = places[0].dataset
+    return dataset.pool if dataset else None
+
+
+def _devices(reader: FactsReader, places: Sequence[JobDirectory]) -> frozenset[str]:
+    if pool := pool_of(places):
+        return _device_names(reader.device_paths(pool))
+    device = Path(os.fsdecode(places[0].root)).stat().st_dev
     return _device_of(os.major(device), os.minor(device))
 
 
