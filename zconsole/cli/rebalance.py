@@ -23,7 +23,8 @@ from zconsole.system.state_dir import state_dir
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.control import AuditedJobs, JobStatus, Unread
+    from zconsole.rebalance.backend import JobView
+    from zconsole.rebalance.job.control import AuditedJobs, Unread
     from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
     from zconsole.rebalance.planning.plan_document import PlanDocument
@@ -36,6 +37,8 @@ LOOKS = frozenset({"plan", "status"})
 """What changes nothing."""
 NAMED = 5
 """Jobs that are named of those that cannot be read."""
+NAMED_FILES = 100
+"""Files of a job that are named of those it left out."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
 AT_ONCE = frozenset({"pause", "stop", "status"})
@@ -253,30 +256,24 @@ def _status(args: argparse.Namespace) -> int:
     from zconsole.rebalance.job import control, job_store
 
     if args.job:
-        _show_job(control.status(job_store.find(args.job)), args.json)
+        _show_job(control.status(job_store.find(args.job), NAMED_FILES), args.json)
         return ExitCode.OK
     unread: list[Unread] = []
-    for status in control.listed(unread):
-        if not args.json:
-            print(job_line(status.as_json()))
-            continue
-        try:
-            with _worded():
-                _show_job(status, args.json)
-        except ZconsoleError as error:
-            say(f"zconsole: job {status.record.job}: {clean(str(error))}")
+    for view in control.listed(unread, NAMED_FILES if args.json else 0):
+        if args.json:
+            _show_job(view, args.json)
+        else:
+            print(job_line(view.as_json()))
     _tell_unread(unread)
     return ExitCode.OK
 
 
-def _show_job(status: JobStatus, as_json: bool) -> None:
-    from zconsole.rebalance.job import control
-
-    data, left = status.as_json(), control.left_out(status.record)
+def _show_job(view: JobView, as_json: bool) -> None:
+    data = {**view.as_json(), **view.left_as_json()}
     if as_json:
-        _print_json({**data, **left})
+        _print_json(data)
     else:
-        print("\n".join(job_lines(data, left)))
+        print("\n".join(job_lines(data)))
 
 
 def _steer(args: argparse.Namespace) -> int:
@@ -300,7 +297,7 @@ def _resume(args: argparse.Namespace) -> int:
 
     def _records() -> list[Record]:
         if args.all:
-            return [found.record for found in control.resumable(unread)]
+            return control.resumable(unread)
         return [job_store.find(args.job)]
 
     records = in_time(_records, ANSWER)

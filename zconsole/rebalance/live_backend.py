@@ -27,6 +27,7 @@ from zconsole.rebalance.backend import (
     quoted,
     run_words,
 )
+from zconsole.rebalance.job.job_output import last_line
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
@@ -132,7 +133,7 @@ class LiveRebalance:
                     return
                 yield Counted(**data["progress"])
             last_words = await process.last_words(DEADLINE)
-            raise ZconsoleError(_last_line(last_words) or "no plan could be made")
+            raise ZconsoleError(last_line(last_words) or "no plan could be made")
         finally:
             process.abandon()
 
@@ -165,7 +166,7 @@ class LiveRebalance:
     def last_words(self, job: str) -> str:
         """See RebalanceBackend.last_words."""
         log = self._logs.get(job)
-        return _last_line(_text(log)) if log else ""
+        return last_line(_text(log)) if log else ""
 
     async def _spawn(self, argv: tuple[str, ...]) -> Process:
         try:
@@ -207,8 +208,3 @@ def _text(log: Path) -> str:
         return f"{log}: {error.strerror}"
     except StateError as error:
         return str(error)
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("zconsole: ") if lines else ""

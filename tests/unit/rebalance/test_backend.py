@@ -17,7 +17,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance import backend as seam
 from zconsole.rebalance.backend import Counted, DirectoryListing, JobView, Measured
 from zconsole.rebalance.job import job_store
-from zconsole.rebalance.job.job_reader import pool_of
+from zconsole.rebalance.job.control import pool_of
 from zconsole.rebalance.live_backend import LiveRebalance
 from zconsole.rebalance.planning import sizes
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
@@ -44,8 +44,8 @@ async def rebalance_backend(
     rebalance_backend = LiveRebalance(runner)
     yield rebalance_backend
     for left in await rebalance_backend.jobs(None):
-        if left.live:
-            os.kill(pid_of(left), signal.SIGKILL)
+        if left.live and left.pid is not None:
+            os.kill(left.pid, signal.SIGKILL)
     await runner.settle(10)
 
 
@@ -178,7 +178,7 @@ async def test_a_plan_that_cannot_be_made_says_why(rebalance_backend, tree):
 
 async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebalance_backend, tree):
     job = await rebalance_backend.start(wish(tree, rate=500_000))
-    running = await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_done > 0)
+    running = await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_handled > 0)
     assert (running.job, running.files_total, running.bytes_total) == (job, 5, 12_001_000)
     assert running.live
     assert 0 < (running.share or 0) < 1
@@ -202,7 +202,7 @@ async def test_what_a_running_job_commits_is_seen_whatever_the_time_of_its_files
 ):
     monkeypatch.setattr("zconsole.rebalance.job.job_reader._written", lambda record: (1,))
     job = await rebalance_backend.start(wish(tree, rate=500_000))
-    await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_done > 0)
+    await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_handled > 0)
     await rebalance_backend.order(job, "stop")
     assert (await view(rebalance_backend, lambda v: v.state == "stopped")).files_done < 5
 
@@ -212,18 +212,13 @@ async def test_limits_changed_on_the_way_hold_after_a_death_too(rebalance_backen
     await view(rebalance_backend, lambda v: v.state == "running" and v.files_total is not None)
     await rebalance_backend.order(job, "pause", {"rate": 50_000_000})
     paused = await view(rebalance_backend, lambda v: v.state == "paused")
-    os.kill(pid_of(paused), signal.SIGKILL)
+    assert paused.pid is not None
+    os.kill(paused.pid, signal.SIGKILL)
     dead = await view(rebalance_backend, lambda v: v.state == "dead")
     assert dead.interrupted
     await rebalance_backend.resume(job)
     ended = await view(rebalance_backend, lambda v: v.state == "finished")
     assert (ended.limits.rate, ended.files_done) == (50_000_000, 5)
-
-
-def pid_of(shown: JobView) -> int:
-    from zconsole.rebalance.job import control, job_store
-
-    return int(control.status(job_store.find(shown.job)).data["pid"])
 
 
 async def test_what_is_skipped_is_told_with_its_reason(rebalance_backend, tree):

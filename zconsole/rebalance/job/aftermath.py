@@ -15,8 +15,6 @@ SOON = 5.0
 """Seconds by which the clock may have been set back since the job wrote its status."""
 TAIL = 4096
 _OURS = "zconsole: "
-MOST = 100
-"""Files that are named; all of them are counted."""
 _OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
 
 
@@ -49,7 +47,7 @@ def failed(journal: Journal) -> dict[str, int]:
     return journal.reasons(State.FAILED)
 
 
-def files(journal: Journal, most: int = MOST) -> list[dict[str, Any]]:
+def files(journal: Journal, most: int) -> list[dict[str, Any]]:
     """The first files, failed ones before skipped ones, with their reasons."""
     return [
         {
@@ -59,11 +57,6 @@ def files(journal: Journal, most: int = MOST) -> list[dict[str, Any]]:
         }
         for number, name, state, reason in journal.left_out(most)
     ]
-
-
-def as_json(journal: Journal) -> dict[str, Any]:
-    """Counts by reason, and the first MOST files."""
-    return {"skipped": skipped(journal), "failed": failed(journal), "left_out": files(journal)}
 
 
 def _directory(journal: Journal, number: int) -> str:

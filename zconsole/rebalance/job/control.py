@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import RUNNING, interrupted
+from zconsole.rebalance.backend import RUNNING, JobView
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job import aftermath, job_store
 from zconsole.rebalance.job.job import WALKING, job_of, orders_of, understood, walking_settings
+from zconsole.rebalance.job.job_output import last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit.log import Log
@@ -32,44 +33,13 @@ BEGINNING = 2.0
 """Seconds after which a job that has not ended is taken to be at work: it may count its files."""
 AUDITED = {"run": "resume", "pause": "pause", "stop": "stop"}
 """An order to what the log calls it."""
+FIGURES = (
+    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
+    "vdevs", "pid",
+)  # fmt: skip
+"""What a view has of a job's status as it is there."""
 AT_ONCE = ("pause", "stop")
 """Orders that wait for no log: whoever gives one wants a disk left alone."""
-STATUS = (
-    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
-    "vdevs",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class JobStatus:
-    """What is known of one job, without disturbing it."""
-
-    record: Record
-    state: str
-    """running, paused, waiting, finished, stopped, dead, or planned before its first run."""
-    why: str | None
-    settings: Settings
-    engines: Mapping[str, str]
-    data: Mapping[str, Any]
-    days: tuple[Mapping[str, Any], ...] = ()
-    agreed: bool = True
-    """False until the operator has said yes to its plan, or asked for it to be resumed."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The object of the contract."""
-        engines = sorted(set(self.engines.values()))
-        return {
-            "job": self.record.job,
-            "state": self.state,
-            "why": self.why,
-            "dirs": list(self.settings.dirs),
-            "engine": engines[0] if len(engines) == 1 else ",".join(engines),
-            **{key: self.data.get(key) for key in STATUS},
-            "journal": os.fspath(self.record.journal),
-            "accept_races": self.settings.accept_races,
-            "notes": self.data.get("notes", []),
-            "days": [dict(day) for day in self.days],
-        }
 
 
 class EndedAtOnceError(ZconsoleError):
@@ -94,58 +64,84 @@ Unread = tuple[Record, Exception]
 """A job whose journal is gone or unreadable, and why."""
 
 
-def listed(unread: list[Unread] | None = None) -> list[JobStatus]:
-    """Every job, oldest first; those that cannot be read go to ``unread``."""
-    found = []
+def listed(unread: list[Unread] | None = None, named: int = 0) -> list[JobView]:
+    """Every job, oldest first; those that cannot be read go to ``unread``. See ``status``."""
+    return [found for _, found in _each(unread, named)]
+
+
+def _each(unread: list[Unread] | None, named: int = 0) -> Iterator[tuple[Record, JobView]]:
     for record in job_store.records():
         try:
-            found.append(status(record))
+            yield record, status(record, named)
         except (ZconsoleError, OSError, sqlite3.Error) as error:
             if unread is not None and not record.given_up:
                 unread.append((record, error))
-    return found
 
 
-def status(record: Record) -> JobStatus:
-    """The state of one job. Raises NotFoundError, NotUnderstoodError."""
+def status(record: Record, named: int = 0) -> JobView:
+    """The state of one job. Raises NotFoundError, NotUnderstoodError.
+
+    ``named`` is how many of the files are named that were left out; their reasons are counted by
+    going through all files, and with none that is saved.
+    """
     alive = job_store.is_alive(record)
     try:
         journal = Journal.open(record.journal, write=False)
     except sqlite3.OperationalError as error:
         raise NotFoundError(f"{record.journal}: {error}") from error
     with closing(journal), understood(journal):
-        data = journal.get("status") or {}
-        state, why = data.get("state", "planned"), data.get("why")
-        counting = walking_settings(journal, alive) if journal.get("job") is None else None
-        if counting is not None and state == "planned":
-            state, why = "running", WALKING
-        if state in RUNNING and not alive:
-            state, why = "dead", aftermath.cause(record, data.get("t"))
-        if state not in RUNNING:  # the last figures are of when files were being moved
-            data |= dict.fromkeys(("rate", "eta_seconds", "current"))
-        if counting is not None:
-            return JobStatus(record, state, why, counting, {}, data)
-        job, days = job_of(journal), tuple(journal.days())
-        agreed = (journal.get("walking") or {}).get("agreed", True)
-        if state == "planned" and alive and not agreed:
-            state, why = "waiting", "its operator is asked"
-        return JobStatus(record, state, why, job.settings, job.engines, data, days, agreed)
+        return _view(record, journal, alive, named)
 
 
-def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
-    """Give a running job an order (run, pause or stop; None keeps the last), and limits to change.
+def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
+    data = journal.get("status") or {}
+    counting = walking_settings(journal, alive) if journal.get("job") is None else None
+    job = job_of(journal) if counting is None else None
+    settings = job.settings if job else counting or Settings(())
+    agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
+    state, why = _state(record, data, alive, job is None, agreed)
+    if state not in RUNNING:  # the last figures are of when files were being moved
+        data |= dict.fromkeys(("rate", "eta_seconds", "current"))
+    return JobView(
+        job=record.job,
+        state=state,
+        why=why,
+        settings=settings,
+        limits=settings.limits.changed(orders_of(journal).limits),
+        engine=",".join(sorted(set(job.engines.values()))) if job else "",
+        journal=os.fspath(record.journal),
+        **{name: data[name] for name in FIGURES if name in data},
+        bytes_handled=data.get("bytes_handled") or data.get("bytes_done") or 0,
+        before={space.name: space.fill for space in job.spaces} if job else {},
+        skipped=aftermath.skipped(journal) if named else {},
+        failed=aftermath.failed(journal) if named else {},
+        left_out=tuple(aftermath.files(journal, named)),
+        days=tuple(journal.days()) if job else (),
+        notes=tuple(data.get("notes") or ()),
+        pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
+        agreed=agreed,
+    )
 
-    Raises ZconsoleError when the job does not run.
-    """
-    if not job_store.is_alive(record):
-        raise ZconsoleError(f"job {record.job} does not run")
-    _write_control(record, order, limits)
+
+def _state(
+    record: Record, data: Mapping[str, Any], alive: bool, counting: bool, agreed: bool
+) -> tuple[str, str | None]:
+    """The state of a job and why it is in it; see ``JobView.state``."""
+    state, why = data.get("state", "planned"), data.get("why")
+    if counting and state == "planned":
+        state, why = "running", WALKING
+    if state in RUNNING and not alive:
+        return "dead", aftermath.cause(record, data.get("t"))
+    if state == "planned" and alive and not agreed:
+        return "waiting", "its operator is asked"
+    return state, why
 
 
-def left_out(record: Record) -> dict[str, Any]:
-    """What a job skipped and failed to move; see ``aftermath.as_json``."""
-    with closing(Journal.open(record.journal, write=False)) as journal:
-        return aftermath.as_json(journal)
+def pool_of(key: str) -> str:
+    """The pool of a place's key, ``zfs:tank/data:GUID`` (JobDirectory.key); else nothing."""
+    kind, _, rest = key.partition(":")
+    source = rest.rpartition(":")[0] or rest
+    return source.split("/")[0] if kind == "zfs" else ""
 
 
 def take_up(record: Record, limits: Mapping[str, Any]) -> None:
@@ -163,13 +159,6 @@ def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] 
         before = orders_of(journal)
         merged = {**before.limits, **(limits or {})}
         journal.set("control", {"order": order or before.order, "limits": merged})
-
-
-def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:
-    """Let a paused job go on, or start a dead or stopped one again, detached."""
-    _write_control(record, "run", limits)
-    if not job_store.is_alive(record):
-        start(record)
 
 
 def begin(words: Sequence[str]) -> Record:
@@ -209,13 +198,13 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
         time.sleep(START_LOOK)
 
 
-def _written_by(record: Record, pid: int) -> JobStatus | None:
+def _written_by(record: Record, pid: int) -> JobView | None:
     """The state of a job when this process wrote it."""
     try:
         found = status(record)
     except (ZconsoleError, OSError, sqlite3.Error):
         return None
-    return found if found.data.get("pid") == pid else None
+    return found if found.pid == pid else None
 
 
 def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
@@ -225,22 +214,19 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
     words = read_end(record.log, aftermath.TAIL, said).decode(errors="surrogateescape")
-    last = next(
-        (line for line in reversed(words.split("\n")) if line.strip()), "it has ended at once"
-    )
     why = found.why if found is not None and found.state == "stopped" else None
     code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
-    raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
+    raise EndedAtOnceError(why or last_line(words) or "it has ended at once", code)
 
 
-def resumable(unread: list[Unread] | None = None) -> list[JobStatus]:
+def resumable(unread: list[Unread] | None = None) -> list[Record]:
     """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
     return [
-        found
-        for found in listed(unread)
-        if interrupted(found.state, found.why)
+        record
+        for record, found in _each(unread)
+        if found.interrupted
         and (found.agreed or found.state != "planned")
-        and not job_store.is_alive(found.record)
+        and not job_store.is_alive(record)
     ]
 
 
@@ -255,18 +241,26 @@ class AuditedJobs:
     def steer(
         self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """See ``steer``. Raises AuditError where no log can be written.
+        """Give a running job an order (run, pause or stop; None keeps the last), or other limits.
 
-        But not for a pause or stop that changes nothing else.
+        Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
+        but not for a pause or stop that changes nothing else.
         """
         action = AUDITED.get(order or "", "limits")
         with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
-            steer(record, order, limits)
+            if not job_store.is_alive(record):
+                raise ZconsoleError(f"job {record.job} does not run")
+            _write_control(record, order, limits)
 
     def resume(self, record: Record, limits: Mapping[str, Any] | None = None) -> None:
-        """See ``resume``. Raises AuditError where no log can be written."""
+        """Let a paused job go on, or start a dead or stopped one again, detached.
+
+        Raises AuditError where no log can be written, and what ``start`` raises.
+        """
         with self._logged("resume", record, limits):
-            resume(record, limits)
+            _write_control(record, "run", limits)
+            if not job_store.is_alive(record):
+                start(record)
 
     def start(self, record: Record) -> None:
         """See ``start``. Raises AuditError where no log can be written."""

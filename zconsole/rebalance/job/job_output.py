@@ -64,6 +64,12 @@ def say(text: str, end: str = "\n") -> bool:
     return True
 
 
+def last_line(text: str) -> str:
+    """The last line that is not blank of what a job printed, without our name before it."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return lines[-1].removeprefix("zconsole: ") if lines else ""
+
+
 def job_line(data: Mapping[str, Any]) -> str:
     """Which job, its state and how far it is; of the object ``status --json`` prints."""
     done, total = size(data["bytes_done"]), size(data["bytes_total"])
@@ -72,8 +78,8 @@ def job_line(data: Mapping[str, Any]) -> str:
     return f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}"
 
 
-def job_lines(data: Mapping[str, Any], left: Mapping[str, Any]) -> Iterator[str]:
-    """The same with its pace, its vdevs, its days, its notes, and ``left`` out files."""
+def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """The same with its pace, its vdevs, its days, its notes, and files that were left out."""
     yield job_line(data)
     if data["accept_races"]:
         yield "  races were accepted: a write of another program may have been lost"
@@ -85,7 +91,7 @@ def job_lines(data: Mapping[str, Any], left: Mapping[str, Any]) -> Iterator[str]
     yield from vdev_lines(data["vdevs"] or ())
     yield from map(_day, data["days"])
     yield from (f"  note: {clean(note)}" for note in data["notes"])
-    yield from left_out_lines(left)
+    yield from _left_out_lines(data)
 
 
 def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -123,8 +129,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     return [*lines, *vdev_lines(summary["vdevs"] or ())]
 
 
-def left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
-    """What ``aftermath.as_json`` has: reasons with their numbers, then files."""
+def _left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
+    """Reasons with their numbers, then files."""
     for outcome in ("failed", "skipped"):
         for reason, count in left[outcome].items():
             yield f"  {outcome}: {count} ({clean(reason)})"

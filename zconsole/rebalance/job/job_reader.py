@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from zconsole.errors import ZconsoleError
-from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import JobView
-from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job import aftermath, control, job_store
-from zconsole.rebalance.job.control import JobStatus
-from zconsole.rebalance.job.job import orders_of, understood
+from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.job_store import Record
 
 RECOUNT = 5.0
@@ -30,7 +25,6 @@ class _Known:
     """What was read of a job, and as of when."""
 
     stamp: Stamp
-    pools: frozenset[str]
     view: JobView
     counted: float
 
@@ -50,7 +44,7 @@ class JobReader:
                 known = self._read(record)
             except (ZconsoleError, OSError, sqlite3.Error):
                 continue
-            if pool is None or pool in known.pools:
+            if pool is None or pool in known.view.pools:
                 found.append(known.view)
         return tuple(reversed(found))
 
@@ -63,56 +57,18 @@ class JobReader:
         return known
 
     def _view(self, record: Record, stamp: Stamp, before: _Known | None) -> _Known:
-        status, now = control.status(record), self.clock()
-        journal = Journal.open(record.journal, write=False)
-        with closing(journal), understood(journal):
-            keys = journal.get("keys") or {}
-            stale = before is None or not stamp[0] or now - before.counted >= RECOUNT
-            view = _shown(status, journal)
-            if stale or before is None:
-                skipped, failed = aftermath.skipped(journal), aftermath.failed(journal)
-                left = tuple(aftermath.files(journal, NAMED))
-                view, counted = replace(view, skipped=skipped, failed=failed, left_out=left), now
-            else:
-                known, counted = before.view, before.counted
-                view = replace(
-                    view, skipped=known.skipped, failed=known.failed, left_out=known.left_out
-                )
-            return _Known(stamp, frozenset(map(pool_of, keys.values())), view, counted)
+        now = self.clock()
+        if before is None or not stamp[0] or now - before.counted >= RECOUNT:
+            return _Known(stamp, control.status(record, NAMED), now)
+        known = before.view
+        view = replace(
+            control.status(record),
+            skipped=known.skipped, failed=known.failed, left_out=known.left_out,
+        )  # fmt: skip
+        return _Known(stamp, view, before.counted)
 
 
 def _written(record: Record) -> tuple[int, ...]:
     """When the journal and what SQLite keeps beside it were written last, nanoseconds."""
     files = [record.journal.with_name(record.journal.name + end) for end in ("", "-wal")]
     return tuple(file.stat().st_mtime_ns for file in files if file.exists())
-
-
-def _shown(status: JobStatus, journal: Journal) -> JobView:
-    data, settings = status.data, status.settings
-    spaces = (journal.get("job") or {}).get("spaces", [])
-    return JobView(
-        job=status.record.job,
-        state=status.state,
-        why=status.why,
-        settings=settings,
-        limits=settings.limits.changed(orders_of(journal).limits),
-        engine=",".join(sorted(set(status.engines.values()))),
-        t=data.get("t"),
-        files_done=data.get("files_done") or 0,
-        files_total=data.get("files_total"),
-        bytes_done=data.get("bytes_handled") or data.get("bytes_done") or 0,
-        bytes_total=data.get("bytes_total"),
-        rate=data.get("rate") if status.state == "running" else None,
-        eta_seconds=data.get("eta_seconds") if status.state == "running" else None,
-        current=data.get("current"),
-        before={space.name: space.fill for space in (Space(*row) for row in spaces)},
-        days=status.days,
-        notes=tuple(data.get("notes") or ()),
-    )
-
-
-def pool_of(key: str) -> str:
-    """The pool of a place's key, ``zfs:tank/data:GUID`` (JobDirectory.key); else nothing."""
-    kind, _, rest = key.partition(":")
-    source = rest.rpartition(":")[0] or rest
-    return source.split("/")[0] if kind == "zfs" else ""

@@ -52,7 +52,7 @@ def job_lines(
 def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
     known = job.bytes_total is not None
-    done = f"{look.size(job.bytes_done)} of {look.size(job.bytes_total)}" if known else ""
+    done = f"{look.size(job.bytes_handled)} of {look.size(job.bytes_total)}" if known else ""
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),

@@ -63,7 +63,7 @@ def test_what_its_operator_did_not_end_is_resumed_with_all(
     tree: Path, state: str, why: str | None, again: bool
 ) -> None:
     record = created(tree, state, why)
-    assert [found.record for found in control.resumable()] == ([record] if again else [])
+    assert control.resumable() == ([record] if again else [])
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "planned"])
@@ -108,7 +108,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
     settings = Settings((str(tree),), allow_non_zfs=True)
     record = creation.create(settings, FactsReader(), agreed=False, ask=ask).record
     assert asked == [1]
-    assert [found.record for found in control.resumable()] == [record]
+    assert control.resumable() == [record]
 
 
 def test_a_no_leaves_nothing(tree: Path) -> None:
@@ -174,7 +174,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     real = execute.execute
     monkeypatch.setattr(execute, "execute", late)
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
-    assert [status.record.job for status in control.listed()] == ran
+    assert [view.job for view in control.listed()] == ran
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
 
 
@@ -221,30 +221,28 @@ class Unwritable(MemoryLog):
 
 
 class Orders:
-    """Takes the place of the jobs; ``log`` is what was told when an order came."""
+    """Takes the place of the jobs, all at work; ``told`` is what the log had when an order came."""
 
     def __init__(self, log: MemoryLog) -> None:
         self.given: list[tuple[Any, ...]] = []
         self.told: list[list[str]] = []
         self._log = log
 
-    def steer(self, record: Record, *order: Any) -> None:
+    def take(self, record: Record, *order: Any) -> None:
         self.told.append([line["event"] for line in self._log.records])
         self.given.append(order)
         if order[0] == "stop":
             raise ZconsoleError("job abc123 does not run")
 
-    def resume(self, record: Record, limits: Any = None) -> None:
-        self.steer(record, "resume", limits)
-
     def start(self, record: Record) -> None:
-        self.steer(record, "start")
+        self.take(record, "start")
 
 
 def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, Orders]:
     orders = Orders(log)
-    for name in ("steer", "resume", "start"):
-        monkeypatch.setattr(control, name, getattr(orders, name))
+    monkeypatch.setattr(job_store, "is_alive", lambda record: True)
+    monkeypatch.setattr(control, "_write_control", orders.take)
+    monkeypatch.setattr(control, "start", orders.start)
     return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
 
 
