@@ -205,7 +205,7 @@ def _values(
         "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": forecast.floors(made),
-        "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
+        "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
         "bytes_to_target": made.bytes_to_target,
         "created": time.time(),
     }

@@ -86,7 +86,7 @@ def predicted(
     listed: Sequence[Mapping[int, Listed]],
 ) -> RebalancePlan:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
-    room = min(available(plan.place.root, pool, limits) for plan in plans)
+    room = min(plan.found.room for plan in plans)
     target = limits.until_spread if limits.until_spread is not None else TARGET
     if pool is None or not pool.spaces:
         return RebalancePlan(plans, None, [], None, target, room, "size")
@@ -110,11 +110,15 @@ def available(root: bytes, pool: PoolFacts | None, limits: Limits) -> int:
     """Bytes that may be written to a directory before the free-space floor is reached."""
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
-    share = limits.min_free if limits.min_free is not None else FLOOR if pool else 0.0
     if pool is None:
-        return max(0, free - round(share * status.f_blocks * status.f_frsize))
-    above = (pool.number("free") - share * pool.number("size")) / pool.raw_factor
-    return max(0, round(min(free, above)))
+        return max(0, free - round((limits.min_free or 0.0) * status.f_blocks * status.f_frsize))
+    return max(0, round(min(free, above_floor(pool, limits))))
+
+
+def above_floor(pool: PoolFacts, limits: Limits) -> float:
+    """Bytes that may be written to a pool before the free-space floor is reached."""
+    share = FLOOR if limits.min_free is None else limits.min_free
+    return (pool.number("free") - share * pool.number("size")) / pool.raw_factor
 
 
 def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
@@ -122,7 +126,7 @@ def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
     pool, found = plan.pool, {}
     for directory in plan.directories:
         status = os.statvfs(directory.place.root)
-        free, room = status.f_bavail * status.f_frsize, directory.found.room
+        free = status.f_bavail * status.f_frsize
         whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
-        found[os.fsdecode(directory.place.root)] = (max(0, free - (room or 0)), whole)
+        found[os.fsdecode(directory.place.root)] = (max(0, free - directory.found.room), whole)
     return found

@@ -69,6 +69,12 @@ class Ranking:
         if self._current is not None:
             self._current.held = self._current.held.plus(portion, addition)
 
+    def note(self, below: Below) -> None:
+        """Take in a directory whose figures are whole."""
+        self._best.append(below)
+        self._best.sort(key=_worth, reverse=True)
+        del self._best[MOST:]
+
     def best(self) -> list[Below]:
         """Those worth most, first; none where there is nothing to choose from."""
         self._close()
@@ -76,9 +82,7 @@ class Ranking:
 
     def _close(self) -> None:
         if self._current is not None:
-            self._best.append(self._current)
-            self._best.sort(key=_worth, reverse=True)
-            del self._best[MOST:]
+            self.note(self._current)
         self._current = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
@@ -31,6 +31,7 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
+from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.mounts import mount_at
 
 NO_GAIN = 0.0005
@@ -88,15 +89,27 @@ def make(
     listed = forecast.listed(reader, plans)
     if pool is not None:
         pool = new_sizes.predict_all(sys, plans, pool, listed)
-    plan = forecast.predicted(plans, pool, settings.limits, listed)
-    plan.notes += plan_notes.of_plan(plan, settings.limits)
+    plan = judged(plans, pool, settings, listed)
+    plan.notes += [plan_notes.NOT_ROOT] if os.geteuid() != 0 else []
     plan.notes += plan_notes.of_quotas(reader.run, plans)
     plan.notes += plan_notes.of_shared_blocks(pool, plans)
     plan.notes += company.notes(in_use, plans)
-    plan.refused = _refusal(plan, settings)
     if pool is not None and plan.refused is None:
         plan.refused, notes = plan_notes.in_vain(settings.aim, plans, pool, listed)
         plan.notes += notes
+    return plan
+
+
+def judged(
+    plans: list[DirectoryPlan],
+    pool: PoolFacts | None,
+    settings: Settings,
+    listed: Sequence[Mapping[int, Listed]],
+) -> RebalancePlan:
+    """The plan that follows from what was measured; asks nothing and nobody."""
+    plan = forecast.predicted(plans, pool, settings.limits, listed)
+    plan.notes += plan_notes.of_plan(plan, settings.limits)
+    plan.refused = _refusal(plan, settings)
     return plan
 
 

@@ -6,7 +6,6 @@ and its like (zfs-userspace(8)), in those of users, groups and projects.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
+NOT_ROOT = "not root: files of others fail, trusted attributes are not seen and get lost"
 
 
 def in_vain(
@@ -154,7 +154,7 @@ def held(run: Run, dataset: str) -> list[Quota]:
 
 
 def of_plan(plan: RebalancePlan, limits: Limits) -> list[str]:
-    """What to know of the pool, of snapshots and of permissions."""
+    """What to know of the pool and of snapshots."""
     notes = []
     pool = plan.pool
     if pool is None and limits.until_spread is not None:
@@ -181,8 +181,6 @@ def of_plan(plan: RebalancePlan, limits: Limits) -> list[str]:
     )
     if held:
         notes.append(f"{held} snapshots are held")
-    if os.geteuid() != 0:
-        notes.append("not root: files of others fail, trusted attributes are not seen and get lost")
     return notes
 
 

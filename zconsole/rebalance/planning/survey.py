@@ -60,7 +60,7 @@ class Survey:
 
     root: bytes
     ages: Ages
-    room: int | None = None
+    room: int
     """Free bytes above the floor: a copy of a larger file does not fit."""
     special: float = 0.0
     """Files of up to this many bytes belong on special vdevs."""
@@ -115,7 +115,7 @@ class Survey:
     def _measure(self, statuses: Sequence[os.stat_result]) -> None:
         """Note the largest file that there is room for, and those that there is none for."""
         largest = 512 * max([s.st_blocks for s in statuses], default=0)
-        if self.room is None or largest <= self.room:
+        if largest <= self.room:
             self.largest = max(self.largest, largest)
             return
         for status in statuses:
@@ -134,7 +134,7 @@ class Survey:
         again, allocated = link.names - 1, _allocated([link])
         if link.whole:
             self.bytes -= link.st_size * again
-        if link.together and self.room is not None and allocated > self.room:
+        if link.together and allocated > self.room:
             self.too_large.add(link.names, link.st_size, allocated, self._is_old(link.st_ctime))
         self._count([link], -again)
 

@@ -1,18 +1,23 @@
-"""Directories of the simulated pools, and plans for them by the real one's arithmetic."""
+"""Directories of the simulated pools, and the facts of plans for them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
 
-from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
+from zconsole.pool.version import parse_version
 from zconsole.rebalance.backend import Measured
-from zconsole.rebalance.planning.engine_choice import COPIES, Choice, choose
-from zconsole.rebalance.planning.facts import Dataset, Mount
-from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PlannedPart
-from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, fills
+from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning.engine_choice import COPIES, choose
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.hot_directories import Below, Held
+from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.sim.directories import SimulatedDirectory
+from zconsole.sim.disk import ONLINE
+from zconsole.sim.emit import pool_state
 from zconsole.sim.rewrite import scanning
 from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
@@ -59,97 +64,55 @@ def below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
 
 
 def propose(pool: PoolState, settings: Settings) -> PlanDocument:
-    """The plan of a job on a simulated pool, by the real one's arithmetic."""
-    choice, limits = _choice(pool, settings), settings.limits
-    directories = tuple(_directory(pool, root, choice) for root in settings.dirs)
-    spaces, factor = _spaces(pool), _factor(pool)
-    whole = sum(each.bytes for each in directories)
-    target = TARGET if limits.until_spread is None else limits.until_spread
-    most = min(whole, limits.max_bytes or whole) * factor
-    raw = allocator.raw_to_target(spaces, target, most)
-    moved = most if limits.until_spread is None or raw is None else raw
-    pinned = _pinned(pool, settings)
-    after = allocator.rewritten(spaces, moved, pinned=pinned)
-    free = sum(space.free for space in spaces)
-    floor = FLOOR if limits.min_free is None else limits.min_free
-    made = PlanDocument(
-        directories,
-        pool=pool.name,
-        spread_before=allocator.spread(spaces),
-        spread_after=allocator.spread(after),
-        target_spread=target,
-        bytes_to_target=None if raw is None else round(raw / factor),
-        available_bytes=max(0, round((free - floor * sum(s.size for s in spaces)) / factor)),
+    """The plan of a job on a simulated pool: the real one's, of simulated facts."""
+    facts = _facts(pool)
+    plans = [_directory(pool, facts, root, settings) for root in settings.dirs]
+    made = plan.judged(plans, facts, settings, [])
+    made.notes += [COPIES] if any(each.choice.engine == "copy" for each in plans) else []
+    return made.document()
+
+
+def _facts(pool: PoolState) -> PoolFacts:
+    spaces = _spaces(pool)
+    health = "ONLINE" if pool_state(pool) == ONLINE else "DEGRADED"
+    free, size = round(sum(s.free for s in spaces)), sum(s.size for s in spaces)
+    return PoolFacts(
+        name=pool.name,
+        properties={"health": health, "free": str(free), "size": str(size)},
+        spaces=spaces,
+        version=parse_version(pool.version),
         fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
-        raw_factor=factor,
-        vdevs=fills(spaces, after),
-        estimate="all data alike",
-        notes=_notes(pool, choice),
+        scanning=scanning(pool) or None,
+        used=round(sum(top.alloc / top.inflation for top in pool.normal_tops())),
     )
-    return replace(made, refused=_refusal(made, settings, choice, round(pinned * whole)))
 
 
-def _choice(pool: PoolState, settings: Settings) -> Choice:
-    version = tuple(int(part) for part in pool.version.split("."))
-    mount = Mount("zfs", pool.name, f"/{pool.name}")
-    return choose(settings, mount, Dataset(pool.name, {}), version, exported="")
+def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings) -> DirectoryPlan:
+    mount, dataset = Mount("zfs", pool.name, f"/{pool.name}"), Dataset(pool.name, {})
+    found = _survey(pool, root, round(forecast.above_floor(facts, settings.limits)))
+    made = DirectoryPlan(
+        JobDirectory(os.fsencode(root), mount, dataset),
+        found,
+        choose(settings, mount, dataset, facts.version, exported=""),
+        found.files,
+        found.bytes,
+        {"snapshots": found.snapshot_allocated},
+    )
+    made.sizes = Sizes(found.allocated, found.allocated, "simulated: written as before")
+    return made
 
 
-def _directory(pool: PoolState, root: str, choice: Choice) -> PlannedDirectory:
-    held = below(pool, root)
-    factor = _factor(pool)
-    pinned = round(sum(d.size * d.pinned for d in held) / factor)
+def _survey(pool: PoolState, root: str, room: int) -> Survey:
+    """What a walk of a simulated directory would have found."""
+    held, factor = below(pool, root), _factor(pool)
     size = round(sum(d.size for d in held) / factor)
-    return PlannedDirectory(
-        dir=root,
-        dataset=pool.name,
-        files=sum(d.files for d in held),
-        bytes=size,
-        skipped={},
-        sampled={},
-        engine=choice.engine,
-        why=choice.why,
-        space_needed_bytes=pinned,
-        pinned_bytes={"snapshots": pinned},
-        next_incremental_bytes=pinned,
-        allocated_bytes=size,
-        allocated_after_bytes=size,
-        sizes_from="simulated: written as before",
-        old_bytes=None,
-        below=_largest_first(pool, root),
-    )
-
-
-def _largest_first(pool: PoolState, root: str) -> tuple[PlannedPart, ...]:
-    """The directories in a root, those that hold most first."""
-    found = {name: measured((pool,), f"{root}/{name}") for name in children((pool,), root)}
-    parts = [PlannedPart(name, held.files, held.bytes or 0, None) for name, held in found.items()]
-    return tuple(sorted(parts, key=lambda part: (part.bytes, part.name), reverse=True))
-
-
-def _pinned(pool: PoolState, settings: Settings) -> float:
-    held = below(pool, *settings.dirs)
-    size = sum(directory.size for directory in held)
-    return sum(d.size * d.pinned for d in held) / size if size else 0.0
-
-
-def _notes(pool: PoolState, choice: Choice) -> tuple[str, ...]:
-    notes = [COPIES] if choice.engine == "copy" else []
-    if len(pool.normal_tops()) == 1:
-        notes.append("one vdev: there is nothing to balance")
-    if running := scanning(pool):
-        notes.append(f"a {running} is running: the job waits for its end")
-    return tuple(notes)
-
-
-def _refusal(made: PlanDocument, settings: Settings, choice: Choice, pinned: int) -> str | None:
-    if choice.engine is None:
-        return f"{settings.dirs[0]}: {choice.why}"
-    if not made.files:
-        return f"{settings.dirs[0]}: no files"
-    if pinned > made.available_bytes:
-        return f"needs {pinned} bytes and only {made.available_bytes} are free above the floor"
-    goal, before, after = settings.limits.until_spread, made.spread_before, made.spread_after
-    if settings.aim == "balance" and goal is not None and made.bytes_to_target is None:
-        return f"a spread of {goal:g} cannot be reached: {before:.3f} to {after:.3f}"
-    return None
+    pinned = round(sum(d.size * d.pinned for d in held) / factor)
+    found = Survey(
+        os.fsencode(root), Ages(), max(0, room),
+        files=sum(d.files for d in held), bytes=size, allocated=size,
+        snapshot_allocated=pinned, snapshot_bytes=pinned,
+    )  # fmt: skip
+    for name in children((pool,), root):
+        inside = measured((pool,), f"{root}/{name}")
+        found.below.note(Below(0, os.fsencode(name), Held(inside.files, inside.bytes or 0)))
+    return found

@@ -21,7 +21,7 @@ SPACES = (Space("mirror-0", 1000, 900), Space("mirror-1", 1000, 100))
 
 
 def measured(**figures: Any) -> DirectoryPlan:
-    found = Survey(b"/tank", Ages(), allocated=100, **figures)
+    found = Survey(b"/tank", Ages(), 1 << 40, allocated=100, **figures)
     place = JobDirectory(b"/tank", Mount("zfs", "tank", "/tank"), None)
     return DirectoryPlan(place, found, Choice("copy", ""), 1, 100)
 

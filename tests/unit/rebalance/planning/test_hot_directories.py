@@ -29,7 +29,7 @@ def tree(root: Path, sizes: dict[str, int]) -> Path:
 
 
 def ranked(root: Path, added: float | None = ADDED) -> Ranking:
-    found = Survey(os.fsencode(root), Ages(addition=added))
+    found = Survey(os.fsencode(root), Ages(addition=added), 1 << 40)
     survey(Sys(), [found])
     return found.below
 

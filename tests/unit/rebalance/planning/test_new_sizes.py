@@ -44,7 +44,7 @@ def taken(root: Path) -> list[Taken]:
 def planned(root: Path, engine: str | None = "rewrite", **properties: str) -> DirectoryPlan:
     """A directory on a dataset of these properties, all of its files sampled."""
     path, files = os.fsencode(root), taken(root)
-    found = Survey(path, Ages(), allocated=sum(file.allocated for file in files))
+    found = Survey(path, Ages(), 1 << 40, allocated=sum(file.allocated for file in files))
     found.sample.files = files
     place = JobDirectory(path, Mount("zfs", "tank", str(root)), Dataset("tank", properties))
     return DirectoryPlan(place, found, Choice(engine, ""), len(files), 0)

@@ -33,6 +33,7 @@ def directory(name: str, engine: str) -> DirectoryPlan:
     found = Survey(
         b"/tank/" + name.encode(),
         Ages(addition=5.0),
+        1 << 40,
         files=7,
         bytes=1000,
         allocated=1500,
@@ -65,7 +66,7 @@ def pooled(*directories: DirectoryPlan) -> RebalancePlan:
 
 
 def bare() -> RebalancePlan:
-    found = Survey(b"/srv/n\xff", Ages(), files=1, bytes=10, allocated=512, largest=512)
+    found = Survey(b"/srv/n\xff", Ages(), 1 << 40, files=1, bytes=10, allocated=512, largest=512)
     place = JobDirectory(found.root, Mount("ext4", "/dev/sda1", "/srv"), None)
     pinned = dict.fromkeys(("snapshots", "clones"))
     choice = Choice(None, "not on ZFS but ext4")
