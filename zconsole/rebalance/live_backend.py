@@ -37,7 +37,7 @@ from zconsole.system.process import DeadlineError
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.job_reader import JobReader
+    from zconsole.rebalance.job.control import JobReader
     from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.settings import Settings
 
@@ -105,7 +105,7 @@ class LiveRebalance:
             if not job_store.files():
                 return ()
             # Only now: most machines never had a job, and sqlite is not for nothing.
-            from zconsole.rebalance.job.job_reader import JobReader
+            from zconsole.rebalance.job.control import JobReader
 
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)

@@ -200,7 +200,7 @@ async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebal
 async def test_what_a_running_job_commits_is_seen_whatever_the_time_of_its_files(
     rebalance_backend, tree, monkeypatch
 ):
-    monkeypatch.setattr("zconsole.rebalance.job.job_reader._written", lambda record: (1,))
+    monkeypatch.setattr("zconsole.rebalance.job.control._written", lambda record: (1,))
     job = await rebalance_backend.start(wish(tree, rate=500_000))
     await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_handled > 0)
     await rebalance_backend.order(job, "stop")

@@ -25,7 +25,7 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import WALKING, JobClocks, orders_of, walking_settings
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
-from zconsole.rebalance.job.pacer import LOOK, SLICE
+from zconsole.rebalance.job.wait_conditions import LOOK, SLICE
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan

@@ -24,15 +24,13 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import resuming, wait_conditions
 from zconsole.rebalance.job.accounts import JobAccounts, RunProgress
 from zconsole.rebalance.job.batches import Batches
-from zconsole.rebalance.job.benefit_check import BenefitCheck
-from zconsole.rebalance.job.block_samples import Samples
+from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, SpaceErrors, SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.job.pacer import Pacer
 from zconsole.rebalance.job.steering import JobControl
-from zconsole.rebalance.job.wait_conditions import pool_of
+from zconsole.rebalance.job.wait_conditions import Pacer, pool_of
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 

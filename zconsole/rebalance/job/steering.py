@@ -10,7 +10,7 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job import wait_conditions
 from zconsole.rebalance.job.free_space import SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks, orders_of
-from zconsole.rebalance.job.pacer import Gate, Pacer
+from zconsole.rebalance.job.wait_conditions import Gate, Pacer
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits

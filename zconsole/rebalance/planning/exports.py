@@ -14,10 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from zconsole.rebalance.planning import nfs_exports, smb_shares
+from zconsole.rebalance.planning import smb_shares
 from zconsole.rebalance.planning.facts import Mount, Run
 from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
 from zconsole.system import mounts
+from zconsole.system.mounts import plain
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.units import clean
 
@@ -31,6 +32,13 @@ SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
 KERNEL_THREAD = "nfsd"
 _CONFIGURATION = re.compile(r"-[DFSi]*s(.*)|--configfile(?:=(.*))?", re.DOTALL)
 """The options of smbd(8) that name its configuration, there or in the next word."""
+ETAB = "/var/lib/nfs/etab"
+"""What exportfs(8) told the kernel; the kernel's tables hold only what clients have asked for."""
+KERNEL = ("/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
+"""``PATH<TAB>DOMAIN(OPTIONS)``; a line that begins with # is a heading or no longer valid
+(svc_export_show, fs/nfsd/export.c)."""
+PSEUDO = "v4root"
+"""The option of a directory that only leads to exported ones and shows nothing else."""
 
 
 class ServerProcess(NamedTuple):
@@ -82,9 +90,9 @@ def _own(machine: Path, run: Run, processes: Sequence[ServerProcess]) -> Found:
 def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None, named: Sequence[str]) -> Found:
     unknown: list[str] = []
     nfs: list[str] = []
-    for name in (nfs_exports.ETAB, *nfs_exports.KERNEL):
+    for name in (ETAB, *KERNEL):
         try:
-            nfs += nfs_exports.exported_paths(tree, (name,))
+            nfs += exported_paths(tree, name)
         except UnreadableError as error:
             unknown.append(str(error))
     shares = smb_shares.shares_of(tree, run, named)
@@ -134,7 +142,7 @@ def _unseen_servers(
     """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
     if any(not process.namespace for process in processes):
         return [_unknown("an NFS server is running, and other mount namespaces are hidden")]
-    table = machine / nfs_exports.ETAB.lstrip("/")
+    table = machine / ETAB.lstrip("/")
     ours = table.exists() and any(mounted.kind == KERNEL_THREAD for mounted in own.table)
     if ours or any(found.table for found in others):
         return []
@@ -162,8 +170,8 @@ def _other(machine: Path, members: Sequence[ServerProcess]) -> Iterator[Found]:
         return
     tree = Tree(process / "root", follow=False)
     found = _found(tree, table, None, _configurations(machine, members))
-    if serves_nfs and not found.unknown and _lacks(tree, nfs_exports.ETAB):
-        why = f"the NFS server in the container of process {process.name} has no {nfs_exports.ETAB}"
+    if serves_nfs and not found.unknown and _lacks(tree, ETAB):
+        why = f"the NFS server in the container of process {process.name} has no {ETAB}"
         found = found._replace(unknown=(why,))
     yield found
 
@@ -235,3 +243,20 @@ def _namespace(process: Path) -> str:
         return os.readlink(process / "ns/mnt")  # noqa: PTH115 - no path: mnt:[4026531841]
     except PermissionError:
         return ""
+
+
+def exported_paths(tree: Tree, table: str) -> Iterator[str]:
+    """The paths in a table of the kernel's or of exportfs(8)'s, if it is there.
+
+    Raises UnreadableError.
+    """
+    for line in (tree.text(table) or "").splitlines():
+        if line.strip() and not line.startswith("#"):
+            yield from _path(line)
+
+
+def _path(line: str) -> Iterator[str]:
+    name, _, clients = line.partition("\t") if "\t" in line else line.partition(" ")
+    options = re.split(r"[(),]", clients)
+    if PSEUDO not in options:
+        yield os.fsdecode(plain(os.fsencode(name.strip('"'))))

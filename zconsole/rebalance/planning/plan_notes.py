@@ -12,8 +12,8 @@ from typing import NamedTuple
 from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
-from zconsole.rebalance.planning.reservoir import Taken
 from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.survey import Taken
 from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.process import DeadlineError
 from zconsole.units import clean, size

@@ -13,12 +13,19 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
-from zconsole.ui.rebalance.job_lines import Fills
-from zconsole.ui.rebalance.job_list import job_rows
+from zconsole.ui.rebalance.job_lines import Fills, job_rows
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.rebalance.limits import LIMITS, Limit, ask_limit
-from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
+from zconsole.ui.rebalance.options import (
+    FIXED,
+    LIMITS,
+    PLAN,
+    Limit,
+    ask_limit,
+    option_about,
+    option_lines,
+    turned,
+)
 from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.ui.widgets.draw import Line

@@ -17,7 +17,7 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit, ask_limit
+from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.lines_view import LinesView
 

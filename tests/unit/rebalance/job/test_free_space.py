@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.unit.rebalance.job.test_pacer import Clock
+from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.accounts import RunProgress

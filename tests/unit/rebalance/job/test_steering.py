@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.rebalance.job.test_pacer import Clock
+from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.free_space import SpaceGate
 from zconsole.rebalance.job.job import Floor, Job, JobClocks
-from zconsole.rebalance.job.pacer import Pacer
 from zconsole.rebalance.job.steering import JobControl
+from zconsole.rebalance.job.wait_conditions import Pacer
 from zconsole.rebalance.planning.facts import FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings

@@ -13,8 +13,7 @@ from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.plan_notes import Quota, held, of_quotas, of_shared_blocks
-from zconsole.rebalance.planning.reservoir import Taken
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Survey, Taken
 from zconsole.system.process import Completed
 
 MIB = 1 << 20
