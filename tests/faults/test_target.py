@@ -20,7 +20,7 @@ from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import FactsReader, PoolListing
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Limits
 
 
@@ -81,9 +81,9 @@ class Pool(FactsReader):
 
     looks = syncs = 0
 
-    def listing(self, name: str) -> PoolListing:
+    def listing(self, name: str) -> tuple[tuple[Space, ...], None]:
         Pool.looks += 1
-        return PoolListing((Space("d0", 100, Pool.looks),), None)
+        return (Space("d0", 100, Pool.looks),), None
 
     def sync(self, pool: str) -> None:
         Pool.syncs += 1

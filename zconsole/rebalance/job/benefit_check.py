@@ -95,7 +95,8 @@ class Samples:
 
     def _blocks(self, inodes: Sequence[int]) -> dict[int, Blocks]:
         dataset = self.place.dataset
-        return zdb.blocks_of(self.reader.run, dataset.name, inodes) if dataset else {}
+        found = zdb.listed(self.reader.run, dataset.name, inodes) if dataset else {}
+        return {inode: file.blocks for inode, file in found.items() if file.blocks}
 
 
 STAYED = "nothing moves: the blocks are where they were"

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -117,23 +115,15 @@ def _meets(path: str, point: str, device: str | None, table: Sequence[Mount], ow
 
 def _containers(machine: Path, processes: Sequence[ServerProcess], own: Found) -> list[Found]:
     """What servers in other mount namespaces share, as far as that can be seen."""
-    found: list[Found] = []
-    looking = partial(_look, machine, processes, found)
-    work = threading.Thread(target=looking, daemon=True, name="exports")
-    work.start()
-    work.join(DEADLINE)
-    if work.is_alive():
+    try:
+        found = Patient().call(lambda: list(_others(machine, processes)), DEADLINE)
+    except NoAnswerError:
         return [_unknown("the files of a container give no answer")]
+    except OSError as error:
+        return [_unknown(f"cannot inspect a container: {error}")]
     if any(p.name == KERNEL_THREAD for p in processes):
         found += _unseen_servers(machine, processes, own, found)
     return found
-
-
-def _look(machine: Path, processes: Sequence[ServerProcess], found: list[Found]) -> None:
-    try:
-        found.extend(_others(machine, processes))
-    except OSError as error:
-        found.append(_unknown(f"cannot inspect a container: {error}"))
 
 
 def _unseen_servers(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
@@ -104,7 +103,7 @@ class DirectoryPlan:
             allocated_after_bytes=self.sizes.after if self.sizes else None,
             sizes_from=self.sizes.estimate if self.sizes else None,
             old_bytes=self.found.old_allocated if known else None,
-            below=tuple(hot_directories.named(self.found.below, known)),
+            below=tuple(self.found.below.best(known)),
         )
 
 

@@ -125,7 +125,6 @@ class Survey:
     """Free bytes above the floor: a copy of a larger file does not fit."""
     special: float = 0.0
     """Files of up to this many bytes belong on special vdevs."""
-    device: int = 0
     files: int = 0
     bytes: int = 0
     allocated: int = 0
@@ -149,7 +148,6 @@ class Survey:
 
     def add(self, portion: Portion) -> None:
         """Take in some files; links of one inode count once each until ``settle_links``."""
-        self.device = portion.directory.dev
         statuses = [status for _, status in portion.files]
         self.files += len(statuses)
         self.bytes += sum([status.st_size for status in statuses])

@@ -26,7 +26,7 @@ from zconsole.rebalance.backend import (
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.hot_directories import Below, Held
+from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import FLOOR, DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.settings import Settings
@@ -161,8 +161,7 @@ class SimulatedRebalance:
         _limit(found)
         if order == "stop":
             found.work.end("stop")
-        elif order is not None:
-            found.work.paused = order == "pause"
+        found.work.paused |= order == "pause"
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
@@ -363,5 +362,5 @@ def _survey(pool: PoolState, root: str, room: int) -> Survey:
     )  # fmt: skip
     for name in children((pool,), root):
         inside = measured((pool,), f"{root}/{name}")
-        found.below.note(Below(0, os.fsencode(name), Held(inside.files, inside.bytes or 0)))
+        found.below.note(os.fsencode(name), Held(inside.files, inside.bytes or 0))
     return found

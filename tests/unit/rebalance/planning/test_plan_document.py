@@ -13,7 +13,7 @@ import pytest
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.hot_directories import Below, Held, Ranking
+from zconsole.rebalance.planning.hot_directories import Held, Ranking
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
 from zconsole.rebalance.planning.plan_model import (
     DirectoryPlan,
@@ -43,7 +43,7 @@ def directory(name: str, engine: str) -> DirectoryPlan:
         skipped=Counter({"special file": 2}),
         sampled=Counter({"opened": 3}),
     )
-    best = [Below(1, b"media", Held(2, 60, 50)), Below(2, b"vm", Held(1, 30, 20))]
+    best = [(b"media", Held(2, 60, 50)), (b"vm", Held(1, 30, 20))]
     found.below = Ranking(_best=best)
     mount, dataset = Mount("zfs", f"tank/{name}", "/tank"), Dataset(f"tank/{name}", {})
     place, chosen = JobDirectory(found.root, mount, dataset), Choice(engine, "verified copies")
