@@ -69,7 +69,7 @@ class JobView:
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[Mapping[str, Any], ...] = ()
-    """The first of those files, failed ones before skipped ones: see ``aftermath.files``."""
+    """The first of those files, failed ones before skipped ones: see ``job.left_out``."""
     days: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     pools: frozenset[str] = frozenset()
@@ -181,7 +181,7 @@ class RebalanceBackend(Protocol):
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """``run``, ``pause`` or ``stop`` a running job (None: as it is), and change its limits.
+        """``pause`` or ``stop`` a running job (None: as it is), and change its limits.
 
         Raises ZconsoleError.
         """

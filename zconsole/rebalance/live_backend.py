@@ -200,7 +200,7 @@ def own_command(program: str) -> str:
 
 
 def _text(log: Path) -> str:
-    from zconsole.rebalance.job.aftermath import TAIL
+    from zconsole.rebalance.job.control import TAIL
 
     try:
         return read_end(log, TAIL).decode(errors="surrogateescape")

@@ -186,7 +186,7 @@ async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebal
     assert (await view(rebalance_backend, lambda v: v.state == "paused")).limits.rate == 500_000
     await rebalance_backend.order(job, None, {"rate": 400_000})
     assert (await view(rebalance_backend, lambda v: v.limits.rate == 400_000)).state == "paused"
-    await rebalance_backend.order(job, "run")
+    await rebalance_backend.resume(job)
     await view(rebalance_backend, lambda v: v.state == "running")
     await rebalance_backend.order(job, "stop")
     stopped = await view(rebalance_backend, lambda v: v.state == "stopped")

@@ -11,8 +11,8 @@ from typing import Any
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
-from zconsole.rebalance.job import aftermath, job_output, move_effect
-from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job import job_output, move_effect
+from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
 
@@ -169,7 +169,7 @@ class JobAccounts:
     def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         """The object of the contract for the whole job."""
         counts = self.journal.counts()
-        skipped = aftermath.skipped(self.journal)
+        skipped = skipped_files(self.journal)
         return {
             "job": self.job.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],

@@ -18,27 +18,38 @@ from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
 from zconsole.rebalance.backend import RUNNING, JobView
-from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job import aftermath, job_store
-from zconsole.rebalance.job.job import WALKING, job_of, orders_of, understood, walking_settings
-from zconsole.rebalance.job.job_output import last_line
+from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.job import (
+    WALKING,
+    job_of,
+    left_out,
+    orders_of,
+    skipped_files,
+    understood,
+    walking_settings,
+)
+from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit.log import Log
 from zconsole.system.process import start_detached
-from zconsole.system.state_dir import read_end
+from zconsole.system.state_dir import StateError, read_end
 
 START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
 """Seconds after which a job that has not ended is taken to be at work: it may count its files."""
-AUDITED = {"run": "resume", "pause": "pause", "stop": "stop"}
-"""An order to what the log calls it."""
 FIGURES = (
     "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
     "vdevs", "pid",
 )  # fmt: skip
 """What a view has of a job's status as it is there."""
+GONE = "its process is gone"
+SOON = 5.0
+"""Seconds by which the clock may have been set back since the job wrote its status."""
+TAIL = 4096
+"""Bytes of the end of a log that are looked at."""
 AT_ONCE = ("pause", "stop")
 """Orders that wait for no log: whoever gives one wants a disk left alone."""
 
@@ -114,9 +125,9 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         **{name: data[name] for name in FIGURES if name in data},
         bytes_handled=data.get("bytes_handled") or data.get("bytes_done") or 0,
         before={space.name: space.fill for space in job.spaces} if job else {},
-        skipped=aftermath.skipped(journal) if named else {},
-        failed=aftermath.failed(journal) if named else {},
-        left_out=tuple(aftermath.files(journal, named)),
+        skipped=skipped_files(journal) if named else {},
+        failed=journal.reasons(State.FAILED) if named else {},
+        left_out=tuple(left_out(journal, named)),
         days=tuple(journal.days()) if job else (),
         notes=tuple(data.get("notes") or ()),
         pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
@@ -132,10 +143,26 @@ def _state(
     if counting and state == "planned":
         state, why = "running", WALKING
     if state in RUNNING and not alive:
-        return "dead", aftermath.cause(record, data.get("t"))
+        return "dead", _cause(record, data.get("t"))
     if state == "planned" and alive and not agreed:
         return "waiting", "its operator is asked"
     return state, why
+
+
+def _cause(record: Record, since: float | None) -> str:
+    """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
+    return f"{_last(record.log, since or 0.0) or GONE}; resume it"
+
+
+def _last(log: Path, since: float) -> str:
+    """The last line of a log if it is a message of ours that came later; else nothing."""
+    try:
+        lines = read_end(log, TAIL).decode(errors="surrogateescape").splitlines()
+        late = log.stat().st_mtime >= since - SOON
+    except (OSError, StateError):
+        return ""
+    last = lines[-1] if lines and late else ""
+    return last.removeprefix(OURS) if last.startswith(OURS) else ""
 
 
 def pool_of(key: str) -> str:
@@ -214,7 +241,7 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     if ended.si_status == ExitCode.OK or (found is not None and found.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
-    words = read_end(record.log, aftermath.TAIL, said).decode(errors="surrogateescape")
+    words = read_end(record.log, TAIL, said).decode(errors="surrogateescape")
     why = found.why if found is not None and found.state == "stopped" else None
     code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
     raise EndedAtOnceError(why or last_line(words) or "it has ended at once", code)
@@ -242,12 +269,12 @@ class AuditedJobs:
     def steer(
         self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """Give a running job an order (run, pause or stop; None keeps the last), or other limits.
+        """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
         Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
         but not for a pause or stop that changes nothing else.
         """
-        action = AUDITED.get(order or "", "limits")
+        action = order or "limits"
         with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
             if not job_store.is_alive(record):
                 raise ZconsoleError(f"job {record.job} does not run")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from zconsole.rebalance.engine.item import FileOutcome
     from zconsole.rebalance.engine.journal import FileRow
 
+OURS = "zconsole: "
+"""How a message of ours begins."""
 Show = Callable[[Sequence[dict[str, Any]]], None]
 """Given what became of files, a batch at a time, and the summary last."""
 
@@ -67,7 +69,7 @@ def say(text: str, end: str = "\n") -> bool:
 def last_line(text: str) -> str:
     """The last line that is not blank of what a job printed, without our name before it."""
     lines = [line for line in text.split("\n") if line.strip()]
-    return lines[-1].removeprefix("zconsole: ") if lines else ""
+    return lines[-1].removeprefix(OURS) if lines else ""
 
 
 def job_line(data: Mapping[str, Any]) -> str:

@@ -140,10 +140,7 @@ class JobScreen(Dialog[None]):
 
     def action_go_on(self) -> None:
         """Go on: with a paused job, or with one that ended before its time."""
-        job, rebalance_backend = self.job, self._watch.rebalance_backend
-        live = job is not None and job.live
-        order = partial(rebalance_backend.order, self._job, "run")
-        self._steer("r", order if live else partial(rebalance_backend.resume, self._job))
+        self._steer("r", partial(self._watch.rebalance_backend.resume, self._job))
 
     def action_limit(self, key: str) -> None:
         """Ask for a new limit, and set it."""

@@ -250,19 +250,18 @@ def test_each_order_is_told_before_and_after(monkeypatch: pytest.MonkeyPatch) ->
     log = MemoryLog()
     jobs, orders = made(monkeypatch, log)
     jobs.steer(JOB, "pause")
-    jobs.steer(JOB, "run")
     jobs.steer(JOB, None, {"rate": 1e6})
     jobs.resume(JOB, {"max_bytes": 7})
     jobs.start(JOB)
     with pytest.raises(ZconsoleError):
         jobs.steer(JOB, "stop")
     begun, ended = log.records[::2], log.records[1::2]
-    actions = ["pause", "resume", "limits", "resume", "start", "stop"]
+    actions = ["pause", "limits", "resume", "start", "stop"]
     assert [line["action"] for line in begun] == [line["action"] for line in ended] == actions
-    assert [line["ok"] for line in ended] == [True] * 5 + [False]
+    assert [line["ok"] for line in ended] == [True] * 4 + [False]
     assert ended[-1]["result"] == "failed: job abc123 does not run"
     assert {(line["kind"], line["job"]) for line in log.records} == {("job", "abc123")}
-    assert [line["limits"] for line in begun][2:4] == [{"rate": 1e6}, {"max_bytes": 7}]
+    assert [line["limits"] for line in begun][1:3] == [{"rate": 1e6}, {"max_bytes": 7}]
     assert all(told[-1] == "begun" for told in orders.told)
 
 
@@ -274,7 +273,6 @@ def test_without_a_log_jobs_are_paused_and_stopped_and_nothing_else(
     with pytest.raises(ZconsoleError, match="does not run"):
         jobs.steer(JOB, "stop")
     for order in (
-        lambda: jobs.steer(JOB, "run"),
         lambda: jobs.steer(JOB, None, {"rate": 1e6}),
         lambda: jobs.steer(JOB, "pause", {"rate": 1e6}),
         lambda: jobs.resume(JOB),
