@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +19,21 @@ from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, window_minutes
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
-DISKSTATS = Path("/proc/diskstats")
+SLICE = 0.05
+"""Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
+LOOK = 0.2
+"""Seconds between looks at orders and gates."""
+BURST = 0.5
+"""Seconds of work that may run ahead of the rate limit."""
+
+Gate = Callable[[], str | None]
+"""Why the job has to wait now, None when it need not. May raise StopJobError."""
 
 
 def lasting(
@@ -62,11 +73,13 @@ def pool_of(places: Sequence[JobDirectory]) -> str | None:
     return dataset.pool if dataset else None
 
 
-def _devices(reader: FactsReader, places: Sequence[JobDirectory]) -> frozenset[str]:
+def _devices(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
+    """Paths of the devices that a job's files are on; none where there is none in /sys."""
     if pool := pool_of(places):
-        return _device_names(reader.device_paths(pool))
+        return reader.device_paths(pool)
     device = Path(os.fsdecode(places[0].root)).stat().st_dev
-    return _device_of(os.major(device), os.minor(device))
+    link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    return [f"/dev/{link.resolve().name}"] if link.exists() else []
 
 
 @dataclass(slots=True)
@@ -218,49 +231,24 @@ class Backoff:
 
 @dataclass(slots=True)
 class DiskWait:
-    """Mean wait of the requests some block devices completed since the last call, seconds.
+    """Mean wait of the requests that devices completed since the last call, seconds."""
 
-    From /proc/diskstats (Documentation/admin-guide/iostats.rst).
-    """
-
-    names: frozenset[str]
-    read: Callable[[], str] = DISKSTATS.read_text
-    _last: tuple[int, int] | None = None
+    paths: Sequence[str]
+    rows: Callable[[], Mapping[str, str]] = diskstats_rows
+    _last: tuple[int, float] | None = None
 
     def __call__(self) -> float | None:
         """None on the first call and when nothing was completed."""
-        requests = milliseconds = 0
-        for line in self.read().splitlines():
-            words = line.split()
-            if words[2] in self.names:
-                requests += int(words[3]) + int(words[7])
-                milliseconds += int(words[6]) + int(words[10])
-        last, self._last = self._last, (requests, milliseconds)
+        rows = self.rows()
+        devices = {path: diskstats_names(path, rows) for path in self.paths}
+        raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
+        blocks = Blocks(raw).all().values()
+        requests = sum(each.read_ops + each.write_ops for each in blocks)
+        waited = sum(each.read_seconds + each.write_seconds for each in blocks)
+        last, self._last = self._last, (requests, waited)
         if last is None or requests <= last[0]:
             return None
-        return (milliseconds - last[1]) / (requests - last[0]) / 1000
-
-
-def _device_names(paths: Iterable[str]) -> frozenset[str]:
-    """The kernel's names of block device paths, links followed."""
-    return frozenset(Path(path).resolve().name for path in paths)
-
-
-def _device_of(major: int, minor: int) -> frozenset[str]:
-    """The name of a block device by its number; empty when there is none in /sys."""
-    link = Path(f"/sys/dev/block/{major}:{minor}")
-    return frozenset({link.resolve().name}) if link.exists() else frozenset()
-
-
-SLICE = 0.05
-"""Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
-LOOK = 0.2
-"""Seconds between looks at orders and gates."""
-BURST = 0.5
-"""Seconds of work that may run ahead of the rate limit."""
-
-Gate = Callable[[], str | None]
-"""Why the job has to wait now, None when it need not. May raise StopJobError."""
+        return (waited - last[1]) / (requests - last[0])
 
 
 @dataclass(slots=True)

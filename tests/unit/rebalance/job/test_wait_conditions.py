@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 
 from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.job import wait_conditions
 from zconsole.rebalance.job.wait_conditions import (
     LOOK,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
     Backoff,
+    DiskWait,
     Pacer,
     PeriodicCheck,
     PoolGate,
@@ -179,3 +181,21 @@ def test_backing_off_grows_and_ends() -> None:
     assert backoff() is not None
     clock.now += 1
     assert backoff() is None
+
+
+def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
+    """Of those disks that the job's files are on, and no others."""
+    counts = iter([(100, 400), (100, 400), (140, 2400)])
+
+    def rows() -> dict[str, str]:
+        done, waited = next(counts)
+        idle = "8 16 sdb " + " ".join(["9999"] * 11)
+        return {"sda": f"8 0 sda {done} 0 0 {waited} 0 0 0 0 0 0 0", "sdb": idle}
+
+    def names(path: str, known: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in known if path == f"/dev/{name}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wait_conditions, "diskstats_names", names)
+        wait = DiskWait(["/dev/sda"], rows)
+        assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]
