@@ -63,7 +63,7 @@ def test_a_large_file_in_place_is_judged_on_the_way(
     root = tree_of(area, 1, 40 << 20)
     monkeypatch.setattr(engine_choice, "choose", lambda *_: Choice("rewrite", "as told"))
     told: list[int] = []
-    monkeypatch.setattr(BenefitCheck, "chunk", lambda judge: told.append(judge.progress.unfinished))
+    monkeypatch.setattr(BenefitCheck, "chunk", lambda judge: told.append(judge.accounts.unfinished))
     create(root, area / "job.db")
     _, summary = run(area / "job.db", Rewriting())
     assert summary["files_moved"] == 1

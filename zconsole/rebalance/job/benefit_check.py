@@ -11,7 +11,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.accounts import RunProgress
+from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.move_effect import INTERVAL, MoveEffect
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import FactsReader
@@ -108,7 +108,7 @@ class BenefitCheck:
     """Judges a job by its effect, after every portion and within a file that takes long."""
 
     journal: Journal
-    progress: RunProgress
+    accounts: JobAccounts
     samples: Sequence[Samples]
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
     watching: MoveEffect | None
@@ -154,7 +154,7 @@ class BenefitCheck:
     @property
     def _worked(self) -> int:
         """Bytes this run has moved."""
-        return self._moved + self.progress.unfinished
+        return self._moved + self.accounts.unfinished
 
     def day(self) -> None:
         """Write the line of today; nothing for a run that has moved nothing."""
@@ -165,14 +165,14 @@ class BenefitCheck:
         self.journal.add_day(day, line)
 
     def _line(self) -> dict[str, Any]:
-        progress, watching = self.progress, self.watching
+        accounts, watching = self.accounts, self.watching
         spaces = watching.look() if watching else None
         return {
-            "files_done": progress.files_done,
-            "files_skipped": progress.files_skipped,
-            "files_failed": progress.files_failed,
+            "files_done": accounts.files_done,
+            "files_skipped": accounts.files_skipped,
+            "files_failed": accounts.files_failed,
             "fragmentation": watching.fragmentation if watching else None,
             "spread": watching.spread() if watching else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
-            "eta_seconds": progress.as_json()["eta_seconds"],
+            "eta_seconds": accounts.as_json()["eta_seconds"],
         }

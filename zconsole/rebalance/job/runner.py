@@ -22,7 +22,7 @@ from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import resuming, wait_conditions
-from zconsole.rebalance.job.accounts import JobAccounts, RunProgress
+from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.batches import Batches
 from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, SpaceErrors, SpaceGate
@@ -82,7 +82,6 @@ class JobRunner:
     users: Users = field(default_factory=Users)
     control: JobControl = field(init=False)
     accounts: JobAccounts = field(init=False)
-    progress: RunProgress = field(init=False)
     _directories: Directories = field(init=False)
     _engine: CopyPipeline = field(init=False)
     _rewriter: Rewriter = field(init=False)
@@ -99,18 +98,17 @@ class JobRunner:
         clock = self.clocks.monotonic
         notes = Notes(partial(self.journal.jot, CHANGING_UNTIL), self.journal.leave_directory)
         self._directories = Directories(self.sys, self.journal.directory, notes, self.clocks.epoch)
-        self.progress = RunProgress(self.journal, clock, self.clocks.epoch, os.getpid())
         self._space = space = SpaceGate(self.job.reserves_at(None), clock, self.job.rooms)
-        self.progress.outlook = space.trend.outlook
         self._effect = self._watching()
         self.accounts = JobAccounts(
-            self.journal, self.job, self._directories, self.progress, self._effect, self.show
-        )
+            self.journal, self.job, self._directories, self._effect, self.show, clock,
+            self.clocks.epoch, space.trend.outlook,
+        )  # fmt: skip
         self._judge = self._judging()
         self._space_errors = SpaceErrors(lambda: space.room(fresh=True))
-        pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
+        pacer = Pacer(clock, self.clocks.sleep, [], self.accounts.wait)
         gates = wait_conditions.lasting(
-            self.reader, self.places, space, self.progress, clock, self.job.settings.during_scan
+            self.reader, self.places, space, self.accounts, clock, self.job.settings.during_scan
         )
         self.control = JobControl(
             self.journal, self.job, self.reader, self.places, space, gates, pacer, self.clocks
@@ -151,7 +149,7 @@ class JobRunner:
             resuming.adopt_devices(self.sys, self.journal, self.places)
             self._recover()
             if back := resuming.requeue_restored(self.sys, self.journal, self._directories):
-                self.progress.notes.append(f"{back} moved files had come back: moved again")
+                self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
             if self._left_over():
@@ -188,7 +186,7 @@ class JobRunner:
         if self._effect is not None:
             self._judge.day()
         self.accounts.count()
-        self.progress.publish()
+        self.accounts.publish()
 
     # Setting up.
 
@@ -204,13 +202,13 @@ class JobRunner:
         samples = [Samples(self.reader, place, self.accounts.path, clock) for place in self.places]
         balancing = self.job.settings.aim == "balance"
         return BenefitCheck(
-            self.journal, self.progress, samples, self._effect, balancing,
+            self.journal, self.accounts, samples, self._effect, balancing,
             clock, self.clocks.local,
         )  # fmt: skip
 
     def _recover(self) -> None:
         Recovery(
-            self.sys, self.journal, self._directories, lambda _: self.progress.work(0),
+            self.sys, self.journal, self._directories, lambda _: self.accounts.work(0),
             self.clocks.epoch, self.clocks.booted, self._syncs.all, self.clocks.sleep, self.users,
         ).run()  # fmt: skip
 
@@ -222,14 +220,14 @@ class JobRunner:
         for rows in self._batches:
             self._judge.begin(rows)
             copied, rewritten = self._by_engine(rows)
-            began, handled = self.clocks.monotonic(), self.progress.handled
+            began, handled = self.clocks.monotonic(), self.accounts.handled
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
                 self._directories.close()
             seconds = self.clocks.monotonic() - began
-            self._adapt(seconds, self.progress.handled - handled)
+            self._adapt(seconds, self.accounts.handled - handled)
             self._judge.portion()
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
@@ -276,7 +274,7 @@ class JobRunner:
         self._in_place = False
 
     def _tick(self, count: int) -> None:
-        self.progress.work(count)
+        self.accounts.work(count)
         self.control.pacer.tick(count)
         if self._in_place:
             self._check_target()
@@ -285,7 +283,7 @@ class JobRunner:
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
         watching, target = self._effect, self.control.limits.until_spread
-        if watching and target is not None and watching.reached(target, self.progress.handled):
+        if watching and target is not None and watching.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
 
     def _flush(self) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.job.accounts import RunProgress
+from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.free_space import SpaceGate
 from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.planning.facts import FactsReader
@@ -40,7 +40,7 @@ def lasting(
     reader: FactsReader,
     places: Sequence[JobDirectory],
     space: SpaceGate,
-    progress: RunProgress,
+    accounts: JobAccounts,
     clock: Callable[[], float],
     during_scan: bool,
 ) -> list[Gate]:
@@ -49,8 +49,8 @@ def lasting(
     if pool := pool_of(places):
         gates.append(PoolGate(reader, pool, during_scan, clock))
         names = sorted({place.dataset.name for place in places if place.dataset})
-        note = progress.notes.append
-        gates.append(SnapshotGate(reader, names, progress.left, space.room, clock, note))
+        note = accounts.notes.append
+        gates.append(SnapshotGate(reader, names, accounts.left, space.room, clock, note))
     return [*gates, space]
 
 

@@ -13,7 +13,7 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
-from zconsole.ui.rebalance.job_lines import Fills, job_rows
+from zconsole.ui.rebalance.job_lines import job_rows
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import (
@@ -135,7 +135,7 @@ class RebalanceFlow:
         command = by_hand(rebalance_backend, settings)
 
         def _body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
-            frame = self._frame()
+            frame = context.frame_of(self.pool)
             scan_rate = scan_pace(frame) if frame else None
             pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
             return plan_lines(plan, settings, pace, command, denied, look, width)
@@ -144,20 +144,8 @@ class RebalanceFlow:
         return await context.app.push_screen_wait(screen) is True
 
     async def _attach(self, job: str) -> None:
-        screen = JobScreen(self.context, self.pool, job, self.watch, self._fills, self._now)
+        screen = JobScreen(self.context, self.pool, job, self.watch)
         await self.context.app.push_screen_wait(screen)
-
-    def _frame(self) -> Frame | None:
-        frames = self.context.app.view_state.frames
-        return next((frame for frame in frames if frame.pool == self.pool), None)
-
-    def _fills(self) -> Fills:
-        frame = self._frame()
-        return {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
-
-    def _now(self) -> float:
-        frame = self._frame()
-        return frame.t if frame else 0.0
 
 
 def _first(jobs: tuple[JobView, ...]) -> int:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.rebalance.job.counted import accounts_of
 from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job import benefit_check
-from zconsole.rebalance.job.accounts import RunProgress
 from zconsole.rebalance.job.benefit_check import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
 from zconsole.rebalance.job.move_effect import ENOUGH, INTERVAL, STRIKES, MoveEffect
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
@@ -49,11 +49,11 @@ class Case:
     )
 
     def __post_init__(self) -> None:
-        self.progress = RunProgress(self.journal, self.clock, self.clock, 1)
+        self.accounts = accounts_of(self.journal, self.clock)
         watching = MoveEffect(FactsReader(self.zpool), "tank", tuple(self.spaces), 1.0, self.clock)
         self.samples: list[Sampled] = []
         self.judge = BenefitCheck(
-            self.journal, self.progress, self.samples, watching, self.aim == "balance",
+            self.journal, self.accounts, self.samples, watching, self.aim == "balance",
             self.clock, lambda: datetime(2026, 11, 22, tzinfo=UTC),
         )  # fmt: skip
         self.judge.begin([ROW])
@@ -86,7 +86,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def test_a_file_that_takes_days_is_judged_on_the_way(journal: Journal) -> None:
     case = Case(journal)
-    case.progress.unfinished = 8 * ENOUGH
+    case.accounts.unfinished = 8 * ENOUGH
     for _ in range(STRIKES - 1):
         case.look()
     with pytest.raises(StopJobError, match="every vdev holds what it held"):
@@ -95,20 +95,20 @@ def test_a_file_that_takes_days_is_judged_on_the_way(journal: Journal) -> None:
 
 def test_a_file_that_moves_is_not(journal: Journal) -> None:
     case = Case(journal)
-    case.progress.unfinished = 8 * ENOUGH
+    case.accounts.unfinished = 8 * ENOUGH
     case.spaces[:] = [Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)]
     assert case.moved_after(2 * STRIKES) == 8 * ENOUGH
 
 
 def test_new_properties_are_not_judged_by_where_the_data_lies(journal: Journal) -> None:
     case = Case(journal, "properties")
-    case.progress.unfinished = 8 * ENOUGH
+    case.accounts.unfinished = 8 * ENOUGH
     assert case.moved_after(2 * STRIKES) == 8 * ENOUGH
 
 
 def test_what_was_copied_and_then_left_alone_is_no_sign_of_nothing_moving(journal: Journal) -> None:
     case = Case(journal)
-    case.progress.handled = 8 * ENOUGH
+    case.accounts.handled = 8 * ENOUGH
     case.judge.finished([FileOutcome(ROW, "skipped", 0, "changed")])
     assert case.moved_after(2 * STRIKES) == 0
 
@@ -125,7 +125,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
 def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
     case = Case(journal)
     case.judge.finished([FileOutcome(ROW, "moved", 50), FileOutcome(ROW, "skipped", 0, "changed")])
-    case.progress.files_done, case.progress.files_skipped = 2, 1
+    case.accounts.files_done, case.accounts.files_skipped = 2, 1
     case.judge.portion()
     (day,) = journal.days()
     told = {key: day[key] for key in ("day", "moved_bytes", "files_done", "files_skipped")}
