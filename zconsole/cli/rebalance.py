@@ -110,7 +110,7 @@ def _plan(args: argparse.Namespace) -> int:
     settings, reader = _settings(args), FactsReader()
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
-    made = plan.make(Sys(), reader, found, settings, sink).document()
+    made = plan.make(Sys(), reader, found, settings, sink).document
     if args.json:
         _print_json(made.as_json())
     else:
@@ -176,7 +176,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
     if not args.detach and (recounted := creation.recount(record, FactsReader())):
-        _show_plan(recounted.document())
+        _show_plan(recounted.document)
     return record
 
 
@@ -192,7 +192,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
         raise UsageError("no terminal to ask on: pass --yes")
 
     def _ask(plan: RebalancePlan) -> None:
-        _show_plan(plan.document())
+        _show_plan(plan.document)
         if not args.yes and not _agreed():
             raise ZconsoleError("nothing was done")
 

@@ -99,7 +99,7 @@ def _kept_or_forgotten(
     kept = False
     try:
         made = plan()
-        kept = not made.refused
+        kept = not made.document.refused
     except StopJobError:
         kept = agreed
         raise
@@ -182,8 +182,8 @@ def _walk_into(
         sink.obey()
         engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
         journal.finish_walk(split_links="copy" in engines.values())
-    if made.refused:
-        journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
+    if refused := made.document.refused:
+        journal.set("status", {"state": "stopped", "why": f"refused: {refused}"})
         return made
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", {})
@@ -206,7 +206,7 @@ def _values(
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": forecast.floors(made),
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
-        "bytes_to_target": made.bytes_to_target,
+        "bytes_to_target": made.document.bytes_to_target,
         "created": time.time(),
     }
 

@@ -10,7 +10,16 @@ from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
-from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, DirectoryPlan, RebalancePlan
+from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
+from zconsole.rebalance.planning.plan_model import (
+    FLOOR,
+    LARGE_FIRST,
+    OLD_FIRST,
+    TARGET,
+    DirectoryPlan,
+    RebalancePlan,
+    fills,
+)
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.zdb import Listed
 
@@ -66,44 +75,65 @@ def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
 
 
-def special_notes(pool: PoolFacts, after: Sequence[Space]) -> list[str]:
+def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
     """What the operator should know about small blocks."""
-    pairs = zip(pool.special, after, strict=True)
     notes = [
-        f"special vdev {now.name}: {now.fill:.0%} full, at most {then.fill:.0%} afterwards"
-        for now, then in pairs
-        if then.alloc > now.alloc
+        f"special vdev {vdev.name}: {vdev.fill_before:.0%} full,"
+        f" at most {vdev.fill_after:.0%} afterwards"
+        for vdev in vdevs
+        if vdev.fill_after > vdev.fill_before
     ]
-    if any(space.fill > SPECIAL_FULL for space in after) and notes:
+    if any(vdev.fill_after > SPECIAL_FULL for vdev in vdevs) and notes:
         notes.append(f"above {SPECIAL_FULL:.0%} small blocks go to the normal vdevs")
     return notes
 
 
 def predicted(
-    plans: list[DirectoryPlan],
+    plans: Sequence[DirectoryPlan],
     pool: PoolFacts | None,
     limits: Limits,
     listed: Sequence[Mapping[int, Listed]],
-) -> RebalancePlan:
+) -> PlanDocument:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
-    room = min(plan.found.room for plan in plans)
+    made = PlanDocument(
+        tuple(plan.document() for plan in plans),
+        available_bytes=min(plan.found.room for plan in plans),
+        estimate="size",
+        order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
+    )
+    if pool is None:
+        return made
     target = limits.until_spread if limits.until_spread is not None else TARGET
-    if pool is None or not pool.spaces:
-        return RebalancePlan(plans, None, [], None, target, room, "size")
     lies, estimate = source(plans, pool, listed)
-    plan = RebalancePlan(plans, pool, [], None, target, room, estimate)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
-    size = sum(plan.bytes for plan in plans)
+    growth, size = _growth(plans), made.bytes
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, limits.max_bytes or size)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned, plan.growth)
-    reaches = limits.until_spread is not None and raw is not None
-    moved = raw if reaches and raw is not None else limit
-    plan.after = allocator.rewritten(pool.spaces, moved, lies, pinned, plan.growth)
-    plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
-    plan.special = special(plans, pool)
-    return plan
+    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned, growth)
+    moved = limit if limits.until_spread is None or raw is None else raw
+    after = allocator.rewritten(pool.spaces, moved, lies, pinned, growth)
+    return replace(
+        made,
+        pool=pool.name,
+        spread_before=allocator.spread(pool.spaces),
+        spread_after=allocator.spread(after),
+        target_spread=target,
+        bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
+        fragmentation=pool.fragmentation,
+        scanning=pool.scanning,
+        raw_factor=pool.raw_factor,
+        vdevs=fills(pool.spaces, after),
+        special=fills(pool.special, special(plans, pool)),
+        estimate=estimate,
+    )
+
+
+def _growth(plans: Sequence[DirectoryPlan]) -> float:
+    """New size of all by old, as far as it is known."""
+    before = sum(plan.found.allocated for plan in plans)
+    change = sum(plan.sizes.change for plan in plans if plan.sizes is not None)
+    return 1 + change / before if before else 1.0
 
 
 def available(root: bytes, pool: PoolFacts | None, limits: Limits) -> int:

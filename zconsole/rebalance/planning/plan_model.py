@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
@@ -107,57 +107,12 @@ class DirectoryPlan:
         )
 
 
-@dataclass(slots=True)
-class RebalancePlan:
-    """All directories and the pool."""
+class RebalancePlan(NamedTuple):
+    """What was measured of all directories and of their pool, and what is shown of it."""
 
-    directories: list[DirectoryPlan]
+    directories: Sequence[DirectoryPlan]
     pool: PoolFacts | None
-    after: list[Space]
-    bytes_to_target: int | None
-    target: float
-    available: int
-    """Bytes that may be used before the floor is reached."""
-    estimate: str
-    """What the source of the bytes was taken from."""
-    special: list[Space] = field(default_factory=list)
-    """The special vdevs when every small block has gone there."""
-    notes: list[str] = field(default_factory=list)
-    refused: str | None = None
-
-    @property
-    def growth(self) -> float:
-        """New size of all by old, as far as it is known."""
-        before = sum(directory.found.allocated for directory in self.directories)
-        change = sum(d.sizes.change for d in self.directories if d.sizes is not None)
-        return 1 + change / before if before else 1.0
-
-    def document(self) -> PlanDocument:
-        """What is shown of it."""
-        pool = self.pool
-        made = PlanDocument(
-            tuple(directory.document() for directory in self.directories),
-            bytes_to_target=self.bytes_to_target,
-            available_bytes=self.available,
-            estimate=self.estimate,
-            order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
-            notes=tuple(self.notes),
-            refused=self.refused,
-        )
-        if pool is None:
-            return made
-        return replace(
-            made,
-            pool=pool.name,
-            spread_before=allocator.spread(pool.spaces),
-            spread_after=allocator.spread(self.after),
-            target_spread=self.target,
-            fragmentation=pool.fragmentation,
-            scanning=pool.scanning,
-            raw_factor=pool.raw_factor,
-            vdevs=fills(pool.spaces, self.after),
-            special=fills(pool.special, self.special),
-        )
+    document: PlanDocument
 
 
 def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:

@@ -315,9 +315,9 @@ def propose(pool: PoolState, settings: Settings) -> PlanDocument:
     """The plan of a job on a simulated pool: the real one's, of simulated facts."""
     facts = _facts(pool)
     plans = [_directory(pool, facts, root, settings) for root in settings.dirs]
-    made = plan.judged(plans, facts, settings, [])
-    made.notes += [COPIES] if any(each.choice.engine == "copy" for each in plans) else []
-    return made.document()
+    made = plan.judged(plans, facts, settings, []).document
+    copies = (COPIES,) if any(each.choice.engine == "copy" for each in plans) else ()
+    return replace(made, notes=(*made.notes, *copies))
 
 
 def _facts(pool: PoolState) -> PoolFacts:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, Mount
 from zconsole.rebalance.planning.hot_directories import Held, Ranking
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
 from zconsole.rebalance.planning.plan_model import (
+    LARGE_FIRST,
+    OLD_FIRST,
     DirectoryPlan,
     JobDirectory,
-    RebalancePlan,
     Sizes,
 )
 from zconsole.rebalance.planning.settings import Limits
@@ -52,26 +51,39 @@ def directory(name: str, engine: str) -> DirectoryPlan:
     return DirectoryPlan(place, found, chosen, 7, 1000, dict(pinned), sizes, in_flight=400)
 
 
-def pooled(*directories: DirectoryPlan) -> RebalancePlan:
-    spaces = (Space("raidz1-0", 10000, 9000, 2.0), Space("raidz1-1", 10000, 1000, 2.0))
-    special = Space("mirror-2", 1000, 100, 1.0)
-    pool = PoolFacts(
-        "tank", {"health": "ONLINE"}, spaces, (2, 3, 0), 0.25, "scrub", 5, (special,), 8000
+def pooled(*directories: DirectoryPlan) -> PlanDocument:
+    return PlanDocument(
+        tuple(each.document() for each in directories),
+        pool="tank",
+        spread_before=0.8,
+        spread_after=0.7 - 0.3,
+        target_spread=0.05,
+        bytes_to_target=640,
+        available_bytes=9999,
+        fragmentation=0.25,
+        scanning="scrub",
+        raw_factor=1.25,
+        vdevs=(PredictedFill("raidz1-0", 0.9, 0.7), PredictedFill("raidz1-1", 0.1, 0.3)),
+        special=(PredictedFill("mirror-2", 0.1, 0.2),),
+        estimate="zdb on 3 sampled files",
+        order=OLD_FIRST,
+        notes=("a scrub is running: the job waits for its end",),
     )
-    after = [replace(spaces[0], alloc=7000), replace(spaces[1], alloc=3000)]
-    plan = RebalancePlan(list(directories), pool, after, 640, 0.05, 9999, "zdb on 3 sampled files")
-    plan.special = [replace(special, alloc=200)]
-    plan.notes.append("a scrub is running: the job waits for its end")
-    return plan
 
 
-def bare() -> RebalancePlan:
+def bare() -> PlanDocument:
     found = Survey(b"/srv/n\xff", Ages(), 1 << 40, files=1, bytes=10, allocated=512, largest=512)
     place = JobDirectory(found.root, Mount("ext4", "/dev/sda1", "/srv"), None)
     pinned = dict.fromkeys(("snapshots", "clones"))
     choice = Choice(None, "not on ZFS but ext4")
     plan = DirectoryPlan(place, found, choice, 1, 10, pinned, None, in_flight=512)
-    return RebalancePlan([plan], None, [], None, 0.05, 100, "size", refused="/srv: not on ZFS")
+    return PlanDocument(
+        (plan.document(),),
+        available_bytes=100,
+        estimate="size",
+        order=LARGE_FIRST,
+        refused="/srv: not on ZFS",
+    )
 
 
 PLANS = (
@@ -82,14 +94,14 @@ PLANS = (
 
 
 @pytest.mark.parametrize(("plan", "line"), list(zip(PLANS, PRINTED, strict=True)))
-def test_the_json_is_that_of_before_byte_for_byte(plan: RebalancePlan, line: str) -> None:
-    assert json.dumps(plan.document().as_json()) == line
+def test_the_json_is_that_of_before_byte_for_byte(plan: PlanDocument, line: str) -> None:
+    assert json.dumps(plan.as_json()) == line
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_what_was_printed_is_read_back_whole(plan: RebalancePlan) -> None:
-    printed = json.loads(json.dumps(plan.document().as_json()))
-    assert PlanDocument.from_json(printed) == plan.document()
+def test_what_was_printed_is_read_back_whole(plan: PlanDocument) -> None:
+    printed = json.loads(json.dumps(plan.as_json()))
+    assert PlanDocument.from_json(printed) == plan
 
 
 def test_fills_are_read_by_their_names() -> None:
@@ -110,4 +122,4 @@ def test_what_is_no_plan_is_refused(data: dict[str, Any]) -> None:
     [(Limits(), 2000), (Limits(until_spread=0.1), 640), (Limits(max_bytes=10), 10)],
 )
 def test_a_plan_moves_what_its_limits_allow(limits: Limits, size: int) -> None:
-    assert PLANS[1].document().bytes_within(limits) == size
+    assert PLANS[1].bytes_within(limits) == size
