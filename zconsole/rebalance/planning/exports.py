@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from zconsole.rebalance.planning import smb_shares
 from zconsole.rebalance.planning.facts import Mount, Run
-from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
+from zconsole.rebalance.planning.foreign_tree import Tree
 from zconsole.system import mounts
 from zconsole.system.mounts import plain
 from zconsole.system.patient import NoAnswerError, Patient
@@ -86,15 +86,9 @@ def _own(machine: Path, run: Run, processes: Sequence[ServerProcess]) -> Found:
 
 
 def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None, named: Sequence[str]) -> Found:
-    unknown: list[str] = []
-    nfs: list[str] = []
-    for name in (ETAB, *KERNEL):
-        try:
-            nfs += exported_paths(tree, name)
-        except UnreadableError as error:
-            unknown.append(str(error))
+    nfs = tuple(path for name in (ETAB, *KERNEL) for path in exported_paths(tree, name))
     shares = smb_shares.shares_of(tree, run, named)
-    return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
+    return Found(nfs, tuple(shares.paths), (*tree.unread, *shares.unknown), table)
 
 
 def _meets(path: str, point: str, device: str | None, table: Sequence[Mount], own: bool) -> bool:
@@ -160,17 +154,10 @@ def _other(machine: Path, members: Sequence[ServerProcess]) -> Iterator[Found]:
         return
     tree = Tree(process / "root", follow=False)
     found = _found(tree, table, None, _configurations(machine, members))
-    if serves_nfs and not found.unknown and _lacks(tree, ETAB):
+    if serves_nfs and not found.unknown and tree.text(ETAB) is None:
         why = f"the NFS server in the container of process {process.name} has no {ETAB}"
         found = found._replace(unknown=(why,))
     yield found
-
-
-def _lacks(tree: Tree, path: str) -> bool:
-    try:
-        return tree.text(path) is None
-    except UnreadableError:
-        return True
 
 
 def _unknown(why: str) -> Found:
@@ -236,10 +223,7 @@ def _namespace(process: Path) -> str:
 
 
 def exported_paths(tree: Tree, table: str) -> Iterator[str]:
-    """The paths in a table of the kernel's or of exportfs(8)'s, if it is there.
-
-    Raises UnreadableError.
-    """
+    """The paths in a table of the kernel's or of exportfs(8)'s, if it is there."""
     for line in (tree.text(table) or "").splitlines():
         if line.strip() and not line.startswith("#"):
             yield from _path(line)
