@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.job.accounts import JobAccounts
@@ -22,6 +23,8 @@ from zconsole.rebalance.planning.settings import Limits, window_minutes
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
+
+_T = TypeVar("_T")
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
@@ -47,7 +50,7 @@ def lasting(
     """Gates that stay the same for the whole job: pool, snapshots, free space."""
     gates: list[Gate] = []
     if pool := pool_of(places):
-        gates.append(PoolGate(reader, pool, during_scan, clock))
+        gates.append(pool_gate(reader, pool, during_scan, clock))
         names = sorted({place.dataset.name for place in places if place.dataset})
         note = accounts.notes.append
         gates.append(SnapshotGate(reader, names, accounts.left, space.room, clock, note))
@@ -83,66 +86,56 @@ def _devices(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
 
 
 @dataclass(slots=True)
-class PeriodicCheck:
-    """Checks something every ``interval`` seconds, in a thread of its own.
+class PeriodicCheck(Generic[_T]):
+    """Asks something every ``interval`` seconds, in a thread of its own.
 
     zpool takes its time, and meanwhile other processes may be waiting for a file of ours. Only
-    the first check is waited for.
+    the first answer is waited for.
     """
 
-    action: Callable[[], None]
+    ask: Callable[[], _T]
     interval: float
     clock: Callable[[], float]
     _checked: float | None = None
     _thread: threading.Thread | None = None
+    _answer: _T | None = None
 
-    def __call__(self) -> None:
-        """Check if it is time to."""
+    def __call__(self) -> _T | None:
+        """The newest answer; ask again if it is time to."""
         now = self.clock()
         if self._checked is None:
             self._checked = now
-            self.action()
+            self._take()
         elif now - self._checked >= self.interval and not self.is_running:
             self._checked = now
-            self._thread = threading.Thread(target=self.action, daemon=True)
+            self._thread = threading.Thread(target=self._take, daemon=True)
             self._thread.start()
+        return self._answer
+
+    def _take(self) -> None:
+        self._answer = self.ask()
 
     @property
     def is_running(self) -> bool:
-        """Whether a check is under way."""
+        """Whether an answer is waited for."""
         return self._thread is not None and self._thread.is_alive()
 
 
-@dataclass(slots=True)
-class PoolGate:
+def pool_gate(
+    reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
+) -> PeriodicCheck[str | None]:
     """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
 
-    reader: FactsReader
-    pool: str
-    during_scan: bool
-    clock: Callable[[], float]
-    check: PeriodicCheck = field(init=False)
-    _reason: str | None = None
-
-    def __post_init__(self) -> None:
-        self.check = PeriodicCheck(self._check, POOL_INTERVAL, self.clock)
-
-    def __call__(self) -> str | None:
-        """The gate; asks zpool every POOL_INTERVAL seconds."""
-        self.check()
-        return self._reason
-
-    def _check(self) -> None:
-        self._reason = self._ask()
-
-    def _ask(self) -> str | None:
+    def _ask() -> str | None:
         try:
-            state, scanning = self.reader.condition(self.pool)
+            state, scanning = reader.condition(pool)
         except UnavailableError as error:
             return str(error)
         if state != "ONLINE":
-            return f"pool {self.pool} is {state}"
-        return f"a {scanning} is running" if scanning and not self.during_scan else None
+            return f"pool {pool} is {state}"
+        return f"a {scanning} is running" if scanning and not during_scan else None
+
+    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
 
 @dataclass(slots=True)
@@ -156,7 +149,7 @@ class SnapshotGate:
     room: Callable[[], int]
     clock: Callable[[], float]
     note: Callable[[str], None]
-    check: PeriodicCheck = field(init=False)
+    check: PeriodicCheck[None] = field(init=False)
     _began: dict[str, int] = field(default_factory=dict)
     """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
     _newest: dict[str, int] = field(default_factory=dict)

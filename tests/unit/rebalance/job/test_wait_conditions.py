@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from zconsole.rebalance.job.wait_conditions import (
     DiskWait,
     Pacer,
     PeriodicCheck,
-    PoolGate,
     SnapshotGate,
+    pool_gate,
     window_gate,
 )
 from zconsole.rebalance.planning.facts import FactsReader
@@ -98,7 +99,7 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
-def settle(check: PeriodicCheck) -> None:
+def settle(check: PeriodicCheck[Any]) -> None:
     while check.is_running:
         threading.Event().wait(0.001)
 
@@ -106,18 +107,18 @@ def settle(check: PeriodicCheck) -> None:
 def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
     clock = Clock()
     run, ready = answering(ONLINE, SCRUB)
-    gate = PoolGate(FactsReader(run), "tank", False, clock)
+    gate = pool_gate(FactsReader(run), "tank", False, clock)
     assert gate() is None
     clock.now += POOL_INTERVAL
     assert gate() is None
     ready.set()
-    settle(gate.check)
+    settle(gate)
     assert gate() == "a scrub is running"
 
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
-    assert PoolGate(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
+    assert pool_gate(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
 
 
 def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
