@@ -57,7 +57,6 @@ class _Job:
     before: Mapping[str, float]
     factor: float
     """Allocated bytes a byte of a file takes, when it began."""
-    dead: bool = False
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -91,6 +90,8 @@ class SimulatedExplorer:
 class SimulatedRebalance:
     """See RebalanceBackend. Its jobs move what the simulated pools hold."""
 
+    command = "zconsole"
+
     def __init__(self, world: World, pause: float = 0.0) -> None:
         """``pause`` is how many seconds each step of making a plan takes."""
         self._world = world
@@ -101,11 +102,6 @@ class SimulatedRebalance:
                 held = sum(top.alloc for top in pool.normal_tops())
                 sizes = {f"/{pool.name}/{n}": held * share for n, share in USUAL.items()}
                 pool.directories = spread_over(pool, sizes)
-
-    @property
-    def command(self) -> str:
-        """See RebalanceBackend.command."""
-        return "zconsole"
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See RebalanceBackend.jobs."""
@@ -132,7 +128,7 @@ class SimulatedRebalance:
     async def start(self, settings: Settings) -> str:
         """See RebalanceBackend.start."""
         pool = self._pool_of(settings)
-        if any(job.work.running and not job.dead for job in self._jobs if job.pool is pool):
+        if any(job.work.running for job in self._jobs if job.pool is pool):
             raise ZconsoleError(
                 "another job works on this pool: a simulated one does one at a time"
             )
@@ -154,7 +150,7 @@ class SimulatedRebalance:
     ) -> None:
         """See RebalanceBackend.order."""
         found = self._find(job)
-        if not found.work.running or found.dead:
+        if not found.work.running:
             raise ZconsoleError(f"job {job} does not run")
         changed = found.settings.limits.changed(limits or {})
         found.settings = replace(found.settings, limits=changed)
@@ -166,14 +162,9 @@ class SimulatedRebalance:
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
         found = self._find(job)
-        found.dead = found.work.paused = False
+        found.work.paused = False
         found.work.running, found.work.why = True, ""
         found.pool.rewrite = found.work
-
-    def kill(self, job: str) -> None:
-        """End the process of a job as a power cut would."""
-        found = self._find(job)
-        found.dead, found.pool.rewrite = True, None
 
     def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
         """See RebalanceBackend.last_words."""
@@ -231,8 +222,6 @@ def _shown(job: _Job) -> JobView:
 
 def _state(job: _Job) -> tuple[str, str | None]:
     work = job.work
-    if job.dead:
-        return "dead", "its process is gone; resume it"
     if not work.running:
         return ("stopped" if work.why == "stop" else "finished"), work.why
     if work.paused:
@@ -256,7 +245,7 @@ def _files_done(job: _Job) -> int:
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
     """The line of the simulated day, as a real job keeps it."""
-    if job.dead or not job.work.running:
+    if not job.work.running:
         return
     day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
     job.days[day] = {
