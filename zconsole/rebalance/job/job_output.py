@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from zconsole.system.broken_pipe import swallow
 from zconsole.units import clean, duration, rate, size
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def lasting(show: Show) -> Show:
         try:
             show(records)
         except OSError as error:
-            _forget(sys.stdout)
+            swallow()
             with contextlib.suppress(OSError):
                 reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
                 say(f"zconsole: stdout: {reason}; the job goes on")
@@ -61,7 +61,7 @@ def say(text: str, end: str = "\n") -> bool:
         sys.stderr.write(text + end)
         sys.stderr.flush()
     except BrokenPipeError:
-        _forget(sys.stderr)
+        swallow(sys.stderr)
         return False
     return True
 
@@ -138,8 +138,3 @@ def _left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {outcome}: {count} ({clean(reason)})"
     for file in left["left_out"]:
         yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"
-
-
-def _forget(stream: TextIO) -> None:
-    """Have what is written to a stream from now on go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), stream.fileno())

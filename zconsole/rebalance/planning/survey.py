@@ -224,12 +224,8 @@ class Link(NamedTuple):
     """Whether they are, in one root."""
 
 
-class Split(NamedTuple):
-    """Inodes that have names outside the set too: their names in one root, and the bytes."""
-
-    root: int
-    names: int
-    bytes: int
+Split = tuple[int, int, int]
+"""Inodes that have names outside the set too: a root, their names in it, and the bytes."""
 
 
 @dataclass(slots=True)
@@ -272,7 +268,7 @@ class Links:
             " HAVING count(*) != max(nlink))"
             " SELECT root, count(*), sum(size) FROM links JOIN split USING (dev, ino) GROUP BY root"
         )
-        return list(map(Split._make, self._db.execute(sql)))
+        return list(self._db.execute(sql))
 
     def close(self) -> None:
         """Delete the temporary file."""

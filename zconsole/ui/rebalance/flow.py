@@ -118,15 +118,12 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        answer = await ask_limit(self.context, limit)
-        if answer is None:
-            return settings
         try:
-            value = limit.value(answer)
+            changed = await ask_limit(self.context, limit)
         except ZconsoleError as error:
             self.context.complain(error)
             return settings
-        return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
+        return replace(settings, limits=settings.limits.changed(changed))
 
     async def _confirmed(self, settings: Settings) -> bool:
         """Whether the plan of these settings was read, and is to be run."""

@@ -161,11 +161,8 @@ class JobScreen(Dialog[None]):
         await self._refresh()
 
     async def _ask(self, limit: Limit) -> None:
-        answer = await ask_limit(self._flow, limit)
-        if answer is not None:
-            await self._watch.rebalance_backend.order(
-                self._job, None, {limit.name: limit.value(answer)}
-            )
+        if changed := await ask_limit(self._flow, limit):
+            await self._watch.rebalance_backend.order(self._job, None, changed)
 
 
 def offered(job: JobView | None) -> frozenset[str]:

@@ -6,7 +6,7 @@ Limits are asked for, understood and shown as people write them; those of a runn
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -52,10 +52,14 @@ class Limit:
         return None if answer.strip().lower() in NONE else self.read(answer.strip())
 
 
-async def ask_limit(context: FlowContext, limit: Limit) -> str | None:
-    """What is typed for a limit on a screen of its own; None when that is left."""
+async def ask_limit(context: FlowContext, limit: Limit) -> Mapping[str, Any]:
+    """A limit by its name, as it is typed on a screen of its own; nothing when that is left.
+
+    Raises ZconsoleError.
+    """
     lines = partial(wrapped_lines, limit.question, context.look)
-    return await context.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
+    answer = await context.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
+    return {} if answer is None else {limit.name: limit.value(answer)}
 
 
 def _share(answer: str) -> float:
