@@ -22,11 +22,11 @@ INTERRUPTED = ("dead", "planned")
 TERMINATED, HUNG_UP = "terminated", "hung up"
 """Why a job stopped that a shutdown or the end of its terminal ended."""
 
-SHOWN = (
-    "engine", "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds",
-    "current", "vdevs", "journal",
+FIGURES = (
+    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
+    "vdevs",
 )  # fmt: skip
-"""Fields of a job that its JSON object has as they are."""
+"""Fields of a job that its journal and its JSON object have as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ class JobView:
     @property
     def interrupted(self) -> bool:
         """Whether it ended without an order to stop."""
-        return interrupted(self.state, self.why)
+        cut_off = self.state == "stopped" and self.why in (TERMINATED, HUNG_UP)
+        return cut_off or self.state in INTERRUPTED
 
     @property
     def share(self) -> float | None:
@@ -100,7 +101,7 @@ class JobView:
         return {
             **{name: getattr(self, name) for name in ("job", "state", "why")},
             "dirs": list(self.settings.dirs),
-            **{name: getattr(self, name) for name in SHOWN},
+            **{name: getattr(self, name) for name in ("engine", *FIGURES, "journal")},
             "accept_races": self.settings.accept_races,
             "notes": list(self.notes),
             "days": [dict(day) for day in self.days],
@@ -109,11 +110,6 @@ class JobView:
     def left_as_json(self) -> dict[str, Any]:
         """Files that were left out, by reason, and the first of them."""
         return {"skipped": self.skipped, "failed": self.failed, "left_out": self.left_out}
-
-
-def interrupted(state: str, why: str | None) -> bool:
-    """Whether a job ended without its operator having wanted it to."""
-    return state in INTERRUPTED or (state == "stopped" and why in (TERMINATED, HUNG_UP))
 
 
 @dataclass(frozen=True, slots=True)

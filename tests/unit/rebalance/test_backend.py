@@ -139,12 +139,12 @@ def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch)
     mount = Mount("zfs", "tank/data", "/tank/data")
     monkeypatch.setattr(sizes, "mount_of", lambda number: mount)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    additions, path = sizes.Additions(History()), os.fsencode(tmp_path)
-    assert additions.since(path) is None
+    since, path = sizes.additions(History()), os.fsencode(tmp_path)
+    assert since(path) is None
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert [additions.since(path) for _ in range(2)] == [7, 7]
+    assert [since(path) for _ in range(2)] == [7, 7]
     assert asked == ["tank"]
-    assert additions.since(path + b"/nowhere") is None
+    assert since(path + b"/nowhere") is None
 
 
 async def test_a_plan_counts_on_the_way_and_comes_last(rebalance_backend, tree):

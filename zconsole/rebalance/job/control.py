@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import RUNNING, JobView
+from zconsole.rebalance.backend import FIGURES, RUNNING, JobView
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
@@ -40,11 +40,6 @@ START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
 """Seconds after which a job that has not ended is taken to be at work: it may count its files."""
-FIGURES = (
-    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
-    "vdevs", "pid",
-)  # fmt: skip
-"""What a view has of a job's status as it is there."""
 GONE = "its process is gone"
 SOON = 5.0
 """Seconds by which the clock may have been set back since the job wrote its status."""
@@ -122,7 +117,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         limits=settings.limits.changed(orders_of(journal).limits),
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
-        **{name: data[name] for name in FIGURES if name in data},
+        **{name: data[name] for name in (*FIGURES, "pid") if name in data},
         bytes_handled=data.get("bytes_handled") or data.get("bytes_done") or 0,
         before={space.name: space.fill for space in job.spaces} if job else {},
         skipped=skipped_files(journal) if named else {},
