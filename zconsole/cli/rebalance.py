@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,21 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.job import control, job_store
+from zconsole.rebalance.job.control import AuditedJobs, Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
+from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.system.audit.log import audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.backend import JobView
-    from zconsole.rebalance.job.control import AuditedJobs, Unread
-    from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
     from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.plan_model import RebalancePlan
-    from zconsole.rebalance.planning.settings import Settings
     from zconsole.rebalance.planning.survey import Ages, Sink
     from zconsole.rebalance.planning.walk import Portion
 
@@ -66,8 +69,6 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _worded() -> Iterator[None]:
     """What SQLite says of a journal, in our words. Raises NotUnderstoodError, ZconsoleError."""
-    import sqlite3
-
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -78,15 +79,11 @@ def _worded() -> Iterator[None]:
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
     """The limits that were given, by their names in the settings."""
-    from zconsole.rebalance.planning.settings import Limits
-
     given = ((limit.name, getattr(args, limit.name)) for limit in fields(Limits))
     return {name: value for name, value in given if value is not None}
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from zconsole.rebalance.planning.settings import Limits, Settings
-
     if not args.dirs:
         raise UsageError("which directories?")
     if not all(args.dirs):  # to realpath that is the working directory, to a script an unset name
@@ -165,7 +162,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
-    from zconsole.rebalance.job import control, creation, resuming
+    from zconsole.rebalance.job import creation, resuming
     from zconsole.rebalance.planning.facts import FactsReader
 
     in_time(partial(state_dir, create=True))
@@ -246,15 +243,10 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 
 def _audited() -> AuditedJobs:
     """Orders to jobs, each with its lines in the audit log."""
-    from zconsole.rebalance.job.control import AuditedJobs
-    from zconsole.system.audit.log import audit_log
-
     return AuditedJobs(audit_log())
 
 
 def _status(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.job import control, job_store
-
     if args.job:
         _show_job(control.status(job_store.find(args.job), NAMED_FILES), args.json)
         return ExitCode.OK
@@ -277,8 +269,6 @@ def _show_job(view: JobView, as_json: bool) -> None:
 
 
 def _steer(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.job import control, job_store
-
     record = job_store.find(args.job)
     _audited().steer(record, args.action)
     say(f"{args.action}: job {record.job}")
@@ -288,8 +278,6 @@ def _steer(args: argparse.Namespace) -> int:
 
 
 def _resume(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.job import control, job_store
-
     if args.all == bool(args.job):
         raise UsageError("resume JOB, or resume --all")
     unread: list[Unread] = []
