@@ -27,6 +27,7 @@ from zconsole.rebalance.backend import (
     quoted,
     run_words,
 )
+from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_output import last_line
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
@@ -100,8 +101,6 @@ class LiveRebalance:
 
     def _read(self, pool: str | None) -> tuple[JobView, ...]:
         if self._reader is None:
-            from zconsole.rebalance.job import job_store
-
             if not job_store.files():
                 return ()
             # Only now: most machines never had a job, and sqlite is not for nothing.
@@ -149,7 +148,6 @@ class LiveRebalance:
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
         """See RebalanceBackend.order."""
-        from zconsole.rebalance.job import job_store
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
@@ -157,7 +155,6 @@ class LiveRebalance:
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
-        from zconsole.rebalance.job import job_store
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
