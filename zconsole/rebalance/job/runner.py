@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.journal import FileRow, Journal, State
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job import resuming, wait_conditions
+from zconsole.rebalance.job import resuming
 from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.batches import Batches
 from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
@@ -30,7 +30,7 @@ from zconsole.rebalance.job.job import Job, JobClocks
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.steering import JobControl
-from zconsole.rebalance.job.wait_conditions import Pacer, pool_of
+from zconsole.rebalance.job.wait_conditions import Gate, Pacer, SnapshotGate, pool_gate, pool_of
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 
@@ -107,12 +107,10 @@ class JobRunner:
         self._judge = self._judging()
         self._space_errors = SpaceErrors(lambda: space.room(fresh=True))
         pacer = Pacer(clock, self.clocks.sleep, [], self.accounts.wait)
-        gates = wait_conditions.lasting(
-            self.reader, self.places, space, self.accounts, clock, self.job.settings.during_scan
-        )
         self.control = JobControl(
-            self.journal, self.job, self.reader, self.places, space, gates, pacer, self.clocks
-        )
+            self.journal, self.job, self.reader, self.places, space, [*self._lasting(), space],
+            pacer, self.clocks,
+        )  # fmt: skip
         self._syncs = FilesystemSync(self.sys, self.reader, self.places)
         self._make_engines()
         pacer.service = self._engine.leases.service
@@ -196,6 +194,15 @@ class JobRunner:
         if pool is None or not job.spaces:
             return None
         return MoveEffect(self.reader, pool, job.spaces, job.raw_factor, self.clocks.monotonic)
+
+    def _lasting(self) -> Iterator[Gate]:
+        """Gates that stay the same for the whole job, beside that of free space."""
+        if pool := pool_of(self.places):
+            clock, accounts = self.clocks.monotonic, self.accounts
+            yield pool_gate(self.reader, pool, self.job.settings.during_scan, clock)
+            names = sorted({place.dataset.name for place in self.places if place.dataset})
+            note, room = accounts.notes.append, self._space.room
+            yield SnapshotGate(self.reader, names, accounts.left, room, clock, note)
 
     def _judging(self) -> BenefitCheck:
         clock = self.clocks.monotonic

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job import wait_conditions
 from zconsole.rebalance.job.free_space import SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks, orders_of
-from zconsole.rebalance.job.wait_conditions import Gate, Pacer
+from zconsole.rebalance.job.wait_conditions import (
+    Backoff,
+    DiskWait,
+    Gate,
+    Pacer,
+    devices_of,
+    window_gate,
+)
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits
@@ -47,9 +53,16 @@ class JobControl:
         self.space.reserves = self.job.reserves_at(self.limits.min_free)
         self.space.trend.forget()
         self.pacer.rate = self.limits.rate
-        limiting = wait_conditions.limiting(self.limits, self.reader, self.places, self.clocks)
         # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
-        self.pacer.gates = [self._obey, *limiting, *self.lasting]
+        self.pacer.gates = [self._obey, *self._limiting(), *self.lasting]
+
+    def _limiting(self) -> Iterator[Gate]:
+        """Gates that follow from the limits, which may change while the job runs."""
+        if self.limits.window:
+            yield window_gate(self.limits.window, self.clocks.local)
+        if self.limits.max_latency:
+            wait = DiskWait(devices_of(self.reader, self.places))
+            yield Backoff(self.limits.max_latency, wait, self.clocks.monotonic)
 
     def _obey(self) -> str | None:
         """The gate of signals, and of what other processes wrote into the journal."""

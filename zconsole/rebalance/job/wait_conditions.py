@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.free_space import SpaceGate
-from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
-from zconsole.rebalance.planning.settings import Limits, window_minutes
+from zconsole.rebalance.planning.settings import window_minutes
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
@@ -39,44 +36,13 @@ Gate = Callable[[], str | None]
 """Why the job has to wait now, None when it need not. May raise StopJobError."""
 
 
-def lasting(
-    reader: FactsReader,
-    places: Sequence[JobDirectory],
-    space: SpaceGate,
-    accounts: JobAccounts,
-    clock: Callable[[], float],
-    during_scan: bool,
-) -> list[Gate]:
-    """Gates that stay the same for the whole job: pool, snapshots, free space."""
-    gates: list[Gate] = []
-    if pool := pool_of(places):
-        gates.append(pool_gate(reader, pool, during_scan, clock))
-        names = sorted({place.dataset.name for place in places if place.dataset})
-        note = accounts.notes.append
-        gates.append(SnapshotGate(reader, names, accounts.left, space.room, clock, note))
-    return [*gates, space]
-
-
-def limiting(
-    limits: Limits, reader: FactsReader, places: Sequence[JobDirectory], clocks: JobClocks
-) -> list[Gate]:
-    """Gates that follow from the limits, which may change while the job runs."""
-    gates: list[Gate] = []
-    if limits.window:
-        gates.append(window_gate(limits.window, clocks.local))
-    if limits.max_latency:
-        wait = DiskWait(_devices(reader, places))
-        gates.append(Backoff(limits.max_latency, wait, clocks.monotonic))
-    return gates
-
-
 def pool_of(places: Sequence[JobDirectory]) -> str | None:
     """The pool of all directories of a job; None without ZFS."""
     dataset = places[0].dataset
     return dataset.pool if dataset else None
 
 
-def _devices(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
+def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
     """Paths of the devices that a job's files are on; none where there is none in /sys."""
     if pool := pool_of(places):
         return reader.device_paths(pool)
