@@ -10,9 +10,9 @@ from typing import Any
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
-from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.move_effect import INTERVAL, MoveEffect
+from zconsole.rebalance.job.move_effect import INTERVAL
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
@@ -107,14 +107,11 @@ IN_VAIN = "nothing moves: every vdev holds what it held"
 class BenefitCheck:
     """Judges a job by its effect, after every portion and within a file that takes long."""
 
-    journal: Journal
     accounts: JobAccounts
     samples: Sequence[Samples]
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
-    watching: MoveEffect | None
     balancing: bool
     """Whether the job is to even out the vdevs; with another aim they need not change."""
-    clock: Callable[[], float]
     local: Callable[[], datetime]
     _already: int | None = None
     """Bytes that the runs before this one moved."""
@@ -124,7 +121,7 @@ class BenefitCheck:
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Before a portion."""
         if self._already is None:
-            self._already = self.journal.moved_bytes()
+            self._already = self.accounts.journal.moved_bytes()
         for sample in self.samples:
             sample.note(rows)
 
@@ -142,12 +139,13 @@ class BenefitCheck:
 
     def chunk(self) -> None:
         """Within a file that is rewritten in place. Raises StopJobError when nothing moves."""
-        if self.clock() - self._told >= INTERVAL:
+        if self.accounts.clock() - self._told >= INTERVAL:
             self._look()
 
     def _look(self) -> None:
-        self._told = self.clock()
-        if self.watching and self.balancing and self.watching.in_vain(self._worked):
+        self._told = self.accounts.clock()
+        watching = self.accounts.effect
+        if watching and self.balancing and watching.in_vain(self._worked):
             raise StopJobError(IN_VAIN)
         self.day()
 
@@ -162,10 +160,10 @@ class BenefitCheck:
             return
         day = self.local().strftime("%Y-%m-%d")
         line = {"day": day, "moved_bytes": self._already + self._worked, **self._line()}
-        self.journal.add_day(day, line)
+        self.accounts.journal.add_day(day, line)
 
     def _line(self) -> dict[str, Any]:
-        accounts, watching = self.accounts, self.watching
+        accounts, watching = self.accounts, self.accounts.effect
         spaces = watching.look() if watching else None
         return {
             "files_done": accounts.files_done,

@@ -205,13 +205,10 @@ class JobRunner:
             yield SnapshotGate(self.reader, names, accounts.left, room, clock, note)
 
     def _judging(self) -> BenefitCheck:
-        clock = self.clocks.monotonic
-        samples = [Samples(self.reader, place, self.accounts.path, clock) for place in self.places]
+        clock, accounts = self.clocks.monotonic, self.accounts
+        samples = [Samples(self.reader, place, accounts.path, clock) for place in self.places]
         balancing = self.job.settings.aim == "balance"
-        return BenefitCheck(
-            self.journal, self.accounts, samples, self._effect, balancing,
-            clock, self.clocks.local,
-        )  # fmt: skip
+        return BenefitCheck(accounts, samples, balancing, self.clocks.local)
 
     def _recover(self) -> None:
         Recovery(

@@ -50,12 +50,11 @@ class Case:
 
     def __post_init__(self) -> None:
         self.accounts = accounts_of(self.journal, self.clock)
-        watching = MoveEffect(FactsReader(self.zpool), "tank", tuple(self.spaces), 1.0, self.clock)
+        spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
+        self.accounts.effect = MoveEffect(reader, "tank", spaces, 1.0, self.clock)
         self.samples: list[Sampled] = []
-        self.judge = BenefitCheck(
-            self.journal, self.accounts, self.samples, watching, self.aim == "balance",
-            self.clock, lambda: datetime(2026, 11, 22, tzinfo=UTC),
-        )  # fmt: skip
+        day = datetime(2026, 11, 22, tzinfo=UTC)
+        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance", lambda: day)
         self.judge.begin([ROW])
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
@@ -135,7 +134,7 @@ def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
-    case.judge.watching = None
+    case.accounts.effect = None
     case.judge.portion()
     (day,) = journal.days()
     assert (day["spread"], day["free_bytes"]) == (None, None)
