@@ -87,7 +87,6 @@ class JobRunner:
     _rewriter: Rewriter = field(init=False)
     _judge: BenefitCheck = field(init=False)
     _space: SpaceGate = field(init=False)
-    _effect: MoveEffect | None = field(init=False)
     _syncs: FilesystemSync = field(init=False)
     _batches: Batches = field(init=False)
     _space_errors: SpaceErrors = field(init=False)
@@ -99,9 +98,8 @@ class JobRunner:
         notes = Notes(partial(self.journal.jot, CHANGING_UNTIL), self.journal.leave_directory)
         self._directories = Directories(self.sys, self.journal.directory, notes, self.clocks.epoch)
         self._space = space = SpaceGate(self.job.reserves_at(None), clock, self.job.rooms)
-        self._effect = self._watching()
         self.accounts = JobAccounts(
-            self.journal, self.job, self._directories, self._effect, self.show, clock,
+            self.journal, self.job, self._directories, self._watching(), self.show, clock,
             self.clocks.epoch, space.trend.outlook,
         )  # fmt: skip
         self._judge = self._judging()
@@ -181,7 +179,7 @@ class JobRunner:
 
     def _end(self, stopped_by: str) -> None:
         self.accounts.end(stopped_by)
-        if self._effect is not None:
+        if self.accounts.effect is not None:
             self._judge.day()
         self.accounts.count()
         self.accounts.publish()
@@ -248,8 +246,8 @@ class JobRunner:
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
         largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
-        if self.control.limits.until_spread is not None and self._effect is not None:
-            largest = min(largest, self._effect.step or largest)
+        if self.control.limits.until_spread is not None and self.accounts.effect is not None:
+            largest = min(largest, self.accounts.effect.step or largest)
         self._batches.adapt(seconds, size, largest, self.control.limits.rate)
         self._batches.keep_within(self._room())
 
@@ -286,7 +284,7 @@ class JobRunner:
 
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
-        watching, target = self._effect, self.control.limits.until_spread
+        watching, target = self.accounts.effect, self.control.limits.until_spread
         if watching and target is not None and watching.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
 
