@@ -72,7 +72,7 @@ def create(
     with ExitStack() as held:
         locks = held.enter_context(closing(_locked(found)))
         record = _record_for(journal_path)
-        with closing(job_store.JobLock(record)):
+        with job_store.locked(record):
             walking = {"settings": settings.as_json(), "agreed": agreed}
             journal = _new_journal(record, {"walking": walking})
 
@@ -115,7 +115,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
 
     The job stays, whatever happens. Raises what ``create`` raises.
     """
-    with closing(job_store.JobLock(record)), closing(Journal.open(record.journal)) as journal:
+    with job_store.locked(record), closing(Journal.open(record.journal)) as journal:
         if journal.get("job") is not None:
             return None
         settings = walking_settings(journal, alive=False)

@@ -69,11 +69,8 @@ def test_what_its_operator_did_not_end_is_resumed_with_all(
 @pytest.mark.parametrize("state", ["running", "paused", "planned"])
 def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
     record = created(tree, state)
-    lock = job_store.JobLock(record)
-    try:
+    with job_store.locked(record):
         assert control.resumable() == []
-    finally:
-        lock.close()
 
 
 @pytest.mark.parametrize("state", ["running", "finished", "stopped"])
@@ -85,12 +82,9 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
         journal.set("status", moving)
     told = control.status(record).as_json()
     assert [told[key] for key in ("rate", "eta_seconds", "current")] == [None] * 3
-    lock = job_store.JobLock(record)
-    try:
+    with job_store.locked(record):
         found = control.status(record).as_json()
-        assert (found["current"] is None) is (state != "running")
-    finally:
-        lock.close()
+    assert (found["current"] is None) is (state != "running")
 
 
 def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
@@ -101,8 +95,8 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
         assert control.resumable() == []
         found = control.status(record)
         assert (found.state, found.why) == ("waiting", "its operator is asked")
-        with pytest.raises(ZconsoleError, match="running already"):
-            job_store.JobLock(record)
+        with pytest.raises(ZconsoleError, match="running already"), job_store.locked(record):
+            pass
         asked.append(plan.directories[0].files)
 
     settings = Settings((str(tree),), allow_non_zfs=True)
