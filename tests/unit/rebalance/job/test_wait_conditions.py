@@ -190,8 +190,8 @@ def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
 
     def rows() -> dict[str, str]:
         done, waited = next(counts)
-        idle = "8 16 sdb " + " ".join(["9999"] * 11)
-        return {"sda": f"8 0 sda {done} 0 0 {waited} 0 0 0 0 0 0 0", "sdb": idle}
+        other = f"8 16 sdb {9 * done} 0 0 0 0 0 0 0 0 0 0"
+        return {"sda": f"8 0 sda {done} 0 0 {waited} 0 0 0 0 0 0 0", "sdb": other}
 
     def names(path: str, known: Collection[str]) -> tuple[str, ...]:
         return tuple(name for name in known if path == f"/dev/{name}")
