@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +91,13 @@ class Pool(FactsReader):
 def test_the_last_look_is_told_of_a_job_that_ended(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watched(self: JobRunner) -> MoveEffect:
-        before = (Space("d0", 100, 0),)
-        self.job = replace(self.job, spaces=before)
-        return MoveEffect(Pool(), "tank", before, 1.0, lambda: 0.0)
-
+    before = Space("d0", 100, 0)
     tree_of(area, 3, 10)
     create(area / "tree", area / "job.db")
-    monkeypatch.setattr(JobRunner, "_watching", watched)
+    with closing(Journal.open(area / "job.db")) as journal:
+        journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
+    effect = MoveEffect(Pool(), "tank", (before,), 1.0, lambda: 0.0)
+    monkeypatch.setattr(JobRunner, "_watching", lambda _: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3
