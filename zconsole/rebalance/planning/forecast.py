@@ -11,18 +11,14 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
-from zconsole.rebalance.planning.plan_model import (
-    FLOOR,
-    LARGE_FIRST,
-    OLD_FIRST,
-    TARGET,
-    DirectoryPlan,
-    RebalancePlan,
-    fills,
-)
+from zconsole.rebalance.planning.plan_model import FLOOR, DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.zdb import Listed
 
+TARGET = 0.05
+"""The spread a plan speaks of when none is asked for."""
+LARGE_FIRST = "large before small"
+OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
 """Fill of the special vdevs from which on small blocks of data go to the normal ones
 (zfs_special_class_metadata_reserve_pct is 25 %, module/zfs/spa_misc.c)."""
@@ -127,6 +123,12 @@ def predicted(
         special=fills(pool.special, special(plans, pool)),
         estimate=estimate,
     )
+
+
+def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:
+    """Fill of every vdev, now and afterwards."""
+    pairs = zip(before, after, strict=True)
+    return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
 
 
 def _growth(plans: Sequence[DirectoryPlan]) -> float:

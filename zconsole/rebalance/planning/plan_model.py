@@ -7,20 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory
 from zconsole.rebalance.planning.survey import Survey
 
 BATCH_BYTES = 256 << 20
 """What the copy engine has in flight beside a file that is larger."""
 FLOOR = 0.05
 """Share of a pool that stays free by default; ZFS slows down when nearly full."""
-TARGET = 0.05
-"""The spread a plan speaks of when none is asked for."""
-LARGE_FIRST = "large before small"
-OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +108,3 @@ class RebalancePlan(NamedTuple):
     directories: Sequence[DirectoryPlan]
     pool: PoolFacts | None
     document: PlanDocument
-
-
-def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:
-    """Fill of every vdev, now and afterwards."""
-    pairs = zip(before, after, strict=True)
-    return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)

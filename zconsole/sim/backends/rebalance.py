@@ -16,13 +16,7 @@ from typing import Any
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.pool.allocator import Space
 from zconsole.pool.version import parse_version
-from zconsole.rebalance.backend import (
-    Counted,
-    DirectoryListing,
-    Explorer,
-    JobView,
-    Measured,
-)
+from zconsole.rebalance.backend import Counted, DirectoryListing, Explorer, JobView, Measured
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts

@@ -13,7 +13,7 @@ from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, fills
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
 
@@ -56,7 +56,7 @@ def test_small_blocks_fill_the_special_vdevs_at_most_so_far() -> None:
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), special=special)
     after = forecast.special([measured(special_allocated=100)], pool)
     assert [round(space.alloc) for space in after] == [110, 190]
-    notes = forecast.special_notes(fills(special, after))
+    notes = forecast.special_notes(forecast.fills(special, after))
     assert notes[0] == "special vdev mirror-2: 10% full, at most 55% afterwards"
     assert "normal vdevs" in notes[-1]
 

@@ -11,15 +11,10 @@ import pytest
 
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount
+from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
 from zconsole.rebalance.planning.hot_directories import Held, Ranking
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
-from zconsole.rebalance.planning.plan_model import (
-    LARGE_FIRST,
-    OLD_FIRST,
-    DirectoryPlan,
-    JobDirectory,
-    Sizes,
-)
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.records import RecordError
