@@ -14,8 +14,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.plan_model import FLOOR
-from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.system.records import from_json
 
 WALKING = "counting files"

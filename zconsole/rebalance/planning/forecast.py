@@ -11,8 +11,8 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
-from zconsole.rebalance.planning.plan_model import FLOOR, DirectoryPlan, RebalancePlan
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
+from zconsole.rebalance.planning.settings import FLOOR, Limits
 from zconsole.rebalance.planning.zdb import Listed
 
 TARGET = 0.05

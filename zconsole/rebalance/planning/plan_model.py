@@ -14,8 +14,6 @@ from zconsole.rebalance.planning.survey import Survey
 
 BATCH_BYTES = 256 << 20
 """What the copy engine has in flight beside a file that is larger."""
-FLOOR = 0.05
-"""Share of a pool that stays free by default; ZFS slows down when nearly full."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import FLOOR, DirectoryPlan, JobDirectory, Sizes
-from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
+from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import ONLINE

@@ -14,8 +14,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.plan_model import FLOOR
-from zconsole.rebalance.planning.settings import Limits, Settings, window_minutes
+from zconsole.rebalance.planning.settings import FLOOR, Limits, Settings, window_minutes
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
 from zconsole.ui.dialogs.screens import AskScreen
