@@ -157,7 +157,7 @@ def create(root: Path, journal: Path, clocks: JobClocks | None = None, **setting
     wanted = Settings((str(root),), allow_non_zfs=True, **settings)
     with _nobody_else() if clocks is ALONE else nullcontext():
         created = creation.create(wanted, FactsReader(), journal)
-    assert created.plan.refused is None, created.plan.refused
+    assert created.plan.document.refused is None, created.plan.document.refused
 
 
 @contextmanager

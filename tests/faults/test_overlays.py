@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,12 @@ def over(lower: str, upper: Path, work: Path) -> str:
 
 def refusal(*roots: Path, **settings: Any) -> str | None:
     """Why a job on these directories is refused; None when it is not."""
-    return planned(*roots, **settings).refused
+    return planned(*roots, **settings).document.refused
 
 
-def notes_on(root: Path) -> list[str]:
+def notes_on(root: Path) -> Sequence[str]:
     """What the plan of a job that copies says besides."""
-    return planned(root, engine="copy").notes
+    return planned(root, engine="copy").document.notes
 
 
 def planned(*roots: Path, **settings: Any) -> RebalancePlan:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from zconsole.rebalance.job.benefit_check import BenefitCheck
 from zconsole.rebalance.job.job import JobClocks
 from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.runner import JobRunner
-from zconsole.rebalance.job.wait_conditions import Surroundings
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import FactsReader, PoolListing
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Limits
 
 
@@ -64,7 +62,7 @@ def test_a_large_file_in_place_is_judged_on_the_way(
     root = tree_of(area, 1, 40 << 20)
     monkeypatch.setattr(engine_choice, "choose", lambda *_: Choice("rewrite", "as told"))
     told: list[int] = []
-    monkeypatch.setattr(BenefitCheck, "chunk", lambda judge: told.append(judge.progress.unfinished))
+    monkeypatch.setattr(BenefitCheck, "chunk", lambda judge: told.append(judge.accounts.unfinished))
     create(root, area / "job.db")
     _, summary = run(area / "job.db", Rewriting())
     assert summary["files_moved"] == 1
@@ -82,9 +80,9 @@ class Pool(FactsReader):
 
     looks = syncs = 0
 
-    def listing(self, name: str) -> PoolListing:
+    def listing(self, name: str) -> tuple[tuple[Space, ...], None]:
         Pool.looks += 1
-        return PoolListing((Space("d0", 100, Pool.looks),), None)
+        return (Space("d0", 100, Pool.looks),), None
 
     def sync(self, pool: str) -> None:
         Pool.syncs += 1
@@ -93,15 +91,13 @@ class Pool(FactsReader):
 def test_the_last_look_is_told_of_a_job_that_ended(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watched(self: JobRunner) -> Surroundings:
-        before = (Space("d0", 100, 0),)
-        self.job = replace(self.job, spaces=before)
-        return replace(plain(self), effect=MoveEffect(Pool(), "tank", before, 1.0, lambda: 0.0))
-
-    plain: Any = JobRunner._surroundings
+    before = Space("d0", 100, 0)
     tree_of(area, 3, 10)
     create(area / "tree", area / "job.db")
-    monkeypatch.setattr(JobRunner, "_surroundings", watched)
+    with closing(Journal.open(area / "job.db")) as journal:
+        journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
+    effect = MoveEffect(Pool(), "tank", (before,), 1.0, lambda: 0.0)
+    monkeypatch.setattr(JobRunner, "_watching", lambda _: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3

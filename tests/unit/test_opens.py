@@ -29,8 +29,6 @@ ELSEWHERE = {
     "rebalance/planning/company.py": SYSTEM,
     "rebalance/planning/exports.py": SYSTEM,
     "rebalance/planning/foreign_tree.py": SYSTEM,
-    "rebalance/job/job_output.py": KERNEL,
-    "rebalance/job/wait_conditions.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
     "system/kernel_files.py": SYSTEM,

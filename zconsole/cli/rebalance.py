@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,20 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.job import control, job_store
+from zconsole.rebalance.job.control import AuditedJobs, Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
+from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.system.audit.log import audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir
 from zconsole.units import clean
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.control import AuditedJobs, JobStatus, Unread
-    from zconsole.rebalance.job.job_store import Record
     from zconsole.rebalance.job.locks import TreeLocks
     from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.plan_model import RebalancePlan
-    from zconsole.rebalance.planning.settings import Settings
     from zconsole.rebalance.planning.survey import Ages, Sink
     from zconsole.rebalance.planning.walk import Portion
 
@@ -36,6 +40,8 @@ LOOKS = frozenset({"plan", "status"})
 """What changes nothing."""
 NAMED = 5
 """Jobs that are named of those that cannot be read."""
+NAMED_FILES = 100
+"""Files of a job that are named of those it left out."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
 AT_ONCE = frozenset({"pause", "stop", "status"})
@@ -63,8 +69,6 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _worded() -> Iterator[None]:
     """What SQLite says of a journal, in our words. Raises NotUnderstoodError, ZconsoleError."""
-    import sqlite3
-
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -75,15 +79,11 @@ def _worded() -> Iterator[None]:
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
     """The limits that were given, by their names in the settings."""
-    from zconsole.rebalance.planning.settings import Limits
-
     given = ((limit.name, getattr(args, limit.name)) for limit in fields(Limits))
     return {name: value for name, value in given if value is not None}
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from zconsole.rebalance.planning.settings import Limits, Settings
-
     if not args.dirs:
         raise UsageError("which directories?")
     if not all(args.dirs):  # to realpath that is the working directory, to a script an unset name
@@ -107,7 +107,7 @@ def _plan(args: argparse.Namespace) -> int:
     settings, reader = _settings(args), FactsReader()
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
-    made = plan.make(Sys(), reader, found, settings, sink).document()
+    made = plan.make(Sys(), reader, found, settings, sink).document
     if args.json:
         _print_json(made.as_json())
     else:
@@ -162,7 +162,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Take up a job by its journal; one that never came to its plan counts its files again."""
-    from zconsole.rebalance.job import control, creation, resuming
+    from zconsole.rebalance.job import creation, resuming
     from zconsole.rebalance.planning.facts import FactsReader
 
     in_time(partial(state_dir, create=True))
@@ -173,7 +173,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
     if not args.detach and (recounted := creation.recount(record, FactsReader())):
-        _show_plan(recounted.document())
+        _show_plan(recounted.document)
     return record
 
 
@@ -189,7 +189,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
         raise UsageError("no terminal to ask on: pass --yes")
 
     def _ask(plan: RebalancePlan) -> None:
-        _show_plan(plan.document())
+        _show_plan(plan.document)
         if not args.yes and not _agreed():
             raise ZconsoleError("nothing was done")
 
@@ -243,45 +243,32 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 
 def _audited() -> AuditedJobs:
     """Orders to jobs, each with its lines in the audit log."""
-    from zconsole.rebalance.job.control import AuditedJobs
-    from zconsole.system.audit.log import audit_log
-
     return AuditedJobs(audit_log())
 
 
 def _status(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.job import control, job_store
-
     if args.job:
-        _show_job(control.status(job_store.find(args.job)), args.json)
+        _show_job(control.status(job_store.find(args.job), NAMED_FILES), args.json)
         return ExitCode.OK
     unread: list[Unread] = []
-    for status in control.listed(unread):
-        if not args.json:
-            print(job_line(status.as_json()))
-            continue
-        try:
-            with _worded():
-                _show_job(status, args.json)
-        except ZconsoleError as error:
-            say(f"zconsole: job {status.record.job}: {clean(str(error))}")
+    for view in control.listed(unread, NAMED_FILES if args.json else 0):
+        if args.json:
+            _show_job(view, args.json)
+        else:
+            print(job_line(view.as_json()))
     _tell_unread(unread)
     return ExitCode.OK
 
 
-def _show_job(status: JobStatus, as_json: bool) -> None:
-    from zconsole.rebalance.job import control
-
-    data, left = status.as_json(), control.left_out(status.record)
+def _show_job(view: JobView, as_json: bool) -> None:
+    data = {**view.as_json(), **view.left_as_json()}
     if as_json:
-        _print_json({**data, **left})
+        _print_json(data)
     else:
-        print("\n".join(job_lines(data, left)))
+        print("\n".join(job_lines(data)))
 
 
 def _steer(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.job import control, job_store
-
     record = job_store.find(args.job)
     _audited().steer(record, args.action)
     say(f"{args.action}: job {record.job}")
@@ -291,8 +278,6 @@ def _steer(args: argparse.Namespace) -> int:
 
 
 def _resume(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.job import control, job_store
-
     if args.all == bool(args.job):
         raise UsageError("resume JOB, or resume --all")
     unread: list[Unread] = []
@@ -300,7 +285,7 @@ def _resume(args: argparse.Namespace) -> int:
 
     def _records() -> list[Record]:
         if args.all:
-            return [found.record for found in control.resumable(unread)]
+            return control.resumable(unread)
         return [job_store.find(args.job)]
 
     records = in_time(_records, ANSWER)

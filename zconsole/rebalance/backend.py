@@ -22,6 +22,12 @@ INTERRUPTED = ("dead", "planned")
 TERMINATED, HUNG_UP = "terminated", "hung up"
 """Why a job stopped that a shutdown or the end of its terminal ended."""
 
+FIGURES = (
+    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
+    "vdevs",
+)  # fmt: skip
+"""Fields of a job that its journal and its JSON object have as they are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -44,23 +50,33 @@ class JobView:
     limits: Limits
     """As they are now: those of the settings, with what was changed since."""
     engine: str
-    t: float | None = None
-    """When it last wrote its status, epoch seconds."""
-    files_done: int = 0
+    journal: str = ""
+    """The path of its journal."""
+    files_done: int | None = None
     files_total: int | None = None
-    bytes_done: int = 0
+    bytes_done: int | None = None
+    """Of files that are finished."""
+    bytes_handled: int = 0
+    """With those of files that are not."""
     bytes_total: int | None = None
     rate: float | None = None
     eta_seconds: float | None = None
     current: str | None = None
     before: Mapping[str, float] = field(default_factory=dict)
     """Fill of each vdev when the job began, 0…1."""
+    vdevs: Sequence[Mapping[str, Any]] | None = None
+    """Allocation of each, before and as of the last look: see ``move_effect.as_json``."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[Mapping[str, Any], ...] = ()
-    """The first of those files, failed ones before skipped ones: see ``aftermath.files``."""
+    """The first of those files, failed ones before skipped ones: see ``job.left_out``."""
     days: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    pools: frozenset[str] = frozenset()
+    pid: int | None = None
+    """Of the process that wrote its status last."""
+    agreed: bool = True
+    """False until the operator has said yes to its plan, or asked for it to be resumed."""
 
     @property
     def live(self) -> bool:
@@ -70,19 +86,30 @@ class JobView:
     @property
     def interrupted(self) -> bool:
         """Whether it ended without an order to stop."""
-        return interrupted(self.state, self.why)
+        cut_off = self.state == "stopped" and self.why in (TERMINATED, HUNG_UP)
+        return cut_off or self.state in INTERRUPTED
 
     @property
     def share(self) -> float | None:
         """How much of its bytes is done, 0…1; of its files where they are all empty."""
         if self.bytes_total:
-            return min(1.0, self.bytes_done / self.bytes_total)
-        return self.files_done / self.files_total if self.files_total else None
+            return min(1.0, self.bytes_handled / self.bytes_total)
+        return (self.files_done or 0) / self.files_total if self.files_total else None
 
+    def as_json(self) -> dict[str, Any]:
+        """The object of the contract, but for the files that were left out."""
+        return {
+            **{name: getattr(self, name) for name in ("job", "state", "why")},
+            "dirs": list(self.settings.dirs),
+            **{name: getattr(self, name) for name in ("engine", *FIGURES, "journal")},
+            "accept_races": self.settings.accept_races,
+            "notes": list(self.notes),
+            "days": [dict(day) for day in self.days],
+        }
 
-def interrupted(state: str, why: str | None) -> bool:
-    """Whether a job ended without its operator having wanted it to."""
-    return state in INTERRUPTED or (state == "stopped" and why in (TERMINATED, HUNG_UP))
+    def left_as_json(self) -> dict[str, Any]:
+        """Files that were left out, by reason, and the first of them."""
+        return {"skipped": self.skipped, "failed": self.failed, "left_out": self.left_out}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +177,7 @@ class RebalanceBackend(Protocol):
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """``run``, ``pause`` or ``stop`` a running job (None: as it is), and change its limits.
+        """``pause`` or ``stop`` a running job (None: as it is), and change its limits.
 
         Raises ZconsoleError.
         """

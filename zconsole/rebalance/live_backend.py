@@ -27,6 +27,8 @@ from zconsole.rebalance.backend import (
     quoted,
     run_words,
 )
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.job_output import last_line
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import Process, ProcessRunner, Spawner
 from zconsole.system.audit.log import Log, audit_log
@@ -36,7 +38,7 @@ from zconsole.system.process import DeadlineError
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.job_reader import JobReader
+    from zconsole.rebalance.job.control import JobReader
     from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.settings import Settings
 
@@ -99,12 +101,10 @@ class LiveRebalance:
 
     def _read(self, pool: str | None) -> tuple[JobView, ...]:
         if self._reader is None:
-            from zconsole.rebalance.job import job_store
-
             if not job_store.files():
                 return ()
             # Only now: most machines never had a job, and sqlite is not for nothing.
-            from zconsole.rebalance.job.job_reader import JobReader
+            from zconsole.rebalance.job.control import JobReader
 
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)
@@ -132,7 +132,7 @@ class LiveRebalance:
                     return
                 yield Counted(**data["progress"])
             last_words = await process.last_words(DEADLINE)
-            raise ZconsoleError(_last_line(last_words) or "no plan could be made")
+            raise ZconsoleError(last_line(last_words) or "no plan could be made")
         finally:
             process.abandon()
 
@@ -148,7 +148,6 @@ class LiveRebalance:
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
         """See RebalanceBackend.order."""
-        from zconsole.rebalance.job import job_store
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
@@ -156,7 +155,6 @@ class LiveRebalance:
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
-        from zconsole.rebalance.job import job_store
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
@@ -165,7 +163,7 @@ class LiveRebalance:
     def last_words(self, job: str) -> str:
         """See RebalanceBackend.last_words."""
         log = self._logs.get(job)
-        return _last_line(_text(log)) if log else ""
+        return last_line(_text(log)) if log else ""
 
     async def _spawn(self, argv: tuple[str, ...]) -> Process:
         try:
@@ -199,7 +197,7 @@ def own_command(program: str) -> str:
 
 
 def _text(log: Path) -> str:
-    from zconsole.rebalance.job.aftermath import TAIL
+    from zconsole.rebalance.job.control import TAIL
 
     try:
         return read_end(log, TAIL).decode(errors="surrogateescape")
@@ -207,8 +205,3 @@ def _text(log: Path) -> str:
         return f"{log}: {error.strerror}"
     except StateError as error:
         return str(error)
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("zconsole: ") if lines else ""

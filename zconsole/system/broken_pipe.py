@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from typing import TextIO
 
 
 @contextlib.contextmanager
@@ -18,7 +19,7 @@ def for_who_reads() -> Iterator[None]:
         swallow()
 
 
-def swallow() -> None:
-    """Point stdout nowhere, so that the interpreter's own last flush cannot complain."""
+def swallow(stream: TextIO | None = None) -> None:
+    """Point a stream nowhere, else stdout: the interpreter's own last flush cannot complain."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), (stream or sys.stdout).fileno())

@@ -25,7 +25,7 @@ JOB = JobView(
     "copy",
     files_done=10,
     files_total=30,
-    bytes_done=1 << 30,
+    bytes_handled=1 << 30,
     bytes_total=4 << 30,
     rate=1e6,
     eta_seconds=3600.0,

@@ -10,8 +10,9 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
-from zconsole.rebalance.backend import DirectoryListing, Measured
+from zconsole.rebalance.backend import DirectoryListing, JobView, Measured
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.sim.backends.rebalance import SimulatedRebalance
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
@@ -155,12 +156,29 @@ async def test_it_stops_at_the_target():
         assert "target spread reached" in await settled(a)
 
 
-async def test_an_interrupted_job_is_told_of_and_resumed():
+def dies(desk: SimulatedRebalance, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs of a desk have no process, until one is resumed: those are listed."""
+    asked: list[str] = []
+    jobs = desk.jobs
+
+    async def died(pool: str | None) -> tuple[JobView, ...]:
+        return tuple(replace(job, state="dead") for job in await jobs(pool))
+
+    async def resumed(job: str) -> None:
+        asked.append(job)
+        monkeypatch.undo()
+
+    monkeypatch.setattr(desk, "jobs", died)
+    monkeypatch.setattr(desk, "resume", resumed)
+    return asked
+
+
+async def test_an_interrupted_job_is_told_of_and_resumed(monkeypatch):
     async with acting(SCENARIO) as a:
         await running(a)
         (job,) = await desk_of(a).jobs(None)
         await a.press("escape", "escape")
-        desk_of(a).kill(job.job)
+        asked = dies(desk_of(a), monkeypatch)
         await a.pass_time(4, 1)
         assert "rebalance interrupted" in a.screen
         assert "REBALANCE" not in a.screen.splitlines()[0]
@@ -169,6 +187,7 @@ async def test_an_interrupted_job_is_told_of_and_resumed():
         await a.press("enter")
         await a.press("r")
         await a.pass_time(60, 10)
+        assert asked == [job.job]
         assert "running" in await settled(a)
 
 

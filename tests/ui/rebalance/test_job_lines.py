@@ -9,8 +9,7 @@ from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
 from zconsole.rebalance.backend import Counted
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.job_lines import job_lines
-from zconsole.ui.rebalance.job_list import job_rows
+from zconsole.ui.rebalance.job_lines import job_lines, job_rows
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import width_of

@@ -17,7 +17,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance import backend as seam
 from zconsole.rebalance.backend import Counted, DirectoryListing, JobView, Measured
 from zconsole.rebalance.job import job_store
-from zconsole.rebalance.job.job_reader import pool_of
+from zconsole.rebalance.job.control import pool_of
 from zconsole.rebalance.live_backend import LiveRebalance
 from zconsole.rebalance.planning import sizes
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
@@ -44,8 +44,8 @@ async def rebalance_backend(
     rebalance_backend = LiveRebalance(runner)
     yield rebalance_backend
     for left in await rebalance_backend.jobs(None):
-        if left.live:
-            os.kill(pid_of(left), signal.SIGKILL)
+        if left.live and left.pid is not None:
+            os.kill(left.pid, signal.SIGKILL)
     await runner.settle(10)
 
 
@@ -139,12 +139,12 @@ def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch)
     mount = Mount("zfs", "tank/data", "/tank/data")
     monkeypatch.setattr(sizes, "mount_of", lambda number: mount)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    additions, path = sizes.Additions(History()), os.fsencode(tmp_path)
-    assert additions.since(path) is None
+    since, path = sizes.additions(History()), os.fsencode(tmp_path)
+    assert since(path) is None
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert [additions.since(path) for _ in range(2)] == [7, 7]
+    assert [since(path) for _ in range(2)] == [7, 7]
     assert asked == ["tank"]
-    assert additions.since(path + b"/nowhere") is None
+    assert since(path + b"/nowhere") is None
 
 
 async def test_a_plan_counts_on_the_way_and_comes_last(rebalance_backend, tree):
@@ -178,7 +178,7 @@ async def test_a_plan_that_cannot_be_made_says_why(rebalance_backend, tree):
 
 async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebalance_backend, tree):
     job = await rebalance_backend.start(wish(tree, rate=500_000))
-    running = await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_done > 0)
+    running = await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_handled > 0)
     assert (running.job, running.files_total, running.bytes_total) == (job, 5, 12_001_000)
     assert running.live
     assert 0 < (running.share or 0) < 1
@@ -186,7 +186,7 @@ async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebal
     assert (await view(rebalance_backend, lambda v: v.state == "paused")).limits.rate == 500_000
     await rebalance_backend.order(job, None, {"rate": 400_000})
     assert (await view(rebalance_backend, lambda v: v.limits.rate == 400_000)).state == "paused"
-    await rebalance_backend.order(job, "run")
+    await rebalance_backend.resume(job)
     await view(rebalance_backend, lambda v: v.state == "running")
     await rebalance_backend.order(job, "stop")
     stopped = await view(rebalance_backend, lambda v: v.state == "stopped")
@@ -200,9 +200,9 @@ async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebal
 async def test_what_a_running_job_commits_is_seen_whatever_the_time_of_its_files(
     rebalance_backend, tree, monkeypatch
 ):
-    monkeypatch.setattr("zconsole.rebalance.job.job_reader._written", lambda record: (1,))
+    monkeypatch.setattr("zconsole.rebalance.job.control._written", lambda record: (1,))
     job = await rebalance_backend.start(wish(tree, rate=500_000))
-    await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_done > 0)
+    await view(rebalance_backend, lambda v: v.state == "running" and v.bytes_handled > 0)
     await rebalance_backend.order(job, "stop")
     assert (await view(rebalance_backend, lambda v: v.state == "stopped")).files_done < 5
 
@@ -212,18 +212,13 @@ async def test_limits_changed_on_the_way_hold_after_a_death_too(rebalance_backen
     await view(rebalance_backend, lambda v: v.state == "running" and v.files_total is not None)
     await rebalance_backend.order(job, "pause", {"rate": 50_000_000})
     paused = await view(rebalance_backend, lambda v: v.state == "paused")
-    os.kill(pid_of(paused), signal.SIGKILL)
+    assert paused.pid is not None
+    os.kill(paused.pid, signal.SIGKILL)
     dead = await view(rebalance_backend, lambda v: v.state == "dead")
     assert dead.interrupted
     await rebalance_backend.resume(job)
     ended = await view(rebalance_backend, lambda v: v.state == "finished")
     assert (ended.limits.rate, ended.files_done) == (50_000_000, 5)
-
-
-def pid_of(shown: JobView) -> int:
-    from zconsole.rebalance.job import control, job_store
-
-    return int(control.status(job_store.find(shown.job)).data["pid"])
 
 
 async def test_what_is_skipped_is_told_with_its_reason(rebalance_backend, tree):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
-from zconsole.rebalance.job import aftermath, job_output, move_effect
-from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job import job_output, move_effect
+from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
 
@@ -26,13 +26,22 @@ PUBLISH = 1.0
 
 
 @dataclass(slots=True)
-class RunProgress:
-    """Counts of this run and of the whole job. ``clock`` never jumps; ``now`` is epoch seconds."""
+class JobAccounts:
+    """What became of a job's files: counted, published in its journal, shown, and summed up.
+
+    ``clock`` never jumps; ``now`` is epoch seconds.
+    """
 
     journal: Journal
+    job: Job
+    directories: Directories
+    effect: MoveEffect | None
+    show: Show
+    """Given every finished file, a batch at a time."""
     clock: Callable[[], float]
     now: Callable[[], float]
-    pid: int
+    outlook: Callable[[], str | None]
+    """What is to be expected of the free space."""
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -46,15 +55,16 @@ class RunProgress:
     """Those of them that are of files not reported yet."""
     state: str = "running"
     why: str | None = None
-    current: Callable[[], str | None] = field(default=lambda: None)
-    """The path of the file being worked on."""
-    vdevs: Callable[[], Sequence[Mapping[str, Any]] | None] = field(default=lambda: None)
-    """Allocation of every vdev, before and as of the last look; None where there are none."""
+    current: FileRow | None = None
+    """The file that is worked on."""
     notes: list[str] = field(default_factory=list)
-    outlook: Callable[[], str | None] = field(default=lambda: None)
-    """What is to be expected of the free space."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
+    _paths: dict[int, str] = field(default_factory=dict)
+
+    def left(self) -> int:
+        """Bytes of files that are not finished."""
+        return max(0, self.bytes_total - self.bytes_done)
 
     def work(self, count: int) -> None:
         """Account for bytes handled; publishes now and then."""
@@ -108,64 +118,43 @@ class RunProgress:
             "bytes_total": self.bytes_total,
             "rate": rate,
             "eta_seconds": left / rate if rate else None,
-            "current": self.current(),
-            "vdevs": self.vdevs(),
-            "pid": self.pid,
+            "current": self.path(self.current) if self.current else None,
+            "vdevs": self._vdevs(),
+            "pid": os.getpid(),
             "t": self.now(),
             "notes": [*self.notes, *([outlook] if outlook else [])],
         }
 
-
-@dataclass(slots=True)
-class JobAccounts:
-    """What became of a job's files: counted for ``progress``, shown, and summed up at its end."""
-
-    journal: Journal
-    job: Job
-    directories: Directories
-    progress: RunProgress
-    effect: MoveEffect | None
-    show: Show
-    """Given every finished file, a batch at a time."""
-    current: FileRow | None = None
-    """The file that is worked on."""
-    _paths: dict[int, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.progress.current = lambda: self.path(self.current) if self.current else None
-        self.progress.vdevs = self._vdevs
-
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""
-        counts, progress = self.journal.counts(), self.progress
+        counts = self.journal.counts()
         done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
-        progress.files_total = sum(files for files, _ in counts.values())
-        progress.bytes_total = sum(size for _, size in counts.values())
-        progress.files_done = sum(files for files, _ in done)
-        progress.files_skipped, progress.files_failed = done[1][0], done[2][0]
-        progress.bytes_done = sum(size for _, size in done)
+        self.files_total = sum(files for files, _ in counts.values())
+        self.bytes_total = sum(size for _, size in counts.values())
+        self.files_done = sum(files for files, _ in done)
+        self.files_skipped, self.files_failed = done[1][0], done[2][0]
+        self.bytes_done = sum(size for _, size in done)
 
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         """Count finished files, and show them."""
-        progress = self.progress
-        progress.unfinished = 0
-        progress.files_done += len(outcomes)
-        progress.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
-        progress.files_failed += sum(done.outcome == "failed" for done in outcomes)
-        progress.bytes_done += sum(done.row.size for done in outcomes)
+        self.unfinished = 0
+        self.files_done += len(outcomes)
+        self.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
+        self.files_failed += sum(done.outcome == "failed" for done in outcomes)
+        self.bytes_done += sum(done.row.size for done in outcomes)
         self.show(job_output.records(outcomes, engine, self.path))
 
     def end(self, stopped_by: str) -> None:
         """Note how the job ended, and what the vdevs hold now; nothing moves any more."""
-        self.progress.state = "finished" if stopped_by in GOALS else "stopped"
-        self.progress.why = stopped_by
+        self.state = "finished" if stopped_by in GOALS else "stopped"
+        self.why = stopped_by
         if self.effect is not None:
-            self.effect.look_last(wait=self.progress.state == "finished")
+            self.effect.look_last(wait=self.state == "finished")
 
     def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         """The object of the contract for the whole job."""
         counts = self.journal.counts()
-        skipped = aftermath.skipped(self.journal)
+        skipped = skipped_files(self.journal)
         return {
             "job": self.job.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],

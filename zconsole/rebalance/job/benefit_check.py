@@ -2,16 +2,102 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
-from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.accounts import RunProgress
-from zconsole.rebalance.job.block_samples import Samples
-from zconsole.rebalance.job.move_effect import INTERVAL, MoveEffect
+from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.move_effect import INTERVAL
+from zconsole.rebalance.planning import zdb
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory
+from zconsole.rebalance.planning.zdb import Blocks
+
+FILES = 3
+SMALLEST = 128 << 10
+"""Bytes of a file that has blocks to look at."""
+LARGEST = 256 << 20
+"""Bytes of a file whose blocks are not too many to list."""
+TRIES = 3
+"""Batches whose files are looked at, if zdb has nothing to say of those before."""
+AGAIN = 3600.0
+"""Seconds until the next look: what is set on a dataset meanwhile may keep its blocks in place."""
+
+
+@dataclass(slots=True)
+class Samples:
+    """Whether blocks of moved files move: by ``zdb`` on a few, before and after (root).
+
+    Looks at the first batch, and at one every AGAIN seconds; where none of its files could be
+    judged, at the next. What is seen is not disturbed by other writers, as the allocation of the
+    vdevs is.
+    """
+
+    reader: FactsReader
+    place: JobDirectory
+    path: Callable[[FileRow], str]
+    clock: Callable[[], float]
+    _due: float = float("-inf")
+    _left: int = TRIES
+    _before: dict[int, Blocks] = field(default_factory=dict)
+    _moved: list[FileRow] = field(default_factory=list)
+
+    def note(self, rows: Sequence[FileRow]) -> None:
+        """Before a batch: where the blocks of some of its files lie."""
+        self._before, self._moved = {}, []
+        if self.clock() < self._due or self.place.dataset is None or os.geteuid() != 0:
+            return
+        root = os.fsdecode(self.place.root).rstrip("/") + "/"
+        fit = (r for r in rows if SMALLEST <= r.size <= LARGEST and self.path(r).startswith(root))
+        chosen = [row for row, _ in zip(fit, range(FILES), strict=False)]
+        if chosen:
+            self._try(self._left - 1)
+            self._before = self._blocks([row.ino for row in chosen])
+
+    def finished(self, outcomes: Sequence[FileOutcome]) -> None:
+        """What became of files; one that was skipped is where it was, and says nothing."""
+        if self._before:
+            self._moved += [
+                done.row
+                for done in outcomes
+                if done.outcome == "moved" and done.row.ino in self._before
+            ]
+
+    def stayed(self) -> bool:
+        """After the batch: whether every block of every moved file is where it was."""
+        before, moved, self._before = self._before, self._moved, {}
+        if not moved or self.place.dataset is None:
+            return False
+        try:
+            self.reader.sync(self.place.dataset.pool)
+            inodes = [os.lstat(self.path(row)).st_ino for row in moved]
+        except (OSError, UnavailableError):
+            return False
+        after = self._blocks(inodes)
+        if not after:
+            return False
+        self._try(0)
+        return all(
+            sorted(before[row.ino]) == sorted(after.get(inode, []))
+            for row, inode in zip(moved, inodes, strict=True)
+        )
+
+    def _try(self, left: int) -> None:
+        """So many more batches now; after the last, none for a while."""
+        self._left = left or TRIES
+        if left == 0:
+            self._due = self.clock() + AGAIN
+
+    def _blocks(self, inodes: Sequence[int]) -> dict[int, Blocks]:
+        dataset = self.place.dataset
+        found = zdb.listed(self.reader.run, dataset.name, inodes) if dataset else {}
+        return {inode: file.blocks for inode, file in found.items() if file.blocks}
+
 
 STAYED = "nothing moves: the blocks are where they were"
 IN_VAIN = "nothing moves: every vdev holds what it held"
@@ -21,14 +107,11 @@ IN_VAIN = "nothing moves: every vdev holds what it held"
 class BenefitCheck:
     """Judges a job by its effect, after every portion and within a file that takes long."""
 
-    journal: Journal
-    progress: RunProgress
+    accounts: JobAccounts
     samples: Sequence[Samples]
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
-    watching: MoveEffect | None
     balancing: bool
     """Whether the job is to even out the vdevs; with another aim they need not change."""
-    clock: Callable[[], float]
     local: Callable[[], datetime]
     _already: int | None = None
     """Bytes that the runs before this one moved."""
@@ -38,7 +121,7 @@ class BenefitCheck:
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Before a portion."""
         if self._already is None:
-            self._already = self.journal.moved_bytes()
+            self._already = self.accounts.journal.moved_bytes()
         for sample in self.samples:
             sample.note(rows)
 
@@ -56,19 +139,20 @@ class BenefitCheck:
 
     def chunk(self) -> None:
         """Within a file that is rewritten in place. Raises StopJobError when nothing moves."""
-        if self.clock() - self._told >= INTERVAL:
+        if self.accounts.clock() - self._told >= INTERVAL:
             self._look()
 
     def _look(self) -> None:
-        self._told = self.clock()
-        if self.watching and self.balancing and self.watching.in_vain(self._worked):
+        self._told = self.accounts.clock()
+        watching = self.accounts.effect
+        if watching and self.balancing and watching.in_vain(self._worked):
             raise StopJobError(IN_VAIN)
         self.day()
 
     @property
     def _worked(self) -> int:
         """Bytes this run has moved."""
-        return self._moved + self.progress.unfinished
+        return self._moved + self.accounts.unfinished
 
     def day(self) -> None:
         """Write the line of today; nothing for a run that has moved nothing."""
@@ -76,17 +160,17 @@ class BenefitCheck:
             return
         day = self.local().strftime("%Y-%m-%d")
         line = {"day": day, "moved_bytes": self._already + self._worked, **self._line()}
-        self.journal.add_day(day, line)
+        self.accounts.journal.add_day(day, line)
 
     def _line(self) -> dict[str, Any]:
-        progress, watching = self.progress, self.watching
+        accounts, watching = self.accounts, self.accounts.effect
         spaces = watching.look() if watching else None
         return {
-            "files_done": progress.files_done,
-            "files_skipped": progress.files_skipped,
-            "files_failed": progress.files_failed,
+            "files_done": accounts.files_done,
+            "files_skipped": accounts.files_skipped,
+            "files_failed": accounts.files_failed,
             "fragmentation": watching.fragmentation if watching else None,
             "spread": watching.spread() if watching else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
-            "eta_seconds": progress.as_json()["eta_seconds"],
+            "eta_seconds": accounts.as_json()["eta_seconds"],
         }

@@ -1,6 +1,7 @@
 """Jobs as the command line and the console see them: list, read, steer, start.
 
-Nothing here waits for a job; a running one is read and steered through its journal.
+They are read from their journals without a write. Nothing here waits for a job; a running one is
+read and steered through its journal.
 """
 
 from __future__ import annotations
@@ -11,65 +12,41 @@ import sys as python
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import RUNNING, interrupted
-from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job import aftermath, job_store
-from zconsole.rebalance.job.job import WALKING, job_of, orders_of, understood, walking_settings
+from zconsole.rebalance.backend import FIGURES, RUNNING, JobView
+from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.job import (
+    WALKING,
+    job_of,
+    left_out,
+    orders_of,
+    skipped_files,
+    understood,
+    walking_settings,
+)
+from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit.log import Log
 from zconsole.system.process import start_detached
-from zconsole.system.state_dir import read_end
+from zconsole.system.state_dir import StateError, read_end
 
 START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
 """Seconds after which a job that has not ended is taken to be at work: it may count its files."""
-AUDITED = {"run": "resume", "pause": "pause", "stop": "stop"}
-"""An order to what the log calls it."""
+GONE = "its process is gone"
+SOON = 5.0
+"""Seconds by which the clock may have been set back since the job wrote its status."""
+TAIL = 4096
+"""Bytes of the end of a log that are looked at."""
 AT_ONCE = ("pause", "stop")
 """Orders that wait for no log: whoever gives one wants a disk left alone."""
-STATUS = (
-    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
-    "vdevs",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class JobStatus:
-    """What is known of one job, without disturbing it."""
-
-    record: Record
-    state: str
-    """running, paused, waiting, finished, stopped, dead, or planned before its first run."""
-    why: str | None
-    settings: Settings
-    engines: Mapping[str, str]
-    data: Mapping[str, Any]
-    days: tuple[Mapping[str, Any], ...] = ()
-    agreed: bool = True
-    """False until the operator has said yes to its plan, or asked for it to be resumed."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The object of the contract."""
-        engines = sorted(set(self.engines.values()))
-        return {
-            "job": self.record.job,
-            "state": self.state,
-            "why": self.why,
-            "dirs": list(self.settings.dirs),
-            "engine": engines[0] if len(engines) == 1 else ",".join(engines),
-            **{key: self.data.get(key) for key in STATUS},
-            "journal": os.fspath(self.record.journal),
-            "accept_races": self.settings.accept_races,
-            "notes": self.data.get("notes", []),
-            "days": [dict(day) for day in self.days],
-        }
 
 
 class EndedAtOnceError(ZconsoleError):
@@ -94,58 +71,100 @@ Unread = tuple[Record, Exception]
 """A job whose journal is gone or unreadable, and why."""
 
 
-def listed(unread: list[Unread] | None = None) -> list[JobStatus]:
-    """Every job, oldest first; those that cannot be read go to ``unread``."""
-    found = []
+def listed(unread: list[Unread] | None = None, named: int = 0) -> list[JobView]:
+    """Every job, oldest first; those that cannot be read go to ``unread``. See ``status``."""
+    return [found for _, found in _each(unread, named)]
+
+
+def _each(unread: list[Unread] | None, named: int = 0) -> Iterator[tuple[Record, JobView]]:
     for record in job_store.records():
         try:
-            found.append(status(record))
+            yield record, status(record, named)
         except (ZconsoleError, OSError, sqlite3.Error) as error:
             if unread is not None and not record.given_up:
                 unread.append((record, error))
-    return found
 
 
-def status(record: Record) -> JobStatus:
-    """The state of one job. Raises NotFoundError, NotUnderstoodError."""
+def status(record: Record, named: int = 0) -> JobView:
+    """The state of one job. Raises NotFoundError, NotUnderstoodError.
+
+    ``named`` is how many of the files are named that were left out; their reasons are counted by
+    going through all files, and with none that is saved.
+    """
     alive = job_store.is_alive(record)
     try:
         journal = Journal.open(record.journal, write=False)
     except sqlite3.OperationalError as error:
         raise NotFoundError(f"{record.journal}: {error}") from error
     with closing(journal), understood(journal):
-        data = journal.get("status") or {}
-        state, why = data.get("state", "planned"), data.get("why")
-        counting = walking_settings(journal, alive) if journal.get("job") is None else None
-        if counting is not None and state == "planned":
-            state, why = "running", WALKING
-        if state in RUNNING and not alive:
-            state, why = "dead", aftermath.cause(record, data.get("t"))
-        if state not in RUNNING:  # the last figures are of when files were being moved
-            data |= dict.fromkeys(("rate", "eta_seconds", "current"))
-        if counting is not None:
-            return JobStatus(record, state, why, counting, {}, data)
-        job, days = job_of(journal), tuple(journal.days())
-        agreed = (journal.get("walking") or {}).get("agreed", True)
-        if state == "planned" and alive and not agreed:
-            state, why = "waiting", "its operator is asked"
-        return JobStatus(record, state, why, job.settings, job.engines, data, days, agreed)
+        return _view(record, journal, alive, named)
 
 
-def steer(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
-    """Give a running job an order (run, pause or stop; None keeps the last), and limits to change.
+def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
+    data = journal.get("status") or {}
+    counting = walking_settings(journal, alive) if journal.get("job") is None else None
+    job = job_of(journal) if counting is None else None
+    settings = job.settings if job else counting or Settings(())
+    agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
+    state, why = _state(record, data, alive, job is None, agreed)
+    if state not in RUNNING:  # the last figures are of when files were being moved
+        data |= dict.fromkeys(("rate", "eta_seconds", "current"))
+    return JobView(
+        job=record.job,
+        state=state,
+        why=why,
+        settings=settings,
+        limits=settings.limits.changed(orders_of(journal).limits),
+        engine=",".join(sorted(set(job.engines.values()))) if job else "",
+        journal=os.fspath(record.journal),
+        **{name: data[name] for name in (*FIGURES, "pid") if name in data},
+        bytes_handled=data.get("bytes_handled") or data.get("bytes_done") or 0,
+        before={space.name: space.fill for space in job.spaces} if job else {},
+        skipped=skipped_files(journal) if named else {},
+        failed=journal.reasons(State.FAILED) if named else {},
+        left_out=tuple(left_out(journal, named)),
+        days=tuple(journal.days()) if job else (),
+        notes=tuple(data.get("notes") or ()),
+        pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
+        agreed=agreed,
+    )
 
-    Raises ZconsoleError when the job does not run.
-    """
-    if not job_store.is_alive(record):
-        raise ZconsoleError(f"job {record.job} does not run")
-    _write_control(record, order, limits)
+
+def _state(
+    record: Record, data: Mapping[str, Any], alive: bool, counting: bool, agreed: bool
+) -> tuple[str, str | None]:
+    """The state of a job and why it is in it; see ``JobView.state``."""
+    state, why = data.get("state", "planned"), data.get("why")
+    if counting and state == "planned":
+        state, why = "running", WALKING
+    if state in RUNNING and not alive:
+        return "dead", _cause(record, data.get("t"))
+    if state == "planned" and alive and not agreed:
+        return "waiting", "its operator is asked"
+    return state, why
 
 
-def left_out(record: Record) -> dict[str, Any]:
-    """What a job skipped and failed to move; see ``aftermath.as_json``."""
-    with closing(Journal.open(record.journal, write=False)) as journal:
-        return aftermath.as_json(journal)
+def _cause(record: Record, since: float | None) -> str:
+    """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
+    return f"{_last(record.log, since or 0.0) or GONE}; resume it"
+
+
+def _last(log: Path, since: float) -> str:
+    """The last line of a log if it is a message of ours that came later; else nothing."""
+    try:
+        lines = read_end(log, TAIL).decode(errors="surrogateescape").splitlines()
+        late = log.stat().st_mtime >= since - SOON
+    except (OSError, StateError):
+        return ""
+    last = lines[-1] if lines and late else ""
+    return last.removeprefix(OURS) if last.startswith(OURS) else ""
+
+
+def pool_of(key: str) -> str:
+    """The pool of a place's key, ``zfs:tank/data:GUID`` (JobDirectory.key); else nothing."""
+    kind, _, rest = key.partition(":")
+    source = rest.rpartition(":")[0] or rest
+    return source.split("/")[0] if kind == "zfs" else ""
 
 
 def take_up(record: Record, limits: Mapping[str, Any]) -> None:
@@ -163,13 +182,6 @@ def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] 
         before = orders_of(journal)
         merged = {**before.limits, **(limits or {})}
         journal.set("control", {"order": order or before.order, "limits": merged})
-
-
-def resume(record: Record, limits: Mapping[str, Any] | None = None) -> None:
-    """Let a paused job go on, or start a dead or stopped one again, detached."""
-    _write_control(record, "run", limits)
-    if not job_store.is_alive(record):
-        start(record)
 
 
 def begin(words: Sequence[str]) -> Record:
@@ -209,13 +221,13 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
         time.sleep(START_LOOK)
 
 
-def _written_by(record: Record, pid: int) -> JobStatus | None:
+def _written_by(record: Record, pid: int) -> JobView | None:
     """The state of a job when this process wrote it."""
     try:
         found = status(record)
     except (ZconsoleError, OSError, sqlite3.Error):
         return None
-    return found if found.data.get("pid") == pid else None
+    return found if found.pid == pid else None
 
 
 def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
@@ -224,23 +236,20 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     if ended.si_status == ExitCode.OK or (found is not None and found.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)
-    words = read_end(record.log, aftermath.TAIL, said).decode(errors="surrogateescape")
-    last = next(
-        (line for line in reversed(words.split("\n")) if line.strip()), "it has ended at once"
-    )
+    words = read_end(record.log, TAIL, said).decode(errors="surrogateescape")
     why = found.why if found is not None and found.state == "stopped" else None
     code = ExitCode(ended.si_status) if exited else ExitCode.FAILED
-    raise EndedAtOnceError(why or last.removeprefix("zconsole: "), code)
+    raise EndedAtOnceError(why or last_line(words) or "it has ended at once", code)
 
 
-def resumable(unread: list[Unread] | None = None) -> list[JobStatus]:
+def resumable(unread: list[Unread] | None = None) -> list[Record]:
     """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
     return [
-        found
-        for found in listed(unread)
-        if interrupted(found.state, found.why)
+        record
+        for record, found in _each(unread)
+        if found.interrupted
         and (found.agreed or found.state != "planned")
-        and not job_store.is_alive(found.record)
+        and not job_store.is_alive(record)
     ]
 
 
@@ -255,18 +264,26 @@ class AuditedJobs:
     def steer(
         self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """See ``steer``. Raises AuditError where no log can be written.
+        """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
-        But not for a pause or stop that changes nothing else.
+        Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
+        but not for a pause or stop that changes nothing else.
         """
-        action = AUDITED.get(order or "", "limits")
+        action = order or "limits"
         with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
-            steer(record, order, limits)
+            if not job_store.is_alive(record):
+                raise ZconsoleError(f"job {record.job} does not run")
+            _write_control(record, order, limits)
 
     def resume(self, record: Record, limits: Mapping[str, Any] | None = None) -> None:
-        """See ``resume``. Raises AuditError where no log can be written."""
+        """Let a paused job go on, or start a dead or stopped one again, detached.
+
+        Raises AuditError where no log can be written, and what ``start`` raises.
+        """
         with self._logged("resume", record, limits):
-            resume(record, limits)
+            _write_control(record, "run", limits)
+            if not job_store.is_alive(record):
+                start(record)
 
     def start(self, record: Record) -> None:
         """See ``start``. Raises AuditError where no log can be written."""
@@ -301,3 +318,66 @@ class AuditedJobs:
             raise
         finally:
             self.log.note(self.clock(), "ended", **what, ok=result == "done", result=result)
+
+
+RECOUNT = 5.0
+"""Seconds between two counts of reasons, which look at every file of a running job."""
+
+NAMED = 20
+"""Files that are named of those that were left out."""
+
+Stamp = tuple[bool, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read of a job, and as of when."""
+
+    stamp: Stamp
+    view: JobView
+    counted: float
+
+
+@dataclass(slots=True)
+class JobReader:
+    """Reads every job; one that has ended is not read again until somebody writes to it."""
+
+    clock: Callable[[], float]
+    _known: dict[str, _Known] = field(default_factory=dict)
+
+    def read(self, pool: str | None) -> tuple[JobView, ...]:
+        """The jobs on a pool, or all for None, newest first; unreadable ones are left out."""
+        found = []
+        for record in job_store.records():
+            try:
+                known = self._read(record)
+            except (ZconsoleError, OSError, sqlite3.Error):
+                continue
+            if pool is None or pool in known.view.pools:
+                found.append(known.view)
+        return tuple(reversed(found))
+
+    def _read(self, record: Record) -> _Known:
+        stamp = (job_store.is_alive(record), _written(record))
+        known = self._known.get(record.job)
+        # A running job is always read: SQLite writes first and commits after, so times may be late.
+        if known is None or known.stamp != stamp or stamp[0]:
+            known = self._known[record.job] = self._view(record, stamp, known)
+        return known
+
+    def _view(self, record: Record, stamp: Stamp, before: _Known | None) -> _Known:
+        now = self.clock()
+        if before is None or not stamp[0] or now - before.counted >= RECOUNT:
+            return _Known(stamp, status(record, NAMED), now)
+        known = before.view
+        view = replace(
+            status(record),
+            skipped=known.skipped, failed=known.failed, left_out=known.left_out,
+        )  # fmt: skip
+        return _Known(stamp, view, before.counted)
+
+
+def _written(record: Record) -> tuple[int, ...]:
+    """When the journal and what SQLite keeps beside it were written last, nanoseconds."""
+    files = [record.journal.with_name(record.journal.name + end) for end in ("", "-wal")]
+    return tuple(file.stat().st_mtime_ns for file in files if file.exists())

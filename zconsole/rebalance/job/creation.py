@@ -25,7 +25,7 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import WALKING, JobClocks, orders_of, walking_settings
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
-from zconsole.rebalance.job.pacer import LOOK, SLICE
+from zconsole.rebalance.job.wait_conditions import LOOK, SLICE
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
@@ -72,7 +72,7 @@ def create(
     with ExitStack() as held:
         locks = held.enter_context(closing(_locked(found)))
         record = _record_for(journal_path)
-        with closing(job_store.JobLock(record)):
+        with job_store.locked(record):
             walking = {"settings": settings.as_json(), "agreed": agreed}
             journal = _new_journal(record, {"walking": walking})
 
@@ -99,7 +99,7 @@ def _kept_or_forgotten(
     kept = False
     try:
         made = plan()
-        kept = not made.refused
+        kept = not made.document.refused
     except StopJobError:
         kept = agreed
         raise
@@ -115,7 +115,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
 
     The job stays, whatever happens. Raises what ``create`` raises.
     """
-    with closing(job_store.JobLock(record)), closing(Journal.open(record.journal)) as journal:
+    with job_store.locked(record), closing(Journal.open(record.journal)) as journal:
         if journal.get("job") is not None:
             return None
         settings = walking_settings(journal, alive=False)
@@ -182,8 +182,8 @@ def _walk_into(
         sink.obey()
         engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
         journal.finish_walk(split_links="copy" in engines.values())
-    if made.refused:
-        journal.set("status", {"state": "stopped", "why": f"refused: {made.refused}"})
+    if refused := made.document.refused:
+        journal.set("status", {"state": "stopped", "why": f"refused: {refused}"})
         return made
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", {})
@@ -205,8 +205,8 @@ def _values(
         "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": forecast.floors(made),
-        "rooms": {os.fsdecode(d.place.root): d.found.room or 0 for d in made.directories},
-        "bytes_to_target": made.bytes_to_target,
+        "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
+        "bytes_to_target": made.document.bytes_to_target,
         "created": time.time(),
     }
 

@@ -18,7 +18,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.free_space import READ_ONLY
 from zconsole.rebalance.job.job import job_of
 from zconsole.rebalance.job.job_output import Show
-from zconsole.rebalance.job.job_store import JobLock, Record
+from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.job.steering import JobControl
@@ -48,7 +48,7 @@ def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[
     with ExitStack() as stack:
         if held is not None:
             stack.enter_context(closing(held))
-        stack.enter_context(closing(JobLock(record)))
+        stack.enter_context(locked(record))
         journal = stack.enter_context(closing(Journal.open(record.journal)))
         return _run(journal, show, held)
 

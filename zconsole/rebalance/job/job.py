@@ -1,4 +1,4 @@
-"""What a running job is to do: its part of the journal, and where time comes from."""
+"""What a journal says of its job: what it is to do, and what it left; and where time comes from."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.plan_model import FLOOR
-from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.system.records import from_json
 
 WALKING = "counting files"
 """What a job says that is still being planned by the process that will run it."""
+_OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +126,33 @@ def walking_settings(journal: Journal, alive: bool) -> Settings | None:
     if not asked or not (asked["agreed"] or alive):
         return None
     return from_json(Settings, asked["settings"])
+
+
+def skipped_files(journal: Journal) -> dict[str, int]:
+    """Skipped files by reason, names that the walk left out included."""
+    found = dict(journal.get("walk_skipped", dict) or {})
+    for reason, files in journal.reasons(State.SKIPPED).items():
+        found[reason] = found.get(reason, 0) + files
+    return found
+
+
+def left_out(journal: Journal, most: int) -> list[dict[str, Any]]:
+    """The first files, failed ones before skipped ones, with their reasons."""
+    return [
+        {
+            "path": f"{_path_of(journal, number)}/{os.fsdecode(name)}",
+            "outcome": _OUTCOMES[state],
+            "reason": reason,
+        }
+        for number, name, state, reason in journal.left_out(most)
+    ]
+
+
+def _path_of(journal: Journal, number: int) -> str:
+    parts: list[bytes] = []
+    parent: int | None = number
+    while parent is not None:
+        row = journal.directory(parent)
+        parts.append(row.name)
+        parent = row.parent
+    return os.fsdecode(b"/".join([parts[-1].rstrip(b"/"), *reversed(parts[:-1])]))

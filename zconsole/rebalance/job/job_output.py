@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from zconsole.system.broken_pipe import swallow
 from zconsole.units import clean, duration, rate, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.engine.item import FileOutcome
     from zconsole.rebalance.engine.journal import FileRow
 
+OURS = "zconsole: "
+"""How a message of ours begins."""
 Show = Callable[[Sequence[dict[str, Any]]], None]
 """Given what became of files, a batch at a time, and the summary last."""
 
@@ -29,7 +31,7 @@ def lasting(show: Show) -> Show:
         try:
             show(records)
         except OSError as error:
-            _forget(sys.stdout)
+            swallow()
             with contextlib.suppress(OSError):
                 reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
                 say(f"zconsole: stdout: {reason}; the job goes on")
@@ -59,9 +61,15 @@ def say(text: str, end: str = "\n") -> bool:
         sys.stderr.write(text + end)
         sys.stderr.flush()
     except BrokenPipeError:
-        _forget(sys.stderr)
+        swallow(sys.stderr)
         return False
     return True
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank of what a job printed, without our name before it."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return lines[-1].removeprefix(OURS) if lines else ""
 
 
 def job_line(data: Mapping[str, Any]) -> str:
@@ -72,8 +80,8 @@ def job_line(data: Mapping[str, Any]) -> str:
     return f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}"
 
 
-def job_lines(data: Mapping[str, Any], left: Mapping[str, Any]) -> Iterator[str]:
-    """The same with its pace, its vdevs, its days, its notes, and ``left`` out files."""
+def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """The same with its pace, its vdevs, its days, its notes, and files that were left out."""
     yield job_line(data)
     if data["accept_races"]:
         yield "  races were accepted: a write of another program may have been lost"
@@ -85,7 +93,7 @@ def job_lines(data: Mapping[str, Any], left: Mapping[str, Any]) -> Iterator[str]
     yield from vdev_lines(data["vdevs"] or ())
     yield from map(_day, data["days"])
     yield from (f"  note: {clean(note)}" for note in data["notes"])
-    yield from left_out_lines(left)
+    yield from _left_out_lines(data)
 
 
 def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -123,15 +131,10 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     return [*lines, *vdev_lines(summary["vdevs"] or ())]
 
 
-def left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
-    """What ``aftermath.as_json`` has: reasons with their numbers, then files."""
+def _left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
+    """Reasons with their numbers, then files."""
     for outcome in ("failed", "skipped"):
         for reason, count in left[outcome].items():
             yield f"  {outcome}: {count} ({clean(reason)})"
     for file in left["left_out"]:
         yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"
-
-
-def _forget(stream: TextIO) -> None:
-    """Have what is written to a stream from now on go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), stream.fileno())

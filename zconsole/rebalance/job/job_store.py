@@ -43,19 +43,19 @@ class Record:
         return self.journal.parent == self.file.parent and not self.journal.exists()
 
 
-class JobLock:
-    """Held by the process that runs a job; the kernel drops it when the process dies."""
+@contextlib.contextmanager
+def locked(record: Record) -> Iterator[None]:
+    """For the process that runs a job; the kernel drops the lock when the process dies.
 
-    def __init__(self, record: Record) -> None:
-        """Raises ZconsoleError when the job runs already."""
-        handle = state.lock_within(record.file, LOCK_SECONDS)
-        if handle is None:
-            raise ZconsoleError(f"job {record.job} is running already")
-        self._fd = handle
-
-    def close(self) -> None:
-        """Drop the lock."""
-        os.close(self._fd)
+    Raises ZconsoleError when the job runs already.
+    """
+    handle = state.lock_within(record.file, LOCK_SECONDS)
+    if handle is None:
+        raise ZconsoleError(f"job {record.job} is running already")
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def directory() -> Path:

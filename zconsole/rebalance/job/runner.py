@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,17 +21,16 @@ from zconsole.rebalance.engine.journal import FileRow, Journal, State
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job import resuming, wait_conditions
-from zconsole.rebalance.job.accounts import JobAccounts, RunProgress
+from zconsole.rebalance.job import resuming
+from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.batches import Batches
-from zconsole.rebalance.job.benefit_check import BenefitCheck
-from zconsole.rebalance.job.block_samples import Samples
+from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, SpaceErrors, SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.job.pacer import Pacer
 from zconsole.rebalance.job.steering import JobControl
+from zconsole.rebalance.job.wait_conditions import Gate, Pacer, SnapshotGate, pool_gate, pool_of
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 
@@ -43,12 +42,11 @@ class FilesystemSync:
     sys: Sys
     reader: FactsReader
     places: Sequence[JobDirectory]
-    pool: str | None
 
     def one(self, fd: int | None) -> None:
         """Sync the filesystem of a descriptor; None for a directory of which the name is gone."""
-        if self.pool is not None:
-            self.reader.sync(self.pool)
+        if pool := pool_of(self.places):
+            self.reader.sync(pool)
         elif fd is None:
             self.sys.sync()
         else:
@@ -84,12 +82,11 @@ class JobRunner:
     users: Users = field(default_factory=Users)
     control: JobControl = field(init=False)
     accounts: JobAccounts = field(init=False)
-    progress: RunProgress = field(init=False)
     _directories: Directories = field(init=False)
     _engine: CopyPipeline = field(init=False)
     _rewriter: Rewriter = field(init=False)
     _judge: BenefitCheck = field(init=False)
-    _around: wait_conditions.Surroundings = field(init=False)
+    _space: SpaceGate = field(init=False)
     _syncs: FilesystemSync = field(init=False)
     _batches: Batches = field(init=False)
     _space_errors: SpaceErrors = field(init=False)
@@ -100,18 +97,19 @@ class JobRunner:
         clock = self.clocks.monotonic
         notes = Notes(partial(self.journal.jot, CHANGING_UNTIL), self.journal.leave_directory)
         self._directories = Directories(self.sys, self.journal.directory, notes, self.clocks.epoch)
-        self.progress = RunProgress(self.journal, clock, self.clocks.epoch, os.getpid())
-        self._around = self._surroundings()
-        space, effect = self._around.space, self._around.effect
-        self.progress.outlook = space.trend.outlook
+        self._space = space = SpaceGate(self.job.reserves_at(None), clock, self.job.rooms)
         self.accounts = JobAccounts(
-            self.journal, self.job, self._directories, self.progress, effect, self.show
-        )
+            self.journal, self.job, self._directories, self._watching(), self.show, clock,
+            self.clocks.epoch, space.trend.outlook,
+        )  # fmt: skip
         self._judge = self._judging()
         self._space_errors = SpaceErrors(lambda: space.room(fresh=True))
-        pacer = Pacer(clock, self.clocks.sleep, [], self.progress.wait)
-        self.control = JobControl(self.journal, self.job, self._around, pacer)
-        self._syncs = FilesystemSync(self.sys, self.reader, self.places, self._around.pool)
+        pacer = Pacer(clock, self.clocks.sleep, [], self.accounts.wait)
+        self.control = JobControl(
+            self.journal, self.job, self.reader, self.places, space, [*self._lasting(), space],
+            pacer, self.clocks,
+        )  # fmt: skip
+        self._syncs = FilesystemSync(self.sys, self.reader, self.places)
         self._make_engines()
         pacer.service = self._engine.leases.service
         self._batches = Batches(self.journal, lambda: self.control.limits.max_bytes)
@@ -121,8 +119,8 @@ class JobRunner:
         clock = self.clocks.monotonic
         policy = Policy(
             accept_races=self.job.settings.accept_races,
-            zfs=self.reader.version() if self._around.pool is not None else None,
-            room=lambda device: self._around.space.room(device=device),
+            zfs=self.reader.version() if pool_of(self.places) is not None else None,
+            room=lambda device: self._space.room(device=device),
         )
         self._engine = copy_engine(
             self.sys, self.journal, self._directories, policy, self._syncs.one, self._tick,
@@ -147,7 +145,7 @@ class JobRunner:
             resuming.adopt_devices(self.sys, self.journal, self.places)
             self._recover()
             if back := resuming.requeue_restored(self.sys, self.journal, self._directories):
-                self.progress.notes.append(f"{back} moved files had come back: moved again")
+                self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
             if self._left_over():
@@ -181,43 +179,38 @@ class JobRunner:
 
     def _end(self, stopped_by: str) -> None:
         self.accounts.end(stopped_by)
-        if self._around.effect is not None:
+        if self.accounts.effect is not None:
             self._judge.day()
         self.accounts.count()
-        self.progress.publish()
+        self.accounts.publish()
 
     # Setting up.
 
-    def _surroundings(self) -> wait_conditions.Surroundings:
-        clock, job = self.clocks.monotonic, self.job
-        dataset = self.places[0].dataset
-        watching = None
-        if dataset is not None and job.spaces:
-            watching = MoveEffect(self.reader, dataset.pool, job.spaces, job.raw_factor, clock)
-        return wait_conditions.Surroundings(
-            reader=self.reader,
-            places=self.places,
-            space=SpaceGate(job.reserves_at(None), clock, job.rooms),
-            effect=watching,
-            clock=clock,
-            local=self.clocks.local,
-            left=lambda: max(0, self.progress.bytes_total - self.progress.bytes_done),
-            note=self.progress.notes.append,
-            during_scan=job.settings.during_scan,
-        )
+    def _watching(self) -> MoveEffect | None:
+        """What sees the vdevs change; None without a pool."""
+        pool, job = pool_of(self.places), self.job
+        if pool is None or not job.spaces:
+            return None
+        return MoveEffect(self.reader, pool, job.spaces, job.raw_factor, self.clocks.monotonic)
+
+    def _lasting(self) -> Iterator[Gate]:
+        """Gates that stay the same for the whole job, beside that of free space."""
+        if pool := pool_of(self.places):
+            clock, accounts = self.clocks.monotonic, self.accounts
+            yield pool_gate(self.reader, pool, self.job.settings.during_scan, clock)
+            names = sorted({place.dataset.name for place in self.places if place.dataset})
+            note, room = accounts.notes.append, self._space.room
+            yield SnapshotGate(self.reader, names, accounts.left, room, clock, note)
 
     def _judging(self) -> BenefitCheck:
-        clock = self.clocks.monotonic
-        samples = [Samples(self.reader, place, self.accounts.path, clock) for place in self.places]
+        clock, accounts = self.clocks.monotonic, self.accounts
+        samples = [Samples(self.reader, place, accounts.path, clock) for place in self.places]
         balancing = self.job.settings.aim == "balance"
-        return BenefitCheck(
-            self.journal, self.progress, samples, self._around.effect, balancing,
-            clock, self.clocks.local,
-        )  # fmt: skip
+        return BenefitCheck(accounts, samples, balancing, self.clocks.local)
 
     def _recover(self) -> None:
         Recovery(
-            self.sys, self.journal, self._directories, lambda _: self.progress.work(0),
+            self.sys, self.journal, self._directories, lambda _: self.accounts.work(0),
             self.clocks.epoch, self.clocks.booted, self._syncs.all, self.clocks.sleep, self.users,
         ).run()  # fmt: skip
 
@@ -229,14 +222,14 @@ class JobRunner:
         for rows in self._batches:
             self._judge.begin(rows)
             copied, rewritten = self._by_engine(rows)
-            began, handled = self.clocks.monotonic(), self.progress.handled
+            began, handled = self.clocks.monotonic(), self.accounts.handled
             self._check_target()
             self._copy(copied)
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
                 self._directories.close()
             seconds = self.clocks.monotonic() - began
-            self._adapt(seconds, self.progress.handled - handled)
+            self._adapt(seconds, self.accounts.handled - handled)
             self._judge.portion()
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
@@ -253,14 +246,14 @@ class JobRunner:
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
         largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
-        if self.control.limits.until_spread is not None and self._around.effect is not None:
-            largest = min(largest, self._around.effect.step or largest)
+        if self.control.limits.until_spread is not None and self.accounts.effect is not None:
+            largest = min(largest, self.accounts.effect.step or largest)
         self._batches.adapt(seconds, size, largest, self.control.limits.rate)
         self._batches.keep_within(self._room())
 
     def _room(self) -> int:
         """Bytes that may be written, once the last batch's originals are gone if need be."""
-        space = self._around.space
+        space = self._space
         if space.room() < 2 * self._batches.bytes or space.before_batch():
             self._flush()
             self.control.pacer.wait_for(space.before_batch)
@@ -283,7 +276,7 @@ class JobRunner:
         self._in_place = False
 
     def _tick(self, count: int) -> None:
-        self.progress.work(count)
+        self.accounts.work(count)
         self.control.pacer.tick(count)
         if self._in_place:
             self._check_target()
@@ -291,8 +284,8 @@ class JobRunner:
 
     def _check_target(self) -> None:
         """Stop where the wanted spread is reached. Raises StopJobError."""
-        watching, target = self._around.effect, self.control.limits.until_spread
-        if watching and target is not None and watching.reached(target, self.progress.handled):
+        watching, target = self.accounts.effect, self.control.limits.until_spread
+        if watching and target is not None and watching.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
 
     def _flush(self) -> None:

@@ -1,147 +1,107 @@
-"""Everything that may hold a running job back: pool, snapshots, free space, hours, slow disks."""
+"""Everything that may hold a running job back: pool, snapshots, free space, hours, slow disks.
+
+And the rate it may go at. Checked at every chunk, several times a second.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.job.free_space import SpaceGate
-from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.job.pacer import Gate
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
-from zconsole.rebalance.planning.settings import Limits, window_minutes
+from zconsole.rebalance.planning.settings import window_minutes
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
+
+_T = TypeVar("_T")
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
-DISKSTATS = Path("/proc/diskstats")
+SLICE = 0.05
+"""Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
+LOOK = 0.2
+"""Seconds between looks at orders and gates."""
+BURST = 0.5
+"""Seconds of work that may run ahead of the rate limit."""
+
+Gate = Callable[[], str | None]
+"""Why the job has to wait now, None when it need not. May raise StopJobError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the gates depend on."""
-
-    reader: FactsReader
-    places: Sequence[JobDirectory]
-    space: SpaceGate
-    effect: MoveEffect | None
-    clock: Callable[[], float]
-    local: Callable[[], datetime]
-    left: Callable[[], int]
-    """Bytes still to move."""
-    note: Callable[[str], None]
-    during_scan: bool
-
-    @property
-    def pool(self) -> str | None:
-        """The pool of all directories; None without ZFS."""
-        dataset = self.places[0].dataset
-        return dataset.pool if dataset else None
+def pool_of(places: Sequence[JobDirectory]) -> str | None:
+    """The pool of all directories of a job; None without ZFS."""
+    dataset = places[0].dataset
+    return dataset.pool if dataset else None
 
 
-def lasting(around: Surroundings) -> list[Gate]:
-    """Gates that stay the same for the whole job: pool, snapshots, free space."""
-    gates: list[Gate] = []
-    if around.pool is not None:
-        gates.append(PoolGate(around.reader, around.pool, around.during_scan, around.clock))
-        names = sorted({place.dataset.name for place in around.places if place.dataset})
-        gates.append(
-            SnapshotGate(
-                around.reader,
-                names,
-                around.left,
-                around.space.room,
-                around.clock,
-                around.note,
-            )
-        )
-    return [*gates, around.space]
-
-
-def limiting(limits: Limits, around: Surroundings) -> list[Gate]:
-    """Gates that follow from the limits, which may change while the job runs."""
-    gates: list[Gate] = []
-    if limits.window:
-        gates.append(window_gate(limits.window, around.local))
-    if limits.max_latency:
-        wait = DiskWait(_devices(around))
-        gates.append(Backoff(limits.max_latency, wait, around.clock))
-    return gates
-
-
-def _devices(around: Surroundings) -> frozenset[str]:
-    if around.pool is not None:
-        return _device_names(around.reader.device_paths(around.pool))
-    device = Path(os.fsdecode(around.places[0].root)).stat().st_dev
-    return _device_of(os.major(device), os.minor(device))
+def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
+    """Paths of the devices that a job's files are on; none where there is none in /sys."""
+    if pool := pool_of(places):
+        return reader.device_paths(pool)
+    device = Path(os.fsdecode(places[0].root)).stat().st_dev
+    link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    return [f"/dev/{link.resolve().name}"] if link.exists() else []
 
 
 @dataclass(slots=True)
-class PeriodicCheck:
-    """Checks something every ``interval`` seconds, in a thread of its own.
+class PeriodicCheck(Generic[_T]):
+    """Asks something every ``interval`` seconds, in a thread of its own.
 
     zpool takes its time, and meanwhile other processes may be waiting for a file of ours. Only
-    the first check is waited for.
+    the first answer is waited for.
     """
 
-    action: Callable[[], None]
+    ask: Callable[[], _T]
     interval: float
     clock: Callable[[], float]
     _checked: float | None = None
     _thread: threading.Thread | None = None
+    _answer: _T | None = None
 
-    def __call__(self) -> None:
-        """Check if it is time to."""
+    def __call__(self) -> _T | None:
+        """The newest answer; ask again if it is time to."""
         now = self.clock()
         if self._checked is None:
             self._checked = now
-            self.action()
+            self._take()
         elif now - self._checked >= self.interval and not self.is_running:
             self._checked = now
-            self._thread = threading.Thread(target=self.action, daemon=True)
+            self._thread = threading.Thread(target=self._take, daemon=True)
             self._thread.start()
+        return self._answer
+
+    def _take(self) -> None:
+        self._answer = self.ask()
 
     @property
     def is_running(self) -> bool:
-        """Whether a check is under way."""
+        """Whether an answer is waited for."""
         return self._thread is not None and self._thread.is_alive()
 
 
-@dataclass(slots=True)
-class PoolGate:
+def pool_gate(
+    reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
+) -> PeriodicCheck[str | None]:
     """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
 
-    reader: FactsReader
-    pool: str
-    during_scan: bool
-    clock: Callable[[], float]
-    check: PeriodicCheck = field(init=False)
-    _reason: str | None = None
-
-    def __post_init__(self) -> None:
-        self.check = PeriodicCheck(self._check, POOL_INTERVAL, self.clock)
-
-    def __call__(self) -> str | None:
-        """The gate; asks zpool every POOL_INTERVAL seconds."""
-        self.check()
-        return self._reason
-
-    def _check(self) -> None:
-        self._reason = self._ask()
-
-    def _ask(self) -> str | None:
+    def _ask() -> str | None:
         try:
-            state, scanning = self.reader.condition(self.pool)
+            state, scanning = reader.condition(pool)
         except UnavailableError as error:
             return str(error)
         if state != "ONLINE":
-            return f"pool {self.pool} is {state}"
-        return f"a {scanning} is running" if scanning and not self.during_scan else None
+            return f"pool {pool} is {state}"
+        return f"a {scanning} is running" if scanning and not during_scan else None
+
+    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
 
 @dataclass(slots=True)
@@ -155,7 +115,7 @@ class SnapshotGate:
     room: Callable[[], int]
     clock: Callable[[], float]
     note: Callable[[str], None]
-    check: PeriodicCheck = field(init=False)
+    check: PeriodicCheck[None] = field(init=False)
     _began: dict[str, int] = field(default_factory=dict)
     """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
     _newest: dict[str, int] = field(default_factory=dict)
@@ -230,35 +190,92 @@ class Backoff:
 
 @dataclass(slots=True)
 class DiskWait:
-    """Mean wait of the requests some block devices completed since the last call, seconds.
+    """Mean wait of the requests that devices completed since the last call, seconds."""
 
-    From /proc/diskstats (Documentation/admin-guide/iostats.rst).
-    """
-
-    names: frozenset[str]
-    read: Callable[[], str] = DISKSTATS.read_text
-    _last: tuple[int, int] | None = None
+    paths: Sequence[str]
+    rows: Callable[[], Mapping[str, str]] = diskstats_rows
+    _last: tuple[int, float] | None = None
 
     def __call__(self) -> float | None:
         """None on the first call and when nothing was completed."""
-        requests = milliseconds = 0
-        for line in self.read().splitlines():
-            words = line.split()
-            if words[2] in self.names:
-                requests += int(words[3]) + int(words[7])
-                milliseconds += int(words[6]) + int(words[10])
-        last, self._last = self._last, (requests, milliseconds)
+        rows = self.rows()
+        devices = {path: diskstats_names(path, rows) for path in self.paths}
+        raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
+        blocks = Blocks(raw).all().values()
+        requests = sum(each.read_ops + each.write_ops for each in blocks)
+        waited = sum(each.read_seconds + each.write_seconds for each in blocks)
+        last, self._last = self._last, (requests, waited)
         if last is None or requests <= last[0]:
             return None
-        return (milliseconds - last[1]) / (requests - last[0]) / 1000
+        return (waited - last[1]) / (requests - last[0])
 
 
-def _device_names(paths: Iterable[str]) -> frozenset[str]:
-    """The kernel's names of block device paths, links followed."""
-    return frozenset(Path(path).resolve().name for path in paths)
+@dataclass(slots=True)
+class Pacer:
+    """Waits for the rate limit and for gates. Times are of a clock that never jumps."""
 
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    gates: Sequence[Gate]
+    waiting: Callable[[str | None], None]
+    """Told why the job waits, and None when it goes on."""
+    service: Callable[[], None] = field(default=lambda: None)
+    rate: float | None = None
+    """Bytes a second."""
+    _also: Gate | None = None
+    _debt: float = 0.0
+    _paid: float | None = None
+    _looked: float | None = None
 
-def _device_of(major: int, minor: int) -> frozenset[str]:
-    """The name of a block device by its number; empty when there is none in /sys."""
-    link = Path(f"/sys/dev/block/{major}:{minor}")
-    return frozenset({link.resolve().name}) if link.exists() else frozenset()
+    def tick(self, count: int) -> None:
+        """Account for bytes just handled; waits as long as it must. Raises StopJobError."""
+        now = self.clock()
+        if self._looked is None or now - self._looked >= LOOK:
+            self._looked = now
+            self._pass_gates()
+        if self.rate:
+            self._pay(count)
+
+    def wait_for(self, gate: Gate) -> None:
+        """Wait until all gates and this one are open. Raises StopJobError."""
+        self._also = gate
+        try:
+            self._pass_gates()
+        finally:
+            self._also = None
+
+    def _pass_gates(self) -> None:
+        reason = self._closed()
+        if reason is None:
+            return
+        self.waiting(reason)
+        while (now_reason := self._closed()) is not None:
+            if now_reason != reason:
+                reason = now_reason
+                self.waiting(reason)
+            self.sleep(SLICE)
+            self.service()
+        self.waiting(None)
+        self._paid, self._debt = None, 0.0
+
+    def _closed(self) -> str | None:
+        gates = self.gates if self._also is None else (*self.gates, self._also)
+        return next((reason for gate in gates if (reason := gate()) is not None), None)
+
+    def _pay(self, count: int) -> None:
+        """Sleep off what was handled faster than the limit."""
+        now = self.clock()
+        rate = self.rate or 1.0
+        if self._paid is not None:
+            self._debt = max(-BURST * rate, self._debt - (now - self._paid) * rate)
+        self._paid = now
+        self._debt += count
+        while self.rate and self._debt >= 1:
+            before = self.clock()
+            self.sleep(min(SLICE, self._debt / self.rate))
+            self.service()
+            self._debt -= (self.clock() - before) * self.rate
+            self._paid = self.clock()
+            if self._paid - (self._looked or 0.0) >= LOOK:
+                self._looked = self._paid
+                self._pass_gates()

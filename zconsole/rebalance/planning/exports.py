@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from zconsole.rebalance.planning import nfs_exports, smb_shares
+from zconsole.rebalance.planning import smb_shares
 from zconsole.rebalance.planning.facts import Mount, Run
-from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
+from zconsole.rebalance.planning.foreign_tree import Tree
 from zconsole.system import mounts
+from zconsole.system.mounts import plain
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.units import clean
 
@@ -35,6 +35,13 @@ _CONFIGURATION = re.compile(r"-[DFSi]*s(.*)|--configfile(?:=(.*))?", re.DOTALL)
 """The options of smbd(8) that name its configuration, there or in the next word."""
 _VARIABLE = "SMB_CONF_PATH="
 """What names it in the environment instead (lib/cmdline/cmdline_s3.c)."""
+ETAB = "/var/lib/nfs/etab"
+"""What exportfs(8) told the kernel; the kernel's tables hold only what clients have asked for."""
+KERNEL = ("/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
+"""``PATH<TAB>DOMAIN(OPTIONS)``; a line that begins with # is a heading or no longer valid
+(svc_export_show, fs/nfsd/export.c)."""
+PSEUDO = "v4root"
+"""The option of a directory that only leads to exported ones and shows nothing else."""
 
 
 class ServerProcess(NamedTuple):
@@ -92,15 +99,9 @@ def _shared_here(machine: Path, table: tuple[Mount, ...], run: Run, named: Seque
 
 
 def _found(tree: Tree, table: tuple[Mount, ...], run: Run | None, named: Sequence[str]) -> Found:
-    unknown: list[str] = []
-    nfs: list[str] = []
-    for name in (nfs_exports.ETAB, *nfs_exports.KERNEL):
-        try:
-            nfs += nfs_exports.exported_paths(tree, (name,))
-        except UnreadableError as error:
-            unknown.append(str(error))
+    nfs = tuple(path for name in (ETAB, *KERNEL) for path in exported_paths(tree, name))
     shares = smb_shares.shares_of(tree, run, named)
-    return Found(tuple(nfs), tuple(shares.paths), (*unknown, *shares.unknown), table)
+    return Found(nfs, tuple(shares.paths), (*tree.unread, *shares.unknown), table)
 
 
 def _meets(path: str, point: str, device: str | None, table: Sequence[Mount], own: bool) -> bool:
@@ -121,23 +122,15 @@ def _meets(path: str, point: str, device: str | None, table: Sequence[Mount], ow
 
 def _containers(machine: Path, processes: Sequence[ServerProcess], own: Found) -> list[Found]:
     """What servers in other mount namespaces share, as far as that can be seen."""
-    found: list[Found] = []
-    looking = partial(_look, machine, processes, found)
-    work = threading.Thread(target=looking, daemon=True, name="exports")
-    work.start()
-    work.join(DEADLINE)
-    if work.is_alive():
+    try:
+        found = Patient().call(lambda: list(_others(machine, processes)), DEADLINE)
+    except NoAnswerError:
         return [_unknown("the files of a container give no answer")]
+    except OSError as error:
+        return [_unknown(f"cannot inspect a container: {error}")]
     if any(p.name == KERNEL_THREAD for p in processes):
         found += _unseen_servers(machine, processes, own, found)
     return found
-
-
-def _look(machine: Path, processes: Sequence[ServerProcess], found: list[Found]) -> None:
-    try:
-        found.extend(_others(machine, processes))
-    except OSError as error:
-        found.append(_unknown(f"cannot inspect a container: {error}"))
 
 
 def _unseen_servers(
@@ -146,7 +139,7 @@ def _unseen_servers(
     """The kernel's NFS server runs: whether it may be for a container that cannot be seen."""
     if any(not process.namespace for process in processes):
         return [_unknown("an NFS server is running, and other mount namespaces are hidden")]
-    table = machine / nfs_exports.ETAB.lstrip("/")
+    table = machine / ETAB.lstrip("/")
     ours = table.exists() and any(mounted.kind == KERNEL_THREAD for mounted in own.table)
     if ours or any(found.table for found in others):
         return []
@@ -174,17 +167,10 @@ def _other(machine: Path, members: Sequence[ServerProcess]) -> Iterator[Found]:
         return
     tree = Tree(process / "root", follow=False)
     found = _found(tree, table, None, _configurations(machine, members))
-    if serves_nfs and not found.unknown and _lacks(tree, nfs_exports.ETAB):
-        why = f"the NFS server in the container of process {process.name} has no {nfs_exports.ETAB}"
+    if serves_nfs and not found.unknown and tree.text(ETAB) is None:
+        why = f"the NFS server in the container of process {process.name} has no {ETAB}"
         found = found._replace(unknown=(why,))
     yield found
-
-
-def _lacks(tree: Tree, path: str) -> bool:
-    try:
-        return tree.text(path) is None
-    except UnreadableError:
-        return True
 
 
 def _unknown(why: str) -> Found:
@@ -257,3 +243,17 @@ def _namespace(process: Path) -> str:
         return os.readlink(process / "ns/mnt")  # noqa: PTH115 - no path: mnt:[4026531841]
     except PermissionError:
         return ""
+
+
+def exported_paths(tree: Tree, table: str) -> Iterator[str]:
+    """The paths in a table of the kernel's or of exportfs(8)'s, if it is there."""
+    for line in (tree.text(table) or "").splitlines():
+        if line.strip() and not line.startswith("#"):
+            yield from _path(line)
+
+
+def _path(line: str) -> Iterator[str]:
+    name, _, clients = line.partition("\t") if "\t" in line else line.partition(" ")
+    options = re.split(r"[(),]", clients)
+    if PSEUDO not in options:
+        yield os.fsdecode(plain(os.fsencode(name.strip('"'))))

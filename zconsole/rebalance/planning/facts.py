@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
-from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError, UnavailableError
 from zconsole.pool.allocator import Space
@@ -47,9 +46,7 @@ Run = Callable[[Sequence[str], float], Completed]
 class Snapshot:
     """One snapshot; creation in epoch seconds."""
 
-    name: str
     creation: int
-    used: int
     holds: int
     clones: bool
 
@@ -130,13 +127,6 @@ class PoolFacts:
         return self.properties.get("checkpoint", "-") not in ("-", "0", "")
 
 
-class PoolListing(NamedTuple):
-    """What a look at a pool in use shows; fragmentation (of free space) is a share, 0…1."""
-
-    spaces: tuple[Space, ...]
-    fragmentation: float | None
-
-
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A mounted filesystem: type, source (the dataset on ZFS) and options."""
@@ -175,7 +165,7 @@ class FactsReader:
         text = self._ask("zfs", "get", "-Hp", "-o", "property,value", PROPERTIES, name)
         if not snapshots:
             return Dataset(name, _pairs(text))
-        columns = "name,creation,used,userrefs,clones"
+        columns = "creation,userrefs,clones"
         listed = self._ask(
             "zfs", "list", "-Hp", "-t", "snapshot", "-d", "1", "-s", "creation", "-o", columns, name
         )
@@ -200,11 +190,11 @@ class FactsReader:
             sector=self._sector(name, properties),
         )
 
-    def listing(self, name: str) -> PoolListing:
-        """The normal-class vdevs and the fragmentation now."""
+    def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:
+        """The normal-class vdevs, and the fragmentation of free space (0…1), now."""
         self._refuse_suspended(name)
         listed = self._capacity(name)
-        return PoolListing(spaces_of(listed, self.version()), listed.pool.fragmentation)
+        return spaces_of(listed, self.version()), listed.pool.fragmentation
 
     def condition(self, name: str) -> tuple[str, str | None]:
         """The pool's state word and the scan that runs now; a suspended pool is not asked."""
@@ -317,6 +307,6 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _snapshot(line: str) -> Snapshot:
-    name, creation, used, holds, clones = line.split("\t")
-    created, taken, held = (int(w) if w.isdigit() else 0 for w in (creation, used, holds))
-    return Snapshot(name, created, taken, held, clones not in ("-", ""))
+    *numbers, clones = line.split("\t")
+    created, held = (int(word) if word.isdigit() else 0 for word in numbers)
+    return Snapshot(created, held, clones not in ("-", ""))

@@ -10,10 +10,15 @@ from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
-from zconsole.rebalance.planning.plan_model import FLOOR, TARGET, DirectoryPlan, RebalancePlan
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
+from zconsole.rebalance.planning.settings import FLOOR, Limits
 from zconsole.rebalance.planning.zdb import Listed
 
+TARGET = 0.05
+"""The spread a plan speaks of when none is asked for."""
+LARGE_FIRST = "large before small"
+OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
 """Fill of the special vdevs from which on small blocks of data go to the normal ones
 (zfs_special_class_metadata_reserve_pct is 25 %, module/zfs/spa_misc.c)."""
@@ -66,55 +71,86 @@ def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
 
 
-def special_notes(pool: PoolFacts, after: Sequence[Space]) -> list[str]:
+def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
     """What the operator should know about small blocks."""
-    pairs = zip(pool.special, after, strict=True)
     notes = [
-        f"special vdev {now.name}: {now.fill:.0%} full, at most {then.fill:.0%} afterwards"
-        for now, then in pairs
-        if then.alloc > now.alloc
+        f"special vdev {vdev.name}: {vdev.fill_before:.0%} full,"
+        f" at most {vdev.fill_after:.0%} afterwards"
+        for vdev in vdevs
+        if vdev.fill_after > vdev.fill_before
     ]
-    if any(space.fill > SPECIAL_FULL for space in after) and notes:
+    if any(vdev.fill_after > SPECIAL_FULL for vdev in vdevs) and notes:
         notes.append(f"above {SPECIAL_FULL:.0%} small blocks go to the normal vdevs")
     return notes
 
 
 def predicted(
-    plans: list[DirectoryPlan],
+    plans: Sequence[DirectoryPlan],
     pool: PoolFacts | None,
     limits: Limits,
     listed: Sequence[Mapping[int, Listed]],
-) -> RebalancePlan:
+) -> PlanDocument:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
-    room = min(available(plan.place.root, pool, limits) for plan in plans)
+    made = PlanDocument(
+        tuple(plan.document() for plan in plans),
+        available_bytes=min(plan.found.room for plan in plans),
+        estimate="size",
+        order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
+    )
+    if pool is None:
+        return made
     target = limits.until_spread if limits.until_spread is not None else TARGET
-    if pool is None or not pool.spaces:
-        return RebalancePlan(plans, None, [], None, target, room, "size")
     lies, estimate = source(plans, pool, listed)
-    plan = RebalancePlan(plans, pool, [], None, target, room, estimate)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
-    size = sum(plan.bytes for plan in plans)
+    growth, size = _growth(plans), made.bytes
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, limits.max_bytes or size)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned, plan.growth)
-    reaches = limits.until_spread is not None and raw is not None
-    moved = raw if reaches and raw is not None else limit
-    plan.after = allocator.rewritten(pool.spaces, moved, lies, pinned, plan.growth)
-    plan.bytes_to_target = None if raw is None or not by_byte else round(raw / by_byte)
-    plan.special = special(plans, pool)
-    return plan
+    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned, growth)
+    moved = limit if limits.until_spread is None or raw is None else raw
+    after = allocator.rewritten(pool.spaces, moved, lies, pinned, growth)
+    return replace(
+        made,
+        pool=pool.name,
+        spread_before=allocator.spread(pool.spaces),
+        spread_after=allocator.spread(after),
+        target_spread=target,
+        bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
+        fragmentation=pool.fragmentation,
+        scanning=pool.scanning,
+        raw_factor=pool.raw_factor,
+        vdevs=fills(pool.spaces, after),
+        special=fills(pool.special, special(plans, pool)),
+        estimate=estimate,
+    )
+
+
+def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:
+    """Fill of every vdev, now and afterwards."""
+    pairs = zip(before, after, strict=True)
+    return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
+
+
+def _growth(plans: Sequence[DirectoryPlan]) -> float:
+    """New size of all by old, as far as it is known."""
+    before = sum(plan.found.allocated for plan in plans)
+    change = sum(plan.sizes.change for plan in plans if plan.sizes is not None)
+    return 1 + change / before if before else 1.0
 
 
 def available(root: bytes, pool: PoolFacts | None, limits: Limits) -> int:
     """Bytes that may be written to a directory before the free-space floor is reached."""
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
-    share = limits.min_free if limits.min_free is not None else FLOOR if pool else 0.0
     if pool is None:
-        return max(0, free - round(share * status.f_blocks * status.f_frsize))
-    above = (pool.number("free") - share * pool.number("size")) / pool.raw_factor
-    return max(0, round(min(free, above)))
+        return max(0, free - round((limits.min_free or 0.0) * status.f_blocks * status.f_frsize))
+    return max(0, round(min(free, above_floor(pool, limits))))
+
+
+def above_floor(pool: PoolFacts, limits: Limits) -> float:
+    """Bytes that may be written to a pool before the free-space floor is reached."""
+    share = FLOOR if limits.min_free is None else limits.min_free
+    return (pool.number("free") - share * pool.number("size")) / pool.raw_factor
 
 
 def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
@@ -122,7 +158,7 @@ def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
     pool, found = plan.pool, {}
     for directory in plan.directories:
         status = os.statvfs(directory.place.root)
-        free, room = status.f_bavail * status.f_frsize, directory.found.room
+        free = status.f_bavail * status.f_frsize
         whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
-        found[os.fsdecode(directory.place.root)] = (max(0, free - (room or 0)), whole)
+        found[os.fsdecode(directory.place.root)] = (max(0, free - directory.found.room), whole)
     return found

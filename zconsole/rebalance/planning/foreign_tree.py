@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 LARGEST = 4 * 2**20
 """Bytes of a configuration file or table; a longer one is not what it claims to be."""
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class UnreadableError(Exception):
-    """A file is there and cannot be read; the text says why."""
 
 
 class Tree:
@@ -25,46 +24,45 @@ class Tree:
         """
         self.root = root
         self._follow = follow
+        self.unread: list[str] = []
+        """What is there and could not be read, and why."""
 
     def text(self, path: str) -> str | None:
-        """What a regular file holds; None where there is none. Raises UnreadableError."""
-        file = self._found(path)
-        if file is None:
-            return None
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise UnreadableError(f"{path}: not a file")
-            with open(file, "rb", closefd=False) as stream:
-                data = stream.read(LARGEST + 1)
-        except OSError as error:
-            raise UnreadableError(f"{path}: {error.strerror}") from None
-        finally:
-            os.close(file)
-        if len(data) > LARGEST:
-            raise UnreadableError(f"{path}: larger than {LARGEST} bytes")
-        return data.decode("utf-8", "surrogateescape")
+        """What a regular file holds; None where there is none, or it is among ``unread``."""
+        with self._noting(path):
+            file = self._open(path)
+            try:
+                if not stat.S_ISREG(os.fstat(file).st_mode):
+                    raise OSError(errno.EINVAL, "not a file")
+                with open(file, "rb", closefd=False) as stream:
+                    data = stream.read(LARGEST + 1)
+            finally:
+                os.close(file)
+            if len(data) > LARGEST:
+                raise OSError(errno.EFBIG, f"larger than {LARGEST} bytes")
+            return data.decode("utf-8", "surrogateescape")
+        return None
 
     def names(self, path: str) -> list[str]:
-        """The names in a directory, sorted; none where there is none. Raises UnreadableError."""
-        directory = self._found(path, os.O_DIRECTORY)
-        if directory is None:
-            return []
-        try:
-            return sorted(os.listdir(directory))  # noqa: PTH208 - of a descriptor
-        except OSError as error:
-            raise UnreadableError(f"{path}: {error.strerror}") from None
-        finally:
-            os.close(directory)
+        """The names in a directory, sorted; none where there is none, or it is among ``unread``."""
+        with self._noting(path):
+            directory = self._open(path, os.O_DIRECTORY)
+            try:
+                return sorted(os.listdir(directory))  # noqa: PTH208 - of a descriptor
+            finally:
+                os.close(directory)
+        return []
 
-    def _found(self, path: str, flags: int = 0) -> int | None:
+    @contextlib.contextmanager
+    def _noting(self, path: str) -> Iterator[None]:
         try:
-            return self._open(path, flags)
+            yield
         except FileNotFoundError:
-            return None
+            pass
         except OSError as error:  # a link that is not followed may be ENOTDIR as well
-            raise UnreadableError(f"{path}: {error.strerror}") from None
+            self.unread.append(f"{path}: {error.strerror}")
 
-    def _open(self, path: str, flags: int) -> int:
+    def _open(self, path: str, flags: int = 0) -> int:
         if self._follow:
             return os.open(self.root / path.lstrip("/"), _FLAGS | flags)
         *above, name = path.strip("/").split("/")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.planning.plan_document import PlannedPart
 from zconsole.rebalance.planning.walk import Portion
 
@@ -38,21 +39,14 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class Below:
-    """One of the directories in the root."""
-
-    number: int
-    name: bytes
-    held: Held = field(default_factory=Held)
-
-
-@dataclass(slots=True)
 class Ranking:
     """Adds up a walk by the directories in its root, one after another, and keeps the best."""
 
     _root: int = 0
-    _current: Below | None = None
-    _best: list[Below] = field(default_factory=list)
+    _current: DirectoryRow | None = None
+    _held: Held = field(default_factory=Held)
+    """What is in the current one so far."""
+    _best: list[tuple[bytes, Held]] = field(default_factory=list)
 
     def add(self, portion: Portion, addition: float | None) -> None:
         """Take in a portion; they come depth first, so that a directory is whole before the next.
@@ -65,32 +59,33 @@ class Ranking:
             return
         if row.parent == self._root and (not self._current or self._current.number != row.number):
             self._close()
-            self._current = Below(row.number, row.name)
+            self._current = row
         if self._current is not None:
-            self._current.held = self._current.held.plus(portion, addition)
+            self._held = self._held.plus(portion, addition)
 
-    def best(self) -> list[Below]:
-        """Those worth most, first; none where there is nothing to choose from."""
+    def note(self, name: bytes, held: Held) -> None:
+        """Take in a directory that is whole."""
+        self._best.append((name, held))
+        self._best.sort(key=_worth, reverse=True)
+        del self._best[MOST:]
+
+    def best(self, known: bool) -> Iterator[PlannedPart]:
+        """Those worth most, first; none where there is nothing to choose from.
+
+        ``known``: whether there is a moment that tells old from new.
+        """
         self._close()
-        return self._best if len(self._best) > 1 else []
+        for name, (files, size, old) in self._best if len(self._best) > 1 else ():
+            yield PlannedPart(os.fsdecode(name), files, size, old if known else None)
 
     def _close(self) -> None:
         if self._current is not None:
-            self._best.append(self._current)
-            self._best.sort(key=_worth, reverse=True)
-            del self._best[MOST:]
-        self._current = None
+            self.note(self._current.name, self._held)
+        self._current, self._held = None, Held()
 
 
-def _worth(below: Below) -> tuple[int, int]:
-    return below.held.old_bytes, below.held.bytes
-
-
-def named(ranking: Ranking, known: bool) -> Iterator[PlannedPart]:
-    """The best, by name; ``known``: whether there is a moment that tells old from new."""
-    for below in ranking.best():
-        files, size, old = below.held
-        yield PlannedPart(os.fsdecode(below.name), files, size, old if known else None)
+def _worth(entry: tuple[bytes, Held]) -> tuple[int, int]:
+    return entry[1].old_bytes, entry[1].bytes
 
 
 def words(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
-from zconsole.pool import allocator
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.syscalls import Sys
@@ -23,6 +22,7 @@ from zconsole.rebalance.planning import (
     walk,
 )
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
     DirectoryPlan,
@@ -31,6 +31,7 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
+from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.mounts import mount_at
 
 NO_GAIN = 0.0005
@@ -88,16 +89,30 @@ def make(
     listed = forecast.listed(reader, plans)
     if pool is not None:
         pool = new_sizes.predict_all(sys, plans, pool, listed)
-    plan = forecast.predicted(plans, pool, settings.limits, listed)
-    plan.notes += plan_notes.of_plan(plan, settings.limits)
-    plan.notes += plan_notes.of_quotas(reader.run, plans)
-    plan.notes += plan_notes.of_shared_blocks(pool, plans)
-    plan.notes += company.notes(in_use, plans)
-    plan.refused = _refusal(plan, settings)
-    if pool is not None and plan.refused is None:
-        plan.refused, notes = plan_notes.in_vain(settings.aim, plans, pool, listed)
-        plan.notes += notes
-    return plan
+    made = judged(plans, pool, settings, listed)
+    refused, notes = made.document.refused, [plan_notes.NOT_ROOT] if os.geteuid() != 0 else []
+    notes += plan_notes.of_quotas(reader.run, plans)
+    notes += plan_notes.of_shared_blocks(pool, plans)
+    notes += company.notes(in_use, plans)
+    if pool is not None and refused is None:
+        refused, vain = plan_notes.in_vain(settings.aim, plans, pool, listed)
+        notes += vain
+    notes = [*made.document.notes, *notes]
+    return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
+
+
+def judged(
+    plans: Sequence[DirectoryPlan],
+    pool: PoolFacts | None,
+    settings: Settings,
+    listed: Sequence[Mapping[int, Listed]],
+) -> RebalancePlan:
+    """The plan that follows from what was measured; asks nothing and nobody."""
+    pool = pool if pool and pool.spaces else None
+    found = forecast.predicted(plans, pool, settings.limits, listed)
+    notes = plan_notes.of_plan(found, plans, pool, settings.limits)
+    refused = _refusal(found, plans, settings)
+    return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
 
 
 def _pool(reader: FactsReader, found: Sequence[JobDirectory]) -> PoolFacts | None:
@@ -217,37 +232,37 @@ def _leave_out_split(plans: Sequence[DirectoryPlan], split: Sequence[survey.Spli
             plan.bytes -= size
 
 
-def _refusal(plan: RebalancePlan, settings: Settings) -> str | None:
-    pools = {d.place.dataset.pool if d.place.dataset else None for d in plan.directories}
-    if len(pools) > 1:
+def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
+    if len({each.place.dataset.pool if each.place.dataset else None for each in plans}) > 1:
         return "the directories are not all on one pool: run a job for each"
-    for directory in plan.directories:
-        if directory.choice.engine is None:
-            return f"{os.fsdecode(directory.place.root)}: {directory.choice.why}"
-    return _space_refusal(plan) or _aim_refusal(plan, settings)
+    for each in plans:
+        if each.choice.engine is None:
+            return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
+    return _space_refusal(plan, plans) or _aim_refusal(plan, plans, settings)
 
 
-def _space_refusal(plan: RebalancePlan) -> str | None:
-    lasting = sum(directory.lasting for directory in plan.directories)
-    needed = lasting + max(directory.in_flight for directory in plan.directories)
-    if needed > plan.available and lasting:
-        return f"needs {needed} bytes and only {plan.available} are free above the floor"
-    if plan.available <= 0:
+def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | None:
+    lasting, free = sum(each.lasting for each in plans), plan.available_bytes
+    needed = lasting + max(each.in_flight for each in plans)
+    if needed > free and lasting:
+        return f"needs {needed} bytes and only {free} are free above the floor"
+    if free <= 0:
         return "no free space above the floor"
-    too_large = any(d.found.skipped["too large for the free space"] for d in plan.directories)
-    if too_large and not any(directory.files for directory in plan.directories):
-        return f"every file is too large for the {plan.available} bytes free above the floor"
+    too_large = any(each.found.skipped["too large for the free space"] for each in plans)
+    if too_large and not plan.files:
+        return f"every file is too large for the {free} bytes free above the floor"
     return None
 
 
-def _aim_refusal(plan: RebalancePlan, settings: Settings) -> str | None:
-    if plan.pool is None or settings.aim != "balance":
+def _aim_refusal(
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings
+) -> str | None:
+    before, after, goal = plan.spread_before, plan.spread_after, settings.limits.until_spread
+    if before is None or after is None or settings.aim != "balance":
         return None
-    before, after = allocator.spread(plan.pool.spaces), allocator.spread(plan.after)
-    goal = settings.limits.until_spread
     if goal is not None and plan.bytes_to_target is None:
         return f"a spread of {goal:g} cannot be reached: {before:.3f} to {after:.3f}"
-    pinned = any(d.pinned_most for d in plan.directories)
-    if pinned and len(plan.after) > 1 and after > before - NO_GAIN:
+    pinned = any(each.pinned_most for each in plans)
+    if pinned and len(plan.vdevs or ()) > 1 and after > before - NO_GAIN:
         return f"the spread would not improve ({before:.3f} to {after:.3f}): old blocks are pinned"
     return None

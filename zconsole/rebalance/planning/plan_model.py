@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from zconsole.pool import allocator
-from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory
 from zconsole.rebalance.planning.survey import Survey
 
 BATCH_BYTES = 256 << 20
 """What the copy engine has in flight beside a file that is larger."""
-FLOOR = 0.05
-"""Share of a pool that stays free by default; ZFS slows down when nearly full."""
-TARGET = 0.05
-"""The spread a plan speaks of when none is asked for."""
-LARGE_FIRST = "large before small"
-OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,64 +96,13 @@ class DirectoryPlan:
             allocated_after_bytes=self.sizes.after if self.sizes else None,
             sizes_from=self.sizes.estimate if self.sizes else None,
             old_bytes=self.found.old_allocated if known else None,
-            below=tuple(hot_directories.named(self.found.below, known)),
+            below=tuple(self.found.below.best(known)),
         )
 
 
-@dataclass(slots=True)
-class RebalancePlan:
-    """All directories and the pool."""
+class RebalancePlan(NamedTuple):
+    """What was measured of all directories and of their pool, and what is shown of it."""
 
-    directories: list[DirectoryPlan]
+    directories: Sequence[DirectoryPlan]
     pool: PoolFacts | None
-    after: list[Space]
-    bytes_to_target: int | None
-    target: float
-    available: int
-    """Bytes that may be used before the floor is reached."""
-    estimate: str
-    """What the source of the bytes was taken from."""
-    special: list[Space] = field(default_factory=list)
-    """The special vdevs when every small block has gone there."""
-    notes: list[str] = field(default_factory=list)
-    refused: str | None = None
-
-    @property
-    def growth(self) -> float:
-        """New size of all by old, as far as it is known."""
-        before = sum(directory.found.allocated for directory in self.directories)
-        change = sum(d.sizes.change for d in self.directories if d.sizes is not None)
-        return 1 + change / before if before else 1.0
-
-    def document(self) -> PlanDocument:
-        """What is shown of it."""
-        pool = self.pool
-        made = PlanDocument(
-            tuple(directory.document() for directory in self.directories),
-            bytes_to_target=self.bytes_to_target,
-            available_bytes=self.available,
-            estimate=self.estimate,
-            order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
-            notes=tuple(self.notes),
-            refused=self.refused,
-        )
-        if pool is None:
-            return made
-        return replace(
-            made,
-            pool=pool.name,
-            spread_before=allocator.spread(pool.spaces),
-            spread_after=allocator.spread(self.after),
-            target_spread=self.target,
-            fragmentation=pool.fragmentation,
-            scanning=pool.scanning,
-            raw_factor=pool.raw_factor,
-            vdevs=fills(pool.spaces, self.after),
-            special=fills(pool.special, self.special),
-        )
-
-
-def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:
-    """Fill of every vdev, now and afterwards."""
-    pairs = zip(before, after, strict=True)
-    return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
+    document: PlanDocument

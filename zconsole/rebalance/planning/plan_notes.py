@@ -6,15 +6,15 @@ and its like (zfs-userspace(8)), in those of users, groups and projects.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
-from zconsole.rebalance.planning.reservoir import Taken
+from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.survey import Taken
 from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.process import DeadlineError
 from zconsole.units import clean, size
@@ -23,6 +23,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
+NOT_ROOT = "not root: files of others fail, trusted attributes are not seen and get lost"
 
 
 def in_vain(
@@ -153,10 +154,11 @@ def held(run: Run, dataset: str) -> list[Quota]:
     return found
 
 
-def of_plan(plan: RebalancePlan, limits: Limits) -> list[str]:
-    """What to know of the pool, of snapshots and of permissions."""
+def of_plan(
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+) -> list[str]:
+    """What to know of the pool and of snapshots."""
     notes = []
-    pool = plan.pool
     if pool is None and limits.until_spread is not None:
         notes.append("no pool: there is no spread to stop at")
     if pool is not None:
@@ -166,28 +168,25 @@ def of_plan(plan: RebalancePlan, limits: Limits) -> list[str]:
             notes.append(f"a {pool.scanning} is running: the job waits for its end")
         if pool.health != "ONLINE":
             notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
-        notes += forecast.special_notes(pool, plan.special)
+        notes += forecast.special_notes(plan.special or ())
         if pool.checkpoint:
             notes.append("a checkpoint keeps every block that is freed")
         if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):
             notes.append(
-                f"moving everything goes too far: --until-spread {plan.target:g} would stop after"
-                f" {plan.bytes_to_target} bytes"
+                f"moving everything goes too far: --until-spread {plan.target_spread:g} would stop"
+                f" after {plan.bytes_to_target} bytes"
             )
-    if any(engine_choice.hides_acls(d.choice, d.place.dataset) for d in plan.directories):
+    if any(engine_choice.hides_acls(each.choice, each.place.dataset) for each in plans):
         notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
-    held = sum(
-        s.holds > 0 for d in plan.directories if d.place.dataset for s in d.place.dataset.snapshots
-    )
+    held = sum(s.holds > 0 for d in plans if d.place.dataset for s in d.place.dataset.snapshots)
     if held:
         notes.append(f"{held} snapshots are held")
-    if os.geteuid() != 0:
-        notes.append("not root: files of others fail, trusted attributes are not seen and get lost")
     return notes
 
 
-def _overshoots(plan: RebalancePlan) -> bool:
+def _overshoots(plan: PlanDocument) -> bool:
     """Whether the emptiest vdev of today would be the fullest."""
-    before = plan.pool.spaces if plan.pool else ()
-    emptiest = min(range(len(before)), key=lambda index: before[index].fill)
-    return plan.after[emptiest].fill - min(s.fill for s in plan.after) > plan.target
+    vdevs = plan.vdevs or ()
+    emptiest = min(vdevs, key=lambda vdev: vdev.fill_before)
+    least = min(vdev.fill_after for vdev in vdevs)
+    return emptiest.fill_after - least > (plan.target_spread or 0.0)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+FLOOR = 0.05
+"""Share of a pool that stays free by default; ZFS slows down when nearly full."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -10,6 +10,7 @@ fields of ``DirectoryListing`` and ``Measured``.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import select
@@ -118,25 +119,23 @@ class Measurer:
         self.answer(Measured(path, used))
 
 
-@dataclass(slots=True)
-class Additions:
-    """When the newest vdev of a pool was added: of its history, asked once, which takes root."""
+def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
+    """Tells when the newest vdev of the pool that a path is on was added, epoch seconds.
 
-    reader: FactsReader = field(default_factory=FactsReader)
-    _known: dict[str, float | None] = field(default_factory=dict)
+    By the pool's history, which is asked once, and takes root.
+    """
+    added = functools.cache(reader.added)
 
-    def since(self, path: bytes) -> float | None:
-        """That of the pool a path is on, epoch seconds."""
+    def _since(path: bytes) -> float | None:
         try:
             mount = mount_of(mount_at(path))
         except OSError:
             return None
         if mount is None or mount.kind != "zfs" or os.geteuid() != 0:
             return None
-        pool = mount.source.split("/")[0]
-        if pool not in self._known:
-            self._known[pool] = self.reader.added(pool)
-        return self._known[pool]
+        return added(mount.source.split("/")[0])
+
+    return _since
 
 
 def directories_in(sys: Sys, path: bytes) -> list[str]:
@@ -175,4 +174,4 @@ def _print(answer: DirectoryListing | Measured) -> None:
 
 
 if __name__ == "__main__":
-    serve(Measurer(_print, since=Additions().since), sys.stdin.fileno())
+    serve(Measurer(_print, since=additions(FactsReader())), sys.stdin.fileno())

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.planning.facts import Run
-from zconsole.rebalance.planning.foreign_tree import Tree, UnreadableError
+from zconsole.rebalance.planning.foreign_tree import Tree
 from zconsole.system.process import DeadlineError
 
 SMB = "/etc/samba/smb.conf"
@@ -33,7 +33,7 @@ _BY_REGISTRY = {
 
 @dataclass(slots=True)
 class Shares:
-    """Shared paths, and why there may be others: in words, empty when all are known."""
+    """Shared paths, and why there may be others than for what the tree could not read: in words."""
 
     paths: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -90,16 +90,11 @@ def _take_file(
     if not depth:
         found.unknown.append(f"{file}: includes nested too deep")
         return
-    try:
-        text = tree.text(file)
-    except UnreadableError as error:
-        found.unknown.append(str(error))
-        return
-    if text is None:
-        if not missing_is_known:
-            found.unknown.append(f"{file} is missing")
-        return
-    _take(found, tree, file, text, depth)
+    text = tree.text(file)
+    if text is not None:
+        _take(found, tree, file, text, depth)
+    elif not missing_is_known:
+        found.unknown.append(f"{file} is missing")
 
 
 def _take(found: Shares, tree: Tree | None, file: str, text: str, depth: int) -> None:
@@ -141,11 +136,8 @@ def _take_path(found: Shares, file: str, section: str, value: str) -> None:
 
 def _take_users(found: Shares, tree: Tree, directory: str) -> None:
     """Shares that users made (net(8), usershare): a file each."""
-    try:
-        for name in tree.names(directory):
-            _take_file(found, tree, f"{directory}/{name}", 1, missing_is_known=True)
-    except UnreadableError as error:
-        found.unknown.append(str(error))
+    for name in tree.names(directory):
+        _take_file(found, tree, f"{directory}/{name}", 1, missing_is_known=True)
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str, str]]:
@@ -165,11 +157,7 @@ def _parameters(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _homes(tree: Tree) -> Iterator[str]:
     """The homes of people (passwd(5)); the section shares them without naming them."""
-    try:
-        text = tree.text("/etc/passwd") or ""
-    except UnreadableError:
-        return
-    for line in text.splitlines():
+    for line in (tree.text("/etc/passwd") or "").splitlines():
         words = line.split(":")
         person = len(words) == 7 and words[2].isdecimal() and int(words[2]) >= _USERS
         if person and words[5].startswith("/") and words[5] not in ("/", "/nonexistent"):

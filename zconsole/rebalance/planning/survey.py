@@ -1,7 +1,11 @@
-"""What a walk adds up to: files, bytes, ages, and what will be skipped, in bounded memory."""
+"""What a walk adds up to: files, bytes, ages, what will be skipped, and a fair sample of files.
+
+All in bounded memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -10,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from zconsole.rebalance.engine import metadata
@@ -17,8 +23,63 @@ from zconsole.rebalance.engine.descriptors import raise_limit
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning.hot_directories import Ranking
-from zconsole.rebalance.planning.reservoir import Reservoir
-from zconsole.rebalance.planning.walk import Portion, Walk
+from zconsole.rebalance.planning.walk import Found, Portion, Walk
+
+
+class Taken(NamedTuple):
+    """A file of the sample. Bytes: its length, what its blocks take, and one of its blocks."""
+
+    inode: int
+    size: int
+    allocated: int
+    block: int
+    directory: bytes
+    """The path it had; empty where nobody knows it."""
+    name: bytes
+
+
+@dataclass(slots=True)
+class Reservoir:
+    """Every file offered is in it with the same chance, size / files.
+
+    Each takes the place of another with the chance that it would have among all up to it
+    (Knuth, The Art of Computer Programming, 3.4.2, algorithm R).
+    """
+
+    size: int
+    _chance: Random = field(default_factory=lambda: Random(1))
+    files: list[Taken] = field(default_factory=list)
+    _offered: int = 0
+
+    def offer(self, files: Sequence[Found], directory: int = -1) -> None:
+        """Take some of these files of an open directory, perhaps in the place of earlier ones."""
+        draw = self._chance.random  # for every file: a third of the time of ``randrange``
+        for offered, file in enumerate(files, self._offered + 1):
+            if offered <= self.size:
+                self.files.append(_taken(file, directory))
+            elif (place := int(draw() * offered)) < self.size:
+                self.files[place] = _taken(file, directory)
+        self._offered += len(files)
+
+    def inodes(self, most: int) -> list[int]:
+        """Inode numbers of some of the files taken: up to ``most`` blocks, and one file more."""
+        found: list[int] = []
+        for file in self._chance.sample(self.files, len(self.files)):
+            if most <= 0:
+                break
+            most -= max(1, file.size // (file.block or 1))
+            found.append(file.inode)
+        return found
+
+
+def _taken(file: Found, directory: int) -> Taken:
+    name, status = file
+    path = b""
+    with contextlib.suppress(OSError):  # no path is longer than PATH_MAX, trees are
+        path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink()) if directory >= 0 else b""
+    blocks = status.st_blocks * 512
+    return Taken(status.st_ino, status.st_size, blocks, status.st_blksize, path, name)
+
 
 SAMPLES = 300
 """Files a plan opens to see what lstat does not show."""
@@ -60,11 +121,10 @@ class Survey:
 
     root: bytes
     ages: Ages
-    room: int | None = None
+    room: int
     """Free bytes above the floor: a copy of a larger file does not fit."""
     special: float = 0.0
     """Files of up to this many bytes belong on special vdevs."""
-    device: int = 0
     files: int = 0
     bytes: int = 0
     allocated: int = 0
@@ -88,7 +148,6 @@ class Survey:
 
     def add(self, portion: Portion) -> None:
         """Take in some files; links of one inode count once each until ``settle_links``."""
-        self.device = portion.directory.dev
         statuses = [status for _, status in portion.files]
         self.files += len(statuses)
         self.bytes += sum([status.st_size for status in statuses])
@@ -115,7 +174,7 @@ class Survey:
     def _measure(self, statuses: Sequence[os.stat_result]) -> None:
         """Note the largest file that there is room for, and those that there is none for."""
         largest = 512 * max([s.st_blocks for s in statuses], default=0)
-        if self.room is None or largest <= self.room:
+        if largest <= self.room:
             self.largest = max(self.largest, largest)
             return
         for status in statuses:
@@ -134,7 +193,7 @@ class Survey:
         again, allocated = link.names - 1, _allocated([link])
         if link.whole:
             self.bytes -= link.st_size * again
-        if link.together and self.room is not None and allocated > self.room:
+        if link.together and allocated > self.room:
             self.too_large.add(link.names, link.st_size, allocated, self._is_old(link.st_ctime))
         self._count([link], -again)
 
@@ -165,12 +224,8 @@ class Link(NamedTuple):
     """Whether they are, in one root."""
 
 
-class Split(NamedTuple):
-    """Inodes that have names outside the set too: their names in one root, and the bytes."""
-
-    root: int
-    names: int
-    bytes: int
+Split = tuple[int, int, int]
+"""Inodes that have names outside the set too: a root, their names in it, and the bytes."""
 
 
 @dataclass(slots=True)
@@ -213,7 +268,7 @@ class Links:
             " HAVING count(*) != max(nlink))"
             " SELECT root, count(*), sum(size) FROM links JOIN split USING (dev, ino) GROUP BY root"
         )
-        return list(map(Split._make, self._db.execute(sql)))
+        return list(self._db.execute(sql))
 
     def close(self) -> None:
         """Delete the temporary file."""

@@ -78,12 +78,6 @@ def listed(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
     }
 
 
-def blocks_of(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Blocks]:
-    """The data blocks of every file that zdb can tell something of, by inode."""
-    found = listed(run, dataset, inodes)
-    return {inode: file.blocks for inode, file in found.items() if file.blocks}
-
-
 def _blocks(text: str) -> Blocks:
     found = _INDIRECT_LINE.findall(text) or _DVA.findall(text)
     return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found]

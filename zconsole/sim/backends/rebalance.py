@@ -1,8 +1,12 @@
-"""Rebalance of the simulated pools: the same seam, plans and states, over ``sim.rewrite``."""
+"""Rebalance of the simulated pools: the same seam, plans and states, over ``sim.rewrite``.
+
+Plans are the planner's own, of simulated facts.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -10,22 +14,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import (
-    Counted,
-    DirectoryListing,
-    Explorer,
-    JobView,
-    Measured,
-)
-from zconsole.rebalance.planning.facts import Mount
+from zconsole.pool.allocator import Space
+from zconsole.pool.version import parse_version
+from zconsole.rebalance.backend import Counted, DirectoryListing, Explorer, JobView, Measured
+from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning.engine_choice import COPIES, choose
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import FLOOR
-from zconsole.rebalance.planning.settings import Settings
-from zconsole.sim.backends.rebalance_plan import below, children, measured, propose
-from zconsole.sim.directories import Rewrite
-from zconsole.sim.rewrite import spread, spread_over
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
+from zconsole.rebalance.planning.settings import FLOOR, Settings
+from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.sim.directories import Rewrite, SimulatedDirectory
+from zconsole.sim.disk import ONLINE
+from zconsole.sim.emit import pool_state
+from zconsole.sim.rewrite import scanning, spread, spread_over
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
+from zconsole.sim.topology import top_name
 
 STEPS = 6
 """Counts that are shown while a plan is made."""
@@ -45,7 +51,6 @@ class _Job:
     before: Mapping[str, float]
     factor: float
     """Allocated bytes a byte of a file takes, when it began."""
-    dead: bool = False
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -79,6 +84,8 @@ class SimulatedExplorer:
 class SimulatedRebalance:
     """See RebalanceBackend. Its jobs move what the simulated pools hold."""
 
+    command = "zconsole"
+
     def __init__(self, world: World, pause: float = 0.0) -> None:
         """``pause`` is how many seconds each step of making a plan takes."""
         self._world = world
@@ -89,11 +96,6 @@ class SimulatedRebalance:
                 held = sum(top.alloc for top in pool.normal_tops())
                 sizes = {f"/{pool.name}/{n}": held * share for n, share in USUAL.items()}
                 pool.directories = spread_over(pool, sizes)
-
-    @property
-    def command(self) -> str:
-        """See RebalanceBackend.command."""
-        return "zconsole"
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See RebalanceBackend.jobs."""
@@ -120,7 +122,7 @@ class SimulatedRebalance:
     async def start(self, settings: Settings) -> str:
         """See RebalanceBackend.start."""
         pool = self._pool_of(settings)
-        if any(job.work.running and not job.dead for job in self._jobs if job.pool is pool):
+        if any(job.work.running for job in self._jobs if job.pool is pool):
             raise ZconsoleError(
                 "another job works on this pool: a simulated one does one at a time"
             )
@@ -142,27 +144,21 @@ class SimulatedRebalance:
     ) -> None:
         """See RebalanceBackend.order."""
         found = self._find(job)
-        if not found.work.running or found.dead:
+        if not found.work.running:
             raise ZconsoleError(f"job {job} does not run")
         changed = found.settings.limits.changed(limits or {})
         found.settings = replace(found.settings, limits=changed)
         _limit(found)
         if order == "stop":
             found.work.end("stop")
-        elif order is not None:
-            found.work.paused = order == "pause"
+        found.work.paused |= order == "pause"
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
         found = self._find(job)
-        found.dead = found.work.paused = False
+        found.work.paused = False
         found.work.running, found.work.why = True, ""
         found.pool.rewrite = found.work
-
-    def kill(self, job: str) -> None:
-        """End the process of a job as a power cut would."""
-        found = self._find(job)
-        found.dead, found.pool.rewrite = True, None
 
     def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
         """See RebalanceBackend.last_words."""
@@ -205,10 +201,9 @@ def _shown(job: _Job) -> JobView:
         settings=job.settings,
         limits=job.settings.limits,
         engine=job.engine,
-        t=job.pool.now,
         files_done=_files_done(job),
         files_total=sum(directory.files for directory in work.directories),
-        bytes_done=round(done),
+        bytes_handled=round(done),
         bytes_total=round(total),
         rate=rate,
         eta_seconds=left / rate if rate else None,
@@ -221,8 +216,6 @@ def _shown(job: _Job) -> JobView:
 
 def _state(job: _Job) -> tuple[str, str | None]:
     work = job.work
-    if job.dead:
-        return "dead", "its process is gone; resume it"
     if not work.running:
         return ("stopped" if work.why == "stop" else "finished"), work.why
     if work.paused:
@@ -246,7 +239,7 @@ def _files_done(job: _Job) -> int:
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
     """The line of the simulated day, as a real job keeps it."""
-    if job.dead or not job.work.running:
+    if not job.work.running:
         return
     day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
     job.days[day] = {
@@ -259,3 +252,98 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,
     }
+
+
+def _factor(pool: PoolState) -> float:
+    """Allocated bytes a byte of a file takes."""
+    tops = pool.normal_tops()
+    return sum(t.alloc for t in tops) / (sum(t.alloc / t.inflation for t in tops) or 1.0)
+
+
+def _spaces(pool: PoolState) -> tuple[Space, ...]:
+    """The normal-class vdevs as the prediction takes them."""
+    even = pool.version >= "2.4"
+    return tuple(
+        Space(
+            top_name(top, index),
+            int(top.space),
+            top.alloc,
+            float((1 if even else top.groups) * top.allocating),
+        )
+        for index, top in enumerate(pool.tops)
+        if top in pool.normal_tops()
+    )
+
+
+def children(pools: tuple[PoolState, ...], path: str) -> tuple[str, ...]:
+    """Names of the directories in one, sorted."""
+    paths = [each.path for pool in pools for each in below(pool, path) if each.path != path]
+    return tuple(sorted({name[len(path) + 1 :].split("/")[0] for name in paths}))
+
+
+def measured(pools: tuple[PoolState, ...], path: str) -> Measured:
+    """What a directory holds, with everything below it, in bytes of its files."""
+    found = [(_factor(pool), below(pool, path)) for pool in pools]
+    size = sum(d.size / factor for factor, held in found for d in held)
+    return Measured(path, round(size), sum(d.files for _, held in found for d in held))
+
+
+def below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
+    """The directories that are one of these or inside one."""
+    inside = tuple(f"{root}/" for root in roots)
+    return [each for each in pool.directories if f"{each.path}/".startswith(inside)]
+
+
+def propose(pool: PoolState, settings: Settings) -> PlanDocument:
+    """The plan of a job on a simulated pool: the real one's, of simulated facts."""
+    facts = _facts(pool)
+    plans = [_directory(pool, facts, root, settings) for root in settings.dirs]
+    made = plan.judged(plans, facts, settings, []).document
+    copies = (COPIES,) if any(each.choice.engine == "copy" for each in plans) else ()
+    return replace(made, notes=(*made.notes, *copies))
+
+
+def _facts(pool: PoolState) -> PoolFacts:
+    spaces = _spaces(pool)
+    health = "ONLINE" if pool_state(pool) == ONLINE else "DEGRADED"
+    free, size = round(sum(s.free for s in spaces)), sum(s.size for s in spaces)
+    return PoolFacts(
+        name=pool.name,
+        properties={"health": health, "free": str(free), "size": str(size)},
+        spaces=spaces,
+        version=parse_version(pool.version),
+        fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
+        scanning=scanning(pool) or None,
+        used=round(sum(top.alloc / top.inflation for top in pool.normal_tops())),
+    )
+
+
+def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings) -> DirectoryPlan:
+    mount, dataset = Mount("zfs", pool.name, f"/{pool.name}"), Dataset(pool.name, {})
+    found = _survey(pool, root, round(forecast.above_floor(facts, settings.limits)))
+    made = DirectoryPlan(
+        JobDirectory(os.fsencode(root), mount, dataset),
+        found,
+        choose(settings, mount, dataset, facts.version, exported=""),
+        found.files,
+        found.bytes,
+        {"snapshots": found.snapshot_allocated},
+    )
+    made.sizes = Sizes(found.allocated, found.allocated, "simulated: written as before")
+    return made
+
+
+def _survey(pool: PoolState, root: str, room: int) -> Survey:
+    """What a walk of a simulated directory would have found."""
+    held, factor = below(pool, root), _factor(pool)
+    size = round(sum(d.size for d in held) / factor)
+    pinned = round(sum(d.size * d.pinned for d in held) / factor)
+    found = Survey(
+        os.fsencode(root), Ages(), max(0, room),
+        files=sum(d.files for d in held), bytes=size, allocated=size,
+        snapshot_allocated=pinned, snapshot_bytes=pinned,
+    )  # fmt: skip
+    for name in children((pool,), root):
+        inside = measured((pool,), f"{root}/{name}")
+        found.below.note(os.fsencode(name), Held(inside.files, inside.bytes or 0))
+    return found

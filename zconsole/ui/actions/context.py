@@ -101,6 +101,10 @@ class FlowContext:
         """The newest frame of the pool on show."""
         return self.app.view_state.frame
 
+    def frame_of(self, pool: str) -> Frame | None:
+        """The newest frame of a pool."""
+        return next((frame for frame in self.app.view_state.frames if frame.pool == pool), None)
+
     @property
     def look(self) -> DisplayFormat:
         """How sizes and times are written now."""

@@ -13,12 +13,19 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import Folders
-from zconsole.ui.rebalance.job_lines import Fills
-from zconsole.ui.rebalance.job_list import job_rows
+from zconsole.ui.rebalance.job_lines import job_rows
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.rebalance.limits import LIMITS, Limit, ask_limit
-from zconsole.ui.rebalance.options import FIXED, PLAN, option_about, option_lines, turned
+from zconsole.ui.rebalance.options import (
+    FIXED,
+    LIMITS,
+    PLAN,
+    Limit,
+    ask_limit,
+    option_about,
+    option_lines,
+    turned,
+)
 from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.ui.widgets.draw import Line
@@ -111,15 +118,12 @@ class RebalanceFlow:
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:
-        answer = await ask_limit(self.context, limit)
-        if answer is None:
-            return settings
         try:
-            value = limit.value(answer)
+            changed = await ask_limit(self.context, limit)
         except ZconsoleError as error:
             self.context.complain(error)
             return settings
-        return replace(settings, limits=replace(settings.limits, **{limit.name: value}))
+        return replace(settings, limits=settings.limits.changed(changed))
 
     async def _confirmed(self, settings: Settings) -> bool:
         """Whether the plan of these settings was read, and is to be run."""
@@ -128,7 +132,7 @@ class RebalanceFlow:
         command = by_hand(rebalance_backend, settings)
 
         def _body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
-            frame = self._frame()
+            frame = context.frame_of(self.pool)
             scan_rate = scan_pace(frame) if frame else None
             pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
             return plan_lines(plan, settings, pace, command, denied, look, width)
@@ -137,20 +141,8 @@ class RebalanceFlow:
         return await context.app.push_screen_wait(screen) is True
 
     async def _attach(self, job: str) -> None:
-        screen = JobScreen(self.context, self.pool, job, self.watch, self._fills, self._now)
+        screen = JobScreen(self.context, self.pool, job, self.watch)
         await self.context.app.push_screen_wait(screen)
-
-    def _frame(self) -> Frame | None:
-        frames = self.context.app.view_state.frames
-        return next((frame for frame in frames if frame.pool == self.pool), None)
-
-    def _fills(self) -> Fills:
-        frame = self._frame()
-        return {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
-
-    def _now(self) -> float:
-        frame = self._frame()
-        return frame.t if frame else 0.0
 
 
 def _first(jobs: tuple[JobView, ...]) -> int:

@@ -15,9 +15,9 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
-from zconsole.ui.rebalance.job_lines import Fills, job_lines, job_title
+from zconsole.ui.rebalance.job_lines import job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
-from zconsole.ui.rebalance.limits import MIN_FREE, RATE, TARGET, Limit, ask_limit
+from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -48,24 +48,13 @@ class JobScreen(Dialog[None]):
         *(Binding(key, f"limit('{key}')", show=False) for key in ASKED),
     ]
 
-    def __init__(
-        self,
-        context: FlowContext,
-        pool: str,
-        job: str,
-        watch: JobWatch,
-        fills: Callable[[], Fills],
-        now: Callable[[], float],
-    ) -> None:
-        """``now`` is epoch seconds."""
+    def __init__(self, context: FlowContext, pool: str, job: str, watch: JobWatch) -> None:
         super().__init__()
         self._flow = context
         self._look = context.look
         self._pool = pool
         self._job = job
         self._watch = watch
-        self._fills = fills
-        self._now = now
         self._said = ""
 
     def compose(self) -> ComposeResult:
@@ -99,7 +88,9 @@ class JobScreen(Dialog[None]):
         if job is None:
             view.show(self._gone(width), (Span(f" REBALANCE {self._job}", "title"),))
         else:
-            lines = job_lines(job, self._now(), self._fills(), self._look, width)
+            frame = self._flow.frame_of(self._pool)
+            fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
+            lines = job_lines(job, frame.t if frame else 0.0, fills, self._look, width)
             view.show(lines, job_title(job, self._look))
         below = 0 < view.size.height <= view.line_count()
         self.query_one("#hint", LinesView).show_whole((*self._hint(job), *((MORE,) * below)))
@@ -140,10 +131,7 @@ class JobScreen(Dialog[None]):
 
     def action_go_on(self) -> None:
         """Go on: with a paused job, or with one that ended before its time."""
-        job, rebalance_backend = self.job, self._watch.rebalance_backend
-        live = job is not None and job.live
-        order = partial(rebalance_backend.order, self._job, "run")
-        self._steer("r", order if live else partial(rebalance_backend.resume, self._job))
+        self._steer("r", partial(self._watch.rebalance_backend.resume, self._job))
 
     def action_limit(self, key: str) -> None:
         """Ask for a new limit, and set it."""
@@ -173,11 +161,8 @@ class JobScreen(Dialog[None]):
         await self._refresh()
 
     async def _ask(self, limit: Limit) -> None:
-        answer = await ask_limit(self._flow, limit)
-        if answer is not None:
-            await self._watch.rebalance_backend.order(
-                self._job, None, {limit.name: limit.value(answer)}
-            )
+        if changed := await ask_limit(self._flow, limit):
+            await self._watch.rebalance_backend.order(self._job, None, changed)
 
 
 def offered(job: JobView | None) -> frozenset[str]:

@@ -92,7 +92,7 @@ def activity(job: JobView) -> ActivityView:
         Activity(
             "rebalance",
             job.state,
-            done_bytes=job.bytes_done,
+            done_bytes=job.bytes_handled,
             total_bytes=job.bytes_total,
             percent=None if job.share is None else 100.0 * job.share,
         ),

@@ -1,17 +1,146 @@
-"""What a new job is to do, before there is a plan: its aim, engine and limits, as a list."""
+"""What a new job is to do, before there is a plan: its aim, engine and limits, as a list.
+
+Limits are asked for, understood and shown as people write them; those of a running job as well.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from rich.cells import cell_len
 
-from zconsole.rebalance.planning.settings import Settings
-from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.limits import LIMITS
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.planning.settings import FLOOR, Limits, Settings, window_minutes
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
+from zconsole.ui.dialogs.screens import AskScreen
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.short_names import middle
+from zconsole.units import latency, parse_size
+
+NONE = ("none", "off", "-", "0")
+"""Answers that take a limit away."""
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%?")
+_WAIT = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit: its name in the settings, and its words."""
+
+    name: str
+    label: str
+    question: str
+    read: Callable[[str], Any]
+    """The value of an answer. Raises ZconsoleError."""
+    show: Callable[[DisplayFormat, Any], str]
+    unset: str = "none"
+
+    def shown(self, limits: Limits, look: DisplayFormat) -> str:
+        """The present value, for people."""
+        value = getattr(limits, self.name)
+        return self.unset if value is None else look.text(self.show(look, value))
+
+    def value(self, answer: str) -> Any:
+        """The value of an answer, None for no limit. Raises ZconsoleError."""
+        return None if answer.strip().lower() in NONE else self.read(answer.strip())
+
+
+async def ask_limit(context: FlowContext, limit: Limit) -> Mapping[str, Any]:
+    """A limit by its name, as it is typed on a screen of its own; nothing when that is left.
+
+    Raises ZconsoleError.
+    """
+    lines = partial(wrapped_lines, limit.question, context.look)
+    answer = await context.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
+    return {} if answer is None else {limit.name: limit.value(answer)}
+
+
+def _share(answer: str) -> float:
+    match = _PERCENT.fullmatch(answer)
+    if match is None or float(match[1]) > 100:
+        raise ZconsoleError(f"{answer}: not a percentage from 0 to 100")
+    return float(match[1]) / 100
+
+
+def _bytes(answer: str) -> int:
+    value = parse_size(answer.upper().removesuffix("/S"))
+    if not value:
+        raise ZconsoleError(f"{answer}: not a size such as 200M")
+    return value
+
+
+def _wait(answer: str) -> float:
+    match = _WAIT.fullmatch(answer)
+    if match is None or not float(match[1]):
+        raise ZconsoleError(f"{answer}: not a time such as 50ms")
+    return float(match[1]) / (1 if match[2] == "s" else 1000)
+
+
+def _window(answer: str) -> str:
+    try:
+        window_minutes(answer)
+    except ValueError as error:
+        raise ZconsoleError(f"{answer}: not a time of the day such as 22:00-06:00") from error
+    return answer
+
+
+RATE = Limit(
+    "rate",
+    "Rate limit",
+    "bytes a second, 200M for instance; none for no limit",
+    _bytes,
+    lambda look, value: look.rate(value),
+)
+TARGET = Limit(
+    "until_spread",
+    "Stop at a spread of",
+    "percent between the fullest and the emptiest vdev, 5 for instance; none moves everything",
+    _share,
+    lambda _, value: percent(value),
+    unset="none: move everything",
+)
+MIN_FREE = Limit(
+    "min_free",
+    "Keep free",
+    f"percent of the pool, {FLOOR * 100:g} unless told otherwise",
+    _share,
+    lambda _, value: percent(value),
+    unset=percent(FLOOR),
+)
+LIMITS = (
+    TARGET,
+    RATE,
+    Limit(
+        "max_latency",
+        "Back off above a wait of",
+        "what other work may wait for a disk, 50ms for instance; none for no limit",
+        _wait,
+        lambda _, value: latency(value),
+    ),
+    MIN_FREE,
+    Limit(
+        "max_bytes",
+        "Move at most",
+        "bytes, 2T for instance; none for no limit",
+        _bytes,
+        lambda look, value: look.size(value),
+    ),
+    Limit(
+        "window",
+        "Only between",
+        "times of the day, 22:00-06:00 for instance; none for all day",
+        _window,
+        lambda _, value: str(value),
+        unset="all day",
+    ),
+)
+
 
 AIMS = {
     "balance": "spread evenly over the vdevs",

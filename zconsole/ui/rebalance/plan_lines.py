@@ -80,37 +80,27 @@ def plan_lines(
     width: int,
 ) -> tuple[Line, ...]:
     """The whole plan."""
-    lines = _all(plan, settings, pace, by_hand, denied, look, width)
+    head = " To run by hand" if denied else " Will run, and go on without this console"
+    lines = [
+        *_under(" Not possible", [plan.refused or ""], "error", look, width),
+        *_moves(plan, settings.aim, look, width),
+        *_fills(plan, settings.limits, look, width),
+        *_costs(plan, plan.bytes_within(settings.limits), pace, look, width),
+        *_under(" Look twice", plan.notes, "warning", look, width),
+        *_under(head, [by_hand], "accent", look, width),
+        *_under(" Not from here", [denied], "error", look, width),
+    ]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _all(
-    plan: PlanDocument,
-    settings: Settings,
-    pace: JobPace | None,
-    by_hand: str,
-    denied: str,
-    look: DisplayFormat,
-    width: int,
+def _under(
+    head: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
 ) -> Iterator[Line]:
-    if plan.refused is not None:
-        yield (Span(" Not possible", "bold"),)
-        yield from wrapped(plan.refused, "error", look, width)
-    yield from _moves(plan, settings.aim, look, width)
-    if plan.vdevs:
-        yield from _fills(plan, settings.limits, look, width)
-    yield from _costs(plan, plan.bytes_within(settings.limits), pace, look, width)
-    if plan.notes:
-        yield (Span(" Look twice", "bold"),)
-        for note in plan.notes:
-            yield from wrapped(note, "warning", look, width)
-    yield (
-        Span(" To run by hand" if denied else " Will run, and go on without this console", "bold"),
-    )
-    yield from wrapped(by_hand, "accent", look, width)
-    if denied:
-        yield (Span(" Not from here", "bold"),)
-        yield from wrapped(denied, "error", look, width)
+    """Texts with a heading; nothing without any."""
+    if any(texts):
+        yield (Span(head, "bold"),)
+        for text in texts:
+            yield from wrapped(text, role, look, width)
 
 
 def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -139,13 +129,15 @@ def _size(part: PlannedDirectory, aim: str, look: DisplayFormat, width: int) -> 
 
 
 def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
+    if not plan.vdevs:
+        return
     before, after = percent(plan.spread_before), percent(plan.spread_after)
     yield (
         Span(" Where it will lie  ", "bold"),
         Span(f"spread {before}, then {after}", "accent"),
         Span(f"  ({look.text(plan.estimate)})", "dim"),
     )
-    for fill in (*(plan.vdevs or ()), *(plan.special or ())):
+    for fill in (*plan.vdevs, *(plan.special or ())):
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return

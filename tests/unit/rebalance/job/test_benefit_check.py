@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -10,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.rebalance.job.test_pacer import Clock
+from tests.unit.rebalance.job.counted import accounts_of
+from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job import benefit_check
-from zconsole.rebalance.job.accounts import RunProgress
-from zconsole.rebalance.job.benefit_check import BenefitCheck
-from zconsole.rebalance.job.block_samples import Samples
+from zconsole.rebalance.job.benefit_check import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
 from zconsole.rebalance.job.move_effect import ENOUGH, INTERVAL, STRIKES, MoveEffect
-from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
+from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.system.process import Completed
 
 TIB = 1 << 40
@@ -48,13 +49,12 @@ class Case:
     )
 
     def __post_init__(self) -> None:
-        self.progress = RunProgress(self.journal, self.clock, self.clock, 1)
-        watching = MoveEffect(FactsReader(self.zpool), "tank", tuple(self.spaces), 1.0, self.clock)
+        self.accounts = accounts_of(self.journal, self.clock)
+        spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
+        self.accounts.effect = MoveEffect(reader, "tank", spaces, 1.0, self.clock)
         self.samples: list[Sampled] = []
-        self.judge = BenefitCheck(
-            self.journal, self.progress, self.samples, watching, self.aim == "balance",
-            self.clock, lambda: datetime(2026, 11, 22, tzinfo=UTC),
-        )  # fmt: skip
+        day = datetime(2026, 11, 22, tzinfo=UTC)
+        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance", lambda: day)
         self.judge.begin([ROW])
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
@@ -85,7 +85,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def test_a_file_that_takes_days_is_judged_on_the_way(journal: Journal) -> None:
     case = Case(journal)
-    case.progress.unfinished = 8 * ENOUGH
+    case.accounts.unfinished = 8 * ENOUGH
     for _ in range(STRIKES - 1):
         case.look()
     with pytest.raises(StopJobError, match="every vdev holds what it held"):
@@ -94,20 +94,20 @@ def test_a_file_that_takes_days_is_judged_on_the_way(journal: Journal) -> None:
 
 def test_a_file_that_moves_is_not(journal: Journal) -> None:
     case = Case(journal)
-    case.progress.unfinished = 8 * ENOUGH
+    case.accounts.unfinished = 8 * ENOUGH
     case.spaces[:] = [Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)]
     assert case.moved_after(2 * STRIKES) == 8 * ENOUGH
 
 
 def test_new_properties_are_not_judged_by_where_the_data_lies(journal: Journal) -> None:
     case = Case(journal, "properties")
-    case.progress.unfinished = 8 * ENOUGH
+    case.accounts.unfinished = 8 * ENOUGH
     assert case.moved_after(2 * STRIKES) == 8 * ENOUGH
 
 
 def test_what_was_copied_and_then_left_alone_is_no_sign_of_nothing_moving(journal: Journal) -> None:
     case = Case(journal)
-    case.progress.handled = 8 * ENOUGH
+    case.accounts.handled = 8 * ENOUGH
     case.judge.finished([FileOutcome(ROW, "skipped", 0, "changed")])
     assert case.moved_after(2 * STRIKES) == 0
 
@@ -124,7 +124,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
 def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
     case = Case(journal)
     case.judge.finished([FileOutcome(ROW, "moved", 50), FileOutcome(ROW, "skipped", 0, "changed")])
-    case.progress.files_done, case.progress.files_skipped = 2, 1
+    case.accounts.files_done, case.accounts.files_skipped = 2, 1
     case.judge.portion()
     (day,) = journal.days()
     told = {key: day[key] for key in ("day", "moved_bytes", "files_done", "files_skipped")}
@@ -134,7 +134,102 @@ def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
-    case.judge.watching = None
+    case.accounts.effect = None
     case.judge.portion()
     (day,) = journal.days()
     assert (day["spread"], day["free_bytes"]) == (None, None)
+
+
+OBJECT = """\
+    Object  lvl   iblk   dblk  dsize  dnsize  lsize   %full  type
+{inode:10}    2   128K   128K   256K     512   256K  100.00  ZFS plain file
+Indirect blocks:
+               0  L0 {vdev}:{inode:x}000:20000 20000L/20000P F=1 B=23/23 cksum=1
+"""
+
+
+class Guest:
+    """Files of one directory and a zdb that knows on which vdev each lies."""
+
+    def __init__(self, area: Path, files: int) -> None:
+        self.area = area
+        self.calls: list[Sequence[str]] = []
+        self.rows = []
+        for number in range(files):
+            (area / f"f{number}").touch()
+            ino = (area / f"f{number}").stat().st_ino
+            self.rows.append(FileRow(number, 1, b"f%d" % number, ino, SMALLEST, 1))
+        self.vdev = {row.ino: 0 for row in self.rows}
+        place = JobDirectory(os.fsencode(area), Mount("zfs", "tank/a", "/a"), Dataset("tank/a", {}))
+        self.clock = Clock()
+        self.samples = Samples(FactsReader(self.run), place, self.path, self.clock)
+
+    def path(self, row: FileRow) -> str:
+        return f"{self.area}/{os.fsdecode(row.name)}"
+
+    def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        self.calls.append(argv)
+        inodes = map(int, argv[3:]) if argv[0] == "zdb" else ()
+        said = [OBJECT.format(inode=i, vdev=self.vdev[i]) for i in inodes if i in self.vdev]
+        return Completed(tuple(argv), 0, "\n".join(said), "")
+
+    def batch(self, *outcomes: str) -> bool:
+        self.samples.note(self.rows)
+        pairs = zip(self.rows, outcomes, strict=True)
+        self.samples.finished([FileOutcome(row, outcome) for row, outcome in pairs])
+        return self.samples.stayed()
+
+
+@pytest.fixture
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return Guest(tmp_path, 3)
+
+
+def test_blocks_that_stay_are_seen(guest: Guest) -> None:
+    assert guest.batch("moved", "moved", "moved")
+
+
+def test_one_block_that_moved_is_enough(guest: Guest) -> None:
+    guest.samples.note(guest.rows)
+    guest.vdev[guest.rows[1].ino] = 1
+    guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])
+    assert not guest.samples.stayed()
+
+
+def test_files_that_were_skipped_say_nothing(guest: Guest) -> None:
+    """Three large files in use must not end a job that moves all the others."""
+    assert not guest.batch("skipped", "skipped", "failed")
+    assert guest.batch("skipped", "moved", "failed")
+
+
+def test_zdb_is_asked_once_before_and_once_after(guest: Guest) -> None:
+    guest.batch("moved", "moved", "moved")
+    assert [argv[0] for argv in guest.calls] == ["zdb", "zpool", "zdb"]
+    assert len(guest.calls[0]) == 3 + FILES
+    guest.batch("moved", "moved", "moved")
+    assert len(guest.calls) == 3
+
+
+def test_blocks_that_stay_later_on_are_seen(guest: Guest) -> None:
+    """A checksum set to sha256 in the middle of a job keeps blocks where they are from then on."""
+    guest.samples.note(guest.rows)
+    guest.vdev = dict.fromkeys(guest.vdev, 1)
+    guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])
+    assert not guest.samples.stayed()
+    assert not guest.batch("moved", "moved", "moved")
+    guest.clock.now += AGAIN
+    assert guest.batch("moved", "moved", "moved")
+
+
+def test_a_silent_zdb_is_not_asked_for_ever(guest: Guest) -> None:
+    guest.vdev.clear()
+    for _ in range(10):
+        assert not guest.batch("moved", "moved", "moved")
+    assert len(guest.calls) == 3
+
+
+def test_others_than_root_ask_nothing(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not guest.batch("moved", "moved", "moved")
+    assert guest.calls == []

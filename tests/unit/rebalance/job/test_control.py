@@ -63,17 +63,14 @@ def test_what_its_operator_did_not_end_is_resumed_with_all(
     tree: Path, state: str, why: str | None, again: bool
 ) -> None:
     record = created(tree, state, why)
-    assert [found.record for found in control.resumable()] == ([record] if again else [])
+    assert control.resumable() == ([record] if again else [])
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "planned"])
 def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
     record = created(tree, state)
-    lock = job_store.JobLock(record)
-    try:
+    with job_store.locked(record):
         assert control.resumable() == []
-    finally:
-        lock.close()
 
 
 @pytest.mark.parametrize("state", ["running", "finished", "stopped"])
@@ -85,12 +82,9 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
         journal.set("status", moving)
     told = control.status(record).as_json()
     assert [told[key] for key in ("rate", "eta_seconds", "current")] == [None] * 3
-    lock = job_store.JobLock(record)
-    try:
+    with job_store.locked(record):
         found = control.status(record).as_json()
-        assert (found["current"] is None) is (state != "running")
-    finally:
-        lock.close()
+    assert (found["current"] is None) is (state != "running")
 
 
 def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
@@ -101,14 +95,14 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
         assert control.resumable() == []
         found = control.status(record)
         assert (found.state, found.why) == ("waiting", "its operator is asked")
-        with pytest.raises(ZconsoleError, match="running already"):
-            job_store.JobLock(record)
+        with pytest.raises(ZconsoleError, match="running already"), job_store.locked(record):
+            pass
         asked.append(plan.directories[0].files)
 
     settings = Settings((str(tree),), allow_non_zfs=True)
     record = creation.create(settings, FactsReader(), agreed=False, ask=ask).record
     assert asked == [1]
-    assert [found.record for found in control.resumable()] == [record]
+    assert control.resumable() == [record]
 
 
 def test_a_no_leaves_nothing(tree: Path) -> None:
@@ -174,7 +168,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     real = execute.execute
     monkeypatch.setattr(execute, "execute", late)
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
-    assert [status.record.job for status in control.listed()] == ran
+    assert [view.job for view in control.listed()] == ran
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
 
 
@@ -221,30 +215,28 @@ class Unwritable(MemoryLog):
 
 
 class Orders:
-    """Takes the place of the jobs; ``log`` is what was told when an order came."""
+    """Takes the place of the jobs, all at work; ``told`` is what the log had when an order came."""
 
     def __init__(self, log: MemoryLog) -> None:
         self.given: list[tuple[Any, ...]] = []
         self.told: list[list[str]] = []
         self._log = log
 
-    def steer(self, record: Record, *order: Any) -> None:
+    def take(self, record: Record, *order: Any) -> None:
         self.told.append([line["event"] for line in self._log.records])
         self.given.append(order)
         if order[0] == "stop":
             raise ZconsoleError("job abc123 does not run")
 
-    def resume(self, record: Record, limits: Any = None) -> None:
-        self.steer(record, "resume", limits)
-
     def start(self, record: Record) -> None:
-        self.steer(record, "start")
+        self.take(record, "start")
 
 
 def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, Orders]:
     orders = Orders(log)
-    for name in ("steer", "resume", "start"):
-        monkeypatch.setattr(control, name, getattr(orders, name))
+    monkeypatch.setattr(job_store, "is_alive", lambda record: True)
+    monkeypatch.setattr(control, "_write_control", orders.take)
+    monkeypatch.setattr(control, "start", orders.start)
     return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
 
 
@@ -252,19 +244,18 @@ def test_each_order_is_told_before_and_after(monkeypatch: pytest.MonkeyPatch) ->
     log = MemoryLog()
     jobs, orders = made(monkeypatch, log)
     jobs.steer(JOB, "pause")
-    jobs.steer(JOB, "run")
     jobs.steer(JOB, None, {"rate": 1e6})
     jobs.resume(JOB, {"max_bytes": 7})
     jobs.start(JOB)
     with pytest.raises(ZconsoleError):
         jobs.steer(JOB, "stop")
     begun, ended = log.records[::2], log.records[1::2]
-    actions = ["pause", "resume", "limits", "resume", "start", "stop"]
+    actions = ["pause", "limits", "resume", "start", "stop"]
     assert [line["action"] for line in begun] == [line["action"] for line in ended] == actions
-    assert [line["ok"] for line in ended] == [True] * 5 + [False]
+    assert [line["ok"] for line in ended] == [True] * 4 + [False]
     assert ended[-1]["result"] == "failed: job abc123 does not run"
     assert {(line["kind"], line["job"]) for line in log.records} == {("job", "abc123")}
-    assert [line["limits"] for line in begun][2:4] == [{"rate": 1e6}, {"max_bytes": 7}]
+    assert [line["limits"] for line in begun][1:3] == [{"rate": 1e6}, {"max_bytes": 7}]
     assert all(told[-1] == "begun" for told in orders.told)
 
 
@@ -276,7 +267,6 @@ def test_without_a_log_jobs_are_paused_and_stopped_and_nothing_else(
     with pytest.raises(ZconsoleError, match="does not run"):
         jobs.steer(JOB, "stop")
     for order in (
-        lambda: jobs.steer(JOB, "run"),
         lambda: jobs.steer(JOB, None, {"rate": 1e6}),
         lambda: jobs.steer(JOB, "pause", {"rate": 1e6}),
         lambda: jobs.resume(JOB),

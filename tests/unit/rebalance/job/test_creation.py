@@ -16,14 +16,17 @@ from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Intent, Journal, State
 from zconsole.rebalance.job import control, creation, job_store
+from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.job import WALKING, JobClocks
 from zconsole.rebalance.job.locks import BusyTreeError
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system.audit.log import MemoryLog
 
 pytestmark = pytest.mark.slow
 
 FILES = 20
+ORDERS = AuditedJobs(MemoryLog())
 TEMP = b".zc-0123456789abcdef-1"
 
 
@@ -58,28 +61,28 @@ def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Creat
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
     with pytest.raises(StopJobError):
-        create(tree, meanwhile(lambda record: control.steer(record, "stop")))
+        create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")))
     (stopped,) = control.listed()
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
-    assert creation.recount(stopped.record, FactsReader()) is not None
-    assert creation.recount(stopped.record, FactsReader()) is None
+    assert creation.recount(job_store.find(stopped.job), FactsReader()) is not None
+    assert creation.recount(job_store.find(stopped.job), FactsReader()) is None
     (counted,) = control.listed()
     assert counted.state == "planned"
-    assert counted.record == stopped.record
+    assert job_store.find(counted.job) == job_store.find(stopped.job)
 
 
 def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> None:
     seen = []
 
     def pause(record: job_store.Record) -> None:
-        control.steer(record, "pause")
+        ORDERS.steer(record, "pause")
 
     def sleep(_seconds: float) -> None:
         (status,) = control.listed()
         seen.append((status.state, status.why))
         if len(seen) == 3:
-            control.resume(status.record)
+            ORDERS.resume(job_store.find(status.job))
 
     clocks = JobClocks(monotonic=meanwhile(pause).monotonic, sleep=sleep)
     created = create(tree, clocks)
@@ -93,7 +96,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
     def change(record: job_store.Record) -> None:
         said.append(control.status(record))
-        control.steer(record, None, {"rate": 1e6})
+        ORDERS.steer(record, None, {"rate": 1e6})
 
     create(tree, meanwhile(change))
     assert (said[0].state, said[0].why) == ("running", WALKING)
@@ -103,7 +106,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
 def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
     with pytest.raises(StopJobError):
-        create(tree, meanwhile(lambda record: control.steer(record, "stop")), agreed=False)
+        create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")), agreed=False)
     assert control.listed() == []
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
@@ -124,7 +127,7 @@ def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
         file.write_bytes(data)
     (dead,) = control.listed()
     assert dead.state == "dead"
-    assert control.resumable() == [dead]
+    assert control.resumable() == [job_store.find(dead.job)]
     shell = Shell(tree.parent)
     assert shell("resume", "--all").returncode == 0
     assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == FILES
@@ -171,7 +174,7 @@ def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     for root in (small, small / "below", small.parent):
         with pytest.raises(BusyTreeError, match=f"resume {dead.job}"):
             planned(root)
-    assert [found.record for found in control.listed()] == [dead]
+    assert [job_store.find(found.job) for found in control.listed()] == [dead]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts")

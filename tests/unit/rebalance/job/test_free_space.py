@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.unit.rebalance.job.test_pacer import Clock
+from tests.unit.rebalance.job.counted import accounts_of
+from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.accounts import RunProgress
 from zconsole.rebalance.job.free_space import (
     MOST,
     NO_SPACE,
@@ -70,11 +70,11 @@ def test_the_gate_follows_it(tmp_path: Path) -> None:
 
 def test_it_is_a_note_of_a_job_at_work(tmp_path: Path) -> None:
     with closing(Journal.create(tmp_path / "job.db")) as journal:
-        progress = RunProgress(journal, Clock(), Clock(), 1, notes=["kept"])
-        progress.outlook = lambda: "free space falls"
-        assert progress.as_json()["notes"] == ["kept", "free space falls"]
-        progress.state = "finished"
-        assert progress.as_json()["notes"] == ["kept"]
+        accounts = accounts_of(journal, Clock(), lambda: "free space falls")
+        accounts.notes.append("kept")
+        assert accounts.as_json()["notes"] == ["kept", "free space falls"]
+        accounts.state = "finished"
+        assert accounts.as_json()["notes"] == ["kept"]
 
 
 class Filesystem(NamedTuple):

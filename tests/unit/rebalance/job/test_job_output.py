@@ -7,7 +7,6 @@ from typing import Any
 from zconsole.rebalance.job.job_output import job_line, job_lines
 
 G = 1 << 30
-LEFT: dict[str, Any] = {"skipped": {"open for writing": 2}, "failed": {}, "left_out": []}
 JOB: dict[str, Any] = {
     "job": "3f9a1c",
     "state": "running",
@@ -26,6 +25,9 @@ JOB: dict[str, Any] = {
         {"name": "raidz1-0", "alloc_before": 90 * G, "alloc_after": 80 * G},
         {"name": "raidz1-1", "alloc_before": 0, "alloc_after": 10 * G},
     ],
+    "skipped": {"open for writing": 2},
+    "failed": {},
+    "left_out": [],
     "notes": ["new snapshot of tank/data: what moves from now on stays allocated twice"],
     "days": [
         {
@@ -44,7 +46,7 @@ JOB: dict[str, Any] = {
 
 
 def test_a_running_job_is_told_whole() -> None:
-    assert list(job_lines(JOB, LEFT)) == [
+    assert list(job_lines(JOB)) == [
         "3f9a1c  running  3G of 9G  rewrite  /tank/data",
         "  40 of 90 files, at 200M/s, ETA 1h06m",
         r"  now: /tank/data/a\x1b[2Jb",
@@ -58,17 +60,16 @@ def test_a_running_job_is_told_whole() -> None:
 
 
 def test_accepted_races_are_told() -> None:
-    told = list(job_lines(JOB | {"accept_races": True}, LEFT))
+    told = list(job_lines(JOB | {"accept_races": True}))
     assert told[1] == "  races were accepted: a write of another program may have been lost"
 
 
 def test_a_job_is_told_as_far_as_it_is_known() -> None:
     bare = dict.fromkeys(JOB) | {"bytes_done": 0, "dirs": ["/a"], "days": [], "notes": []}
+    bare |= {"skipped": {}, "failed": {}, "left_out": []}
     counting = bare | {"job": "x", "state": "running", "why": "counting files", "engine": ""}
-    assert list(job_lines(counting, {"skipped": {}, "failed": {}, "left_out": []})) == [
-        job_line(counting)
-    ]
-    bare_day = list(job_lines(JOB | {"days": [{"day": "2026-11-22"}]}, LEFT))[5]
+    assert list(job_lines(counting)) == [job_line(counting)]
+    bare_day = list(job_lines(JOB | {"days": [{"day": "2026-11-22"}]}))[5]
     assert bare_day == (
         "  2026-11-22: - done, - files, - skipped, - failed, spread -, - fragmented, - free, ETA -"
     )

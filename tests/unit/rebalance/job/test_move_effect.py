@@ -8,7 +8,6 @@ import pytest
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.planning.facts import PoolListing
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
 AFTER = (Space("d0", 100.0, 40.0, 1.0), Space("d1", 100.0, 40.0, 1.0))
@@ -29,8 +28,8 @@ class Pool:
             raise UnavailableError("zpool gave no answer")
         self.syncs += 1
 
-    def listing(self, pool: str) -> PoolListing:
-        return PoolListing(AFTER if self.syncs >= 3 else HELD, 0.1)
+    def listing(self, pool: str) -> tuple[tuple[Space, ...], float]:
+        return AFTER if self.syncs >= 3 else HELD, 0.1
 
 
 def effect(pool: Any) -> MoveEffect:

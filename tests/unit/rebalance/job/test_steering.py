@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.rebalance.job.test_pacer import Clock
+from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.free_space import SpaceGate
-from zconsole.rebalance.job.job import Floor, Job
-from zconsole.rebalance.job.pacer import Pacer
+from zconsole.rebalance.job.job import Floor, Job, JobClocks
 from zconsole.rebalance.job.steering import JobControl
-from zconsole.rebalance.job.wait_conditions import Surroundings
+from zconsole.rebalance.job.wait_conditions import Pacer
 from zconsole.rebalance.planning.facts import FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -32,20 +31,13 @@ def control(tmp_path: Path) -> Iterator[JobControl]:
     clock, root = Clock(), os.fsencode(tmp_path)
     settings = Settings((str(tmp_path),), limits=Limits(rate=RATE))
     job = Job("abc123", settings, {}, (), 1.0, {str(tmp_path): Floor(0, 100.0)}, None)
-    around = Surroundings(
-        reader=FactsReader(),
-        places=[JobDirectory(root, Mount("ext4", "/dev/sda1", "/"), None)],
-        space=SpaceGate(job.reserves_at(None), clock),
-        effect=None,
-        clock=clock,
-        local=lambda: datetime(2026, 11, 23, 12, tzinfo=UTC),
-        left=lambda: 0,
-        note=lambda _: None,
-        during_scan=False,
-    )
+    places = [JobDirectory(root, Mount("ext4", "/dev/sda1", "/"), None)]
+    space = SpaceGate(job.reserves_at(None), clock)
     pacer = Pacer(clock, clock.sleep, [], lambda _: None)
+    noon = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    clocks = JobClocks(clock, clock, sleep=clock.sleep, local=lambda: noon)
     with closing(Journal.create(tmp_path / "job.db")) as journal:
-        yield JobControl(journal, job, around, pacer)
+        yield JobControl(journal, job, FactsReader(), places, space, [space], pacer, clocks)
 
 
 def order(control: JobControl, order: str, **limits: Any) -> None:
@@ -63,7 +55,14 @@ def test_limits_of_the_settings_count_until_others_are_set(control: JobControl) 
     control.pacer.wait_for(lambda: None)
     assert changed == [Limits(rate=5.0, min_free=0.5)]
     assert control.pacer.rate == 5.0
-    assert list(control.around.space.reserves.values()) == [50]
+    assert list(control.space.reserves.values()) == [50]
+
+
+def test_other_limits_leave_what_waits_for_the_pool_as_it_is(control: JobControl) -> None:
+    """It knows which snapshots there were when the job began."""
+    order(control, "run", rate=5.0)
+    control.pacer.wait_for(lambda: None)
+    assert control.pacer.gates[1:] == [control.space]
 
 
 def test_an_order_that_leaves_limits_as_they_are_changes_none(control: JobControl) -> None:

@@ -3,23 +3,85 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from tests.unit.rebalance.job.test_pacer import Clock
+from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.job import wait_conditions
 from zconsole.rebalance.job.wait_conditions import (
+    LOOK,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
     Backoff,
+    DiskWait,
+    Pacer,
     PeriodicCheck,
-    PoolGate,
     SnapshotGate,
+    pool_gate,
     window_gate,
 )
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.process import Completed
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_the_rate_limit_holds_on_average() -> None:
+    clock = Clock()
+    pacer = Pacer(clock, clock.sleep, [], lambda why: None, rate=1000.0)
+    for _ in range(100):
+        pacer.tick(100)
+    assert clock.now - 100 == pytest.approx(10, rel=0.1)
+
+
+def test_a_closed_gate_is_waited_for_and_told() -> None:
+    clock, told = Clock(), []
+    opens = clock.now + 3
+    gate = lambda: None if clock.now >= opens else "paused"  # noqa: E731
+    pacer = Pacer(clock, clock.sleep, [gate], told.append)
+    pacer.tick(1)
+    assert told == ["paused", None]
+    assert opens <= clock.now < opens + 1
+
+
+def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
+    clock = Clock()
+    stops = clock.now + 2
+
+    def gate() -> str | None:
+        if clock.now >= stops:
+            raise StopJobError("stop")
+        return None
+
+    pacer = Pacer(clock, clock.sleep, [gate], lambda why: None, rate=1.0)
+    with pytest.raises(StopJobError):
+        pacer.tick(10_000)
+    assert clock.now < stops + 1
+    assert LOOK < 1
+
+
+def test_leases_are_served_while_waiting() -> None:
+    clock, served = Clock(), []
+    pacer = Pacer(clock, clock.sleep, [], lambda why: None, rate=100.0)
+    pacer.service = lambda: served.append(clock.now)
+    pacer.tick(100)
+    gaps = [b - a for a, b in pairwise(served)]
+    assert served
+    assert max(gaps) < 0.1
+
 
 ONLINE = "  pool: tank\n state: ONLINE\n  scan: none requested\n"
 SCRUB = "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Sat Nov 21 10:00:00 2026\n"
@@ -37,7 +99,7 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
-def settle(check: PeriodicCheck) -> None:
+def settle(check: PeriodicCheck[Any]) -> None:
     while check.is_running:
         threading.Event().wait(0.001)
 
@@ -45,18 +107,18 @@ def settle(check: PeriodicCheck) -> None:
 def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
     clock = Clock()
     run, ready = answering(ONLINE, SCRUB)
-    gate = PoolGate(FactsReader(run), "tank", False, clock)
+    gate = pool_gate(FactsReader(run), "tank", False, clock)
     assert gate() is None
     clock.now += POOL_INTERVAL
     assert gate() is None
     ready.set()
-    settle(gate.check)
+    settle(gate)
     assert gate() == "a scrub is running"
 
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
-    assert PoolGate(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
+    assert pool_gate(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
 
 
 def test_a_new_snapshot_that_would_pin_too_much_closes_the_gate() -> None:
@@ -120,3 +182,21 @@ def test_backing_off_grows_and_ends() -> None:
     assert backoff() is not None
     clock.now += 1
     assert backoff() is None
+
+
+def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
+    """Of those disks that the job's files are on, and no others."""
+    counts = iter([(100, 400), (100, 400), (140, 2400)])
+
+    def rows() -> dict[str, str]:
+        done, waited = next(counts)
+        other = f"8 16 sdb {9 * done} 0 0 0 0 0 0 0 0 0 0"
+        return {"sda": f"8 0 sda {done} 0 0 {waited} 0 0 0 0 0 0 0", "sdb": other}
+
+    def names(path: str, known: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in known if path == f"/dev/{name}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wait_conditions, "diskstats_names", names)
+        wait = DiskWait(["/dev/sda"], rows)
+        assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]

@@ -54,9 +54,9 @@ def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         return Completed(tuple(argv), 0, LIST, "")
 
-    found = FactsReader(run, root=tmp_path).listing("tank")
-    assert found.fragmentation == pytest.approx(0.09)
-    assert [space.name for space in found.spaces] == ["raidz1-0", "mirror-1"]
+    spaces, fragmentation = FactsReader(run, root=tmp_path).listing("tank")
+    assert fragmentation == pytest.approx(0.09)
+    assert [space.name for space in spaces] == ["raidz1-0", "mirror-1"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ SPACES = (Space("mirror-0", 1000, 900), Space("mirror-1", 1000, 100))
 
 
 def measured(**figures: Any) -> DirectoryPlan:
-    found = Survey(b"/tank", Ages(), allocated=100, **figures)
+    found = Survey(b"/tank", Ages(), 1 << 40, allocated=100, **figures)
     place = JobDirectory(b"/tank", Mount("zfs", "tank", "/tank"), None)
     return DirectoryPlan(place, found, Choice("copy", ""), 1, 100)
 
@@ -56,7 +56,7 @@ def test_small_blocks_fill_the_special_vdevs_at_most_so_far() -> None:
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), special=special)
     after = forecast.special([measured(special_allocated=100)], pool)
     assert [round(space.alloc) for space in after] == [110, 190]
-    notes = forecast.special_notes(pool, after)
+    notes = forecast.special_notes(forecast.fills(special, after))
     assert notes[0] == "special vdev mirror-2: 10% full, at most 55% afterwards"
     assert "normal vdevs" in notes[-1]
 

@@ -29,33 +29,32 @@ def tree(root: Path, sizes: dict[str, int]) -> Path:
 
 
 def ranked(root: Path, added: float | None = ADDED) -> Ranking:
-    found = Survey(os.fsencode(root), Ages(addition=added))
+    found = Survey(os.fsencode(root), Ages(addition=added), 1 << 40)
     survey(Sys(), [found])
     return found.below
 
 
 def test_what_lies_deeper_counts_for_the_directory_above(tmp_path: Path) -> None:
     sizes = {"top": 9, "a/f": 10, "a/b/f": 20, "a/b/c/f": 30, "d/f": 5}
-    best = ranked(tree(tmp_path, sizes)).best()
-    found = [(each.name, *each.held) for each in best]
-    assert found == [(b"a", 3, 60, 60), (b"d", 1, 5, 5)]
+    best = ranked(tree(tmp_path, sizes)).best(known=True)
+    assert list(best) == [PlannedPart("a", 3, 60, 60), PlannedPart("d", 1, 5, 5)]
 
 
 def test_links_within_a_directory_count_once(tmp_path: Path) -> None:
     tree(tmp_path, {"a/f": 100, "d/f": 60})
     (tmp_path / "a/again").hardlink_to(tmp_path / "a/f")
-    assert [below.held.bytes for below in ranked(tmp_path).best()] == [100, 60]
+    assert [part.bytes for part in ranked(tmp_path).best(known=True)] == [100, 60]
 
 
 def test_the_old_go_before_the_large_and_few_are_kept(tmp_path: Path) -> None:
     tree(tmp_path, {f"d{number:02}/f": number for number in range(1, 3 * MOST)})
-    assert [below.held.bytes for below in ranked(tmp_path).best()] == [*range(23, 15, -1)]
+    assert [part.bytes for part in ranked(tmp_path).best(known=True)] == [*range(23, 15, -1)]
     ranking = ranked(tmp_path, added=None)
-    assert {each.old_bytes for each in hot_directories.named(ranking, known=False)} == {None}
+    assert {each.old_bytes for each in ranking.best(known=False)} == {None}
 
 
 def test_one_directory_is_no_choice(tmp_path: Path) -> None:
-    assert ranked(tree(tmp_path, {"a/f": 1})).best() == []
+    assert list(ranked(tree(tmp_path, {"a/f": 1})).best(known=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -73,9 +72,7 @@ def test_what_is_old_is_told(old: int, told: str) -> None:
 def test_a_plan_names_them(tmp_path: Path) -> None:
     tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
     found = plan.places([str(tmp_path)], FactsReader())
-    made = plan.make(
-        Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)
-    ).document()
+    made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)).document
     assert [each.name for each in made.directories[0].below] == ["media", "vm", "empty"]
     assert made.directories[0].old_bytes is None
     assert "  holding most: media 2K, vm 1K" in plan_lines(made)

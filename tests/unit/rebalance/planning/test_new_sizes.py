@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,10 +16,9 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import new_sizes
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.new_sizes import BlockLayout, layouts_of
+from zconsole.rebalance.planning.new_sizes import BlockLayout, compressor, layouts_of, stored_size
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
-from zconsole.rebalance.planning.reservoir import Reservoir, Taken
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Reservoir, Survey, Taken
 from zconsole.rebalance.planning.zdb import Listed
 
 KIB = 1 << 10
@@ -44,7 +44,7 @@ def taken(root: Path) -> list[Taken]:
 def planned(root: Path, engine: str | None = "rewrite", **properties: str) -> DirectoryPlan:
     """A directory on a dataset of these properties, all of its files sampled."""
     path, files = os.fsencode(root), taken(root)
-    found = Survey(path, Ages(), allocated=sum(file.allocated for file in files))
+    found = Survey(path, Ages(), 1 << 40, allocated=sum(file.allocated for file in files))
     found.sample.files = files
     place = JobDirectory(path, Mount("zfs", "tank", str(root)), Dataset("tank", properties))
     return DirectoryPlan(place, found, Choice(engine, ""), len(files), 0)
@@ -248,3 +248,61 @@ def test_the_vdevs_of_a_pool_get_writes_by_their_free_space() -> None:
         (0.0, BlockLayout(4096)),
         (0.0, BlockLayout(4096)),
     ]
+
+
+NOISE = os.urandom(128 << 10)
+HALF = os.urandom(64 << 10) + bytes(64 << 10)
+TEXT = b"the pool is degraded; " * 6000
+
+
+def test_without_compression_all_is_stored_zeros_too() -> None:
+    compress = compressor("off")
+    assert compress is not None
+    assert stored_size(NOISE, compress, 4096) == len(NOISE)
+    assert stored_size(bytes(8192), compress, 4096) == 8192
+
+
+@pytest.mark.parametrize("name", ["on", "lz4", "gzip", "gzip-1", "zstd", "zstd-fast-5"])
+def test_what_can_be_compressed_is_stored_in_sectors(name: str) -> None:
+    compress = compressor(name)
+    if compress is None:
+        pytest.skip(f"no library for {name}")
+    assert stored_size(NOISE, compress, 4096) == len(NOISE)
+    half = stored_size(HALF, compress, 4096)
+    assert 64 << 10 <= half <= 72 << 10
+    assert half % 4096 == 0
+    assert stored_size(bytes(128 << 10), compress, 4096) == 0
+
+
+def test_less_than_an_eighth_is_not_saved() -> None:
+    block = os.urandom(115 << 10) + bytes(13 << 10)
+    compress = compressor("gzip")
+    assert compress is not None
+    assert stored_size(block, compress, 512) == len(block)
+
+
+def test_a_higher_level_saves_more() -> None:
+    sizes = []
+    for name in ("gzip-1", "gzip-9"):
+        compress = compressor(name)
+        assert compress is not None
+        sizes.append(compress(TEXT[:100_000] + NOISE[:1000] * 20))
+    assert sizes[0] > sizes[1] == len(zlib.compress(TEXT[:100_000] + NOISE[:1000] * 20, 9))
+
+
+def test_what_fits_into_the_block_pointer_takes_no_block() -> None:
+    compress = compressor("gzip")
+    assert compress is not None
+    assert len(zlib.compress(b"a" * 4096)) <= new_sizes.EMBEDDED
+    assert stored_size(b"a" * 4096, compress, 4096) == 0
+
+
+@pytest.mark.parametrize("name", ["lzjb", "zle", "inherit", "", "zstd-", "gzip-x"])
+def test_what_cannot_be_tried_is_said_so(name: str) -> None:
+    assert compressor(name) is None
+
+
+def test_without_its_library_a_compression_cannot_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_sizes, "_library", lambda name: None)
+    assert compressor("lz4") is None
+    assert compressor("zstd-3") is None

@@ -47,17 +47,20 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     assert directory.found.skipped == {TOO_LARGE: 3}
     assert (directory.files, directory.bytes) == (1, SMALL)
     assert SMALL <= directory.space_needed < LARGE
-    assert found.refused is None
+    assert found.document.refused is None
 
 
 def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tree(tmp_path / "tree", "large", "larger")
     found = made(root, monkeypatch, 2 << 20)
-    assert found.refused == f"every file is too large for the {2 << 20} bytes free above the floor"
+    assert (
+        found.document.refused
+        == f"every file is too large for the {2 << 20} bytes free above the floor"
+    )
 
 
 def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert made(tree(tmp_path / "tree"), monkeypatch, 1).refused is None
+    assert made(tree(tmp_path / "tree"), monkeypatch, 1).document.refused is None
 
 
 def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
@@ -65,20 +68,20 @@ def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
 ) -> None:
     root = tree(tmp_path / "tree", "small")
     limited = made(root, monkeypatch, LARGE, Limits(until_spread=0.1))
-    assert "no pool: there is no spread to stop at" in limited.notes
-    assert not any("spread" in note for note in made(root, monkeypatch, LARGE).notes)
+    assert "no pool: there is no spread to stop at" in limited.document.notes
+    assert not any("spread" in note for note in made(root, monkeypatch, LARGE).document.notes)
 
 
 def test_what_only_root_can_bring_through_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).notes
+    notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document.notes
     assert "not root: files of others fail, trusted attributes are not seen and get lost" in notes
 
 
 def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document()
+    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document
     assert COPIES in found.notes
     assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
 
@@ -89,9 +92,9 @@ def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
     root = tree(tmp_path / "tree", "small")
     monkeypatch.setattr(plan.plan_notes, "of_quotas", lambda run, plans: ["near a quota"])
     monkeypatch.setattr(plan.plan_notes, "of_shared_blocks", lambda pool, plans: ["shared"])
-    assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).notes)
+    assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).document.notes)
     monkeypatch.setattr(plan.exports, "why_exported", lambda point, run: "exported over NFS or SMB")
-    assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).refused or "")
+    assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).document.refused or "")
 
 
 class Noted(sqlite3.Connection):

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.hot_directories import Below, Held, Ranking
+from zconsole.rebalance.planning.facts import Dataset, Mount
+from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
+from zconsole.rebalance.planning.hot_directories import Held, Ranking
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
-from zconsole.rebalance.planning.plan_model import (
-    DirectoryPlan,
-    JobDirectory,
-    RebalancePlan,
-    Sizes,
-)
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.records import RecordError
@@ -33,6 +27,7 @@ def directory(name: str, engine: str) -> DirectoryPlan:
     found = Survey(
         b"/tank/" + name.encode(),
         Ages(addition=5.0),
+        1 << 40,
         files=7,
         bytes=1000,
         allocated=1500,
@@ -42,7 +37,7 @@ def directory(name: str, engine: str) -> DirectoryPlan:
         skipped=Counter({"special file": 2}),
         sampled=Counter({"opened": 3}),
     )
-    best = [Below(1, b"media", Held(2, 60, 50)), Below(2, b"vm", Held(1, 30, 20))]
+    best = [(b"media", Held(2, 60, 50)), (b"vm", Held(1, 30, 20))]
     found.below = Ranking(_best=best)
     mount, dataset = Mount("zfs", f"tank/{name}", "/tank"), Dataset(f"tank/{name}", {})
     place, chosen = JobDirectory(found.root, mount, dataset), Choice(engine, "verified copies")
@@ -51,26 +46,39 @@ def directory(name: str, engine: str) -> DirectoryPlan:
     return DirectoryPlan(place, found, chosen, 7, 1000, dict(pinned), sizes, in_flight=400)
 
 
-def pooled(*directories: DirectoryPlan) -> RebalancePlan:
-    spaces = (Space("raidz1-0", 10000, 9000, 2.0), Space("raidz1-1", 10000, 1000, 2.0))
-    special = Space("mirror-2", 1000, 100, 1.0)
-    pool = PoolFacts(
-        "tank", {"health": "ONLINE"}, spaces, (2, 3, 0), 0.25, "scrub", 5, (special,), 8000
+def pooled(*directories: DirectoryPlan) -> PlanDocument:
+    return PlanDocument(
+        tuple(each.document() for each in directories),
+        pool="tank",
+        spread_before=0.8,
+        spread_after=0.7 - 0.3,
+        target_spread=0.05,
+        bytes_to_target=640,
+        available_bytes=9999,
+        fragmentation=0.25,
+        scanning="scrub",
+        raw_factor=1.25,
+        vdevs=(PredictedFill("raidz1-0", 0.9, 0.7), PredictedFill("raidz1-1", 0.1, 0.3)),
+        special=(PredictedFill("mirror-2", 0.1, 0.2),),
+        estimate="zdb on 3 sampled files",
+        order=OLD_FIRST,
+        notes=("a scrub is running: the job waits for its end",),
     )
-    after = [replace(spaces[0], alloc=7000), replace(spaces[1], alloc=3000)]
-    plan = RebalancePlan(list(directories), pool, after, 640, 0.05, 9999, "zdb on 3 sampled files")
-    plan.special = [replace(special, alloc=200)]
-    plan.notes.append("a scrub is running: the job waits for its end")
-    return plan
 
 
-def bare() -> RebalancePlan:
-    found = Survey(b"/srv/n\xff", Ages(), files=1, bytes=10, allocated=512, largest=512)
+def bare() -> PlanDocument:
+    found = Survey(b"/srv/n\xff", Ages(), 1 << 40, files=1, bytes=10, allocated=512, largest=512)
     place = JobDirectory(found.root, Mount("ext4", "/dev/sda1", "/srv"), None)
     pinned = dict.fromkeys(("snapshots", "clones"))
     choice = Choice(None, "not on ZFS but ext4")
     plan = DirectoryPlan(place, found, choice, 1, 10, pinned, None, in_flight=512)
-    return RebalancePlan([plan], None, [], None, 0.05, 100, "size", refused="/srv: not on ZFS")
+    return PlanDocument(
+        (plan.document(),),
+        available_bytes=100,
+        estimate="size",
+        order=LARGE_FIRST,
+        refused="/srv: not on ZFS",
+    )
 
 
 PLANS = (
@@ -81,14 +89,14 @@ PLANS = (
 
 
 @pytest.mark.parametrize(("plan", "line"), list(zip(PLANS, PRINTED, strict=True)))
-def test_the_json_is_that_of_before_byte_for_byte(plan: RebalancePlan, line: str) -> None:
-    assert json.dumps(plan.document().as_json()) == line
+def test_the_json_is_that_of_before_byte_for_byte(plan: PlanDocument, line: str) -> None:
+    assert json.dumps(plan.as_json()) == line
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_what_was_printed_is_read_back_whole(plan: RebalancePlan) -> None:
-    printed = json.loads(json.dumps(plan.document().as_json()))
-    assert PlanDocument.from_json(printed) == plan.document()
+def test_what_was_printed_is_read_back_whole(plan: PlanDocument) -> None:
+    printed = json.loads(json.dumps(plan.as_json()))
+    assert PlanDocument.from_json(printed) == plan
 
 
 def test_fills_are_read_by_their_names() -> None:
@@ -109,4 +117,4 @@ def test_what_is_no_plan_is_refused(data: dict[str, Any]) -> None:
     [(Limits(), 2000), (Limits(until_spread=0.1), 640), (Limits(max_bytes=10), 10)],
 )
 def test_a_plan_moves_what_its_limits_allow(limits: Limits, size: int) -> None:
-    assert PLANS[1].document().bytes_within(limits) == size
+    assert PLANS[1].bytes_within(limits) == size

@@ -13,8 +13,7 @@ from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.plan_notes import Quota, held, of_quotas, of_shared_blocks
-from zconsole.rebalance.planning.reservoir import Taken
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Survey, Taken
 from zconsole.system.process import Completed
 
 MIB = 1 << 20
@@ -43,7 +42,7 @@ def zfs(argv: Sequence[str], _deadline: float) -> Completed:
 
 def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> DirectoryPlan:
     place = JobDirectory(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
-    found = DirectoryPlan(place, Survey(b"/", Ages()), Choice(engine, ""), 1, 1)
+    found = DirectoryPlan(place, Survey(b"/", Ages(), 1 << 40), Choice(engine, ""), 1, 1)
     found.pinned, found.in_flight = {"snapshots": 5000 * MIB}, 64 * MIB
     return found
 
@@ -92,7 +91,7 @@ def test_deduplicated_blocks_of_before_are_told(ratio: str, dedup: str, told: bo
 
 def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     """A directory of files by size and block, and as many more as are ``known``."""
-    found = Survey(b"/tank", Ages(), files=len(files) if known is None else known)
+    found = Survey(b"/tank", Ages(), 1 << 40, files=len(files) if known is None else known)
     found.sample.files = [
         Taken(inode, size, size, block, b"/tank", b"f") for inode, (size, block) in enumerate(files)
     ]

@@ -67,7 +67,7 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
     found = plan.places([str(tmp_path)], FactsReader())
     with (tmp_path / "log").open("ab"):
         made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True))
-    assert "1 open for writing" in "\n".join(plan_lines(made.document()))
+    assert "1 open for writing" in "\n".join(plan_lines(made.document))
 
 
 @pytest.mark.parametrize(

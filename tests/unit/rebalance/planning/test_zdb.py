@@ -23,9 +23,9 @@ def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> Non
         asked.append(argv)
         return Completed(tuple(argv), 0, HEAD.format(inode=117) + LINES, "")
 
-    blocks = zdb.blocks_of(run, dataset, [117])
+    found = zdb.listed(run, dataset, [117])
     assert asked == [["zdb", "-ddddd", target, "117"]]
-    assert blocks == {117: [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]}
+    assert found[117].blocks == [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]
 
 
 @pytest.mark.parametrize(

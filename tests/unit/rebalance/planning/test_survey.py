@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from zconsole.rebalance.planning.reservoir import Reservoir
+from zconsole.rebalance.planning.survey import Reservoir
 
 
 def files(begin: int, end: int, size: int = 1) -> list[tuple[bytes, os.stat_result]]:
