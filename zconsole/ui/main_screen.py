@@ -99,7 +99,7 @@ class MainScreen(Screen[None]):
         self._view("scan").show(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width)
-        footer = footer_line(width, several_pools=tabs > 0, offers=state.offers)
+        footer = footer_line(width, several_pools=tabs > 0, denied=state.denied)
         self._view("footer").show((footer,))
 
     def paint_header(self, status: HeaderStatus) -> None:

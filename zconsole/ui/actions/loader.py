@@ -11,7 +11,6 @@ from zconsole.errors import ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.background import begin
-from zconsole.ui.keys import offered
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.zfs.sources.base import Capabilities
 
@@ -57,7 +56,7 @@ class ActionLoader:
         if self._source is None and self._make_backend is not None:
             app.call_after_refresh(self._prepare, app, self._make_backend)
         self._source = update.capabilities
-        app.view_state.offers = offered(self.denied)
+        app.view_state.denied = self.denied
         return update if self.controller is None else self.controller.take(update)
 
     def left_behind(self) -> bool:
