@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> int:
 def _live(args: argparse.Namespace) -> int:
     complaints: list[str] = []
     make_backend = partial(_backend, args.read_only) if args.host is None else None
-    with opened(args) as pools:
-        feed = alerting(args, pools, complaints.append)
+    with opened(args) as feed:
+        feed.alerts = alerting(args, complaints.append)
         code = open_console(
             args, feed, None, host=args.host, make_backend=make_backend, past=local.past
         )

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from zconsole.diagnosis.device_errors.probes import kernel_messages, log_names, smart_of
+from zconsole.monitor.feed import Pairs
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import is_root
 from zconsole.units import size
 from zconsole.zfs.sources.blockdev import device_facts
-
-Pairs = tuple[tuple[str, str], ...]
-"""Label and value, in the order they are shown."""
-
-Details = Callable[[str], Awaitable[Pairs]]
-"""A leaf's path to what else is known of it."""
 
 DEADLINE = 2.0
 """Seconds; /sys and udev's database answer at once or not at all."""
@@ -32,11 +27,6 @@ LABELS = {
     "physical_sector": "physical",
 }
 """Short enough for the column they stand in."""
-
-
-async def no_details(_: str) -> Pairs:
-    """For sources that know no more of a device than its sample."""
-    return ()
 
 
 async def machine_details(path: str) -> Pairs:

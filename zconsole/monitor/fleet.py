@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
-from zconsole.monitor.feed import Update
+from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SampledFeed, SessionFeed
+from zconsole.monitor.session_feed import SessionFeed
 from zconsole.zfs.sources.remote import RemoteSource
 
 
@@ -27,7 +27,7 @@ class Member:
         return cls(source, SessionFeed(source, session, 0.0))
 
 
-class Fleet(SampledFeed):
+class Fleet(Feed):
     """The feed of all machines; with several, pools are shown as ``HOST:POOL``."""
 
     def __init__(self, members: Sequence[Member], interval: float, needed: bool = False) -> None:
@@ -69,12 +69,12 @@ class Fleet(SampledFeed):
             found.append(NotFoundError(f"{hosts}: no such pool: {', '.join(missing)}"))
         return tuple(found)
 
-    async def details(self, *_: str) -> tuple[tuple[str, str], ...]:
+    async def details(self, *_: str) -> Pairs:
         """See Feed.details. Nothing beyond the sample is asked of another machine."""
         return ()
 
-    async def aclose(self) -> None:
-        """Keep the histories and let go of all machines."""
+    async def close_sources(self) -> None:
+        """See Feed.close_sources."""
         await asyncio.gather(*(member.feed.aclose() for member in self._members))
 
     def _check(self) -> None:

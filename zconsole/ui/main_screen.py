@@ -11,12 +11,12 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from zconsole import units
+from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, PANES, ROOMY, SMALLEST, Heights, WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.device_detail import Facts
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import pane_count, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
@@ -29,7 +29,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 
 _FILTER = "show only: name, state, path, note"
 
-Details = Callable[[str, str], Awaitable[Facts]]
+Details = Callable[[str, str], Awaitable[Pairs]]
 """Pool and key of a device to what its feed knows of it."""
 
 

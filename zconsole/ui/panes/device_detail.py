@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from zconsole import units
+from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
@@ -14,13 +15,12 @@ from zconsole.ui.panes.status_messages import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
 
-Facts = Sequence[tuple[str, str]]
 _LABEL = 11
 _SHOWN_BUCKETS = 24
 
 
 def detail_lines(
-    row: VdevRow, frame: Frame, facts: Facts, look: DisplayFormat, width: int
+    row: VdevRow, frame: Frame, facts: Pairs, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
     """The detail of ``row``, every line within ``width`` cells."""
     indent = min(row.depth + 2, 8)

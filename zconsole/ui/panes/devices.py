@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from textual import events
 
+from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import (
@@ -18,7 +19,7 @@ from zconsole.ui.panes.device_columns import (
     row_line,
     sort_key,
 )
-from zconsole.ui.panes.device_detail import Facts, detail_lines
+from zconsole.ui.panes.device_detail import detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.lines_view import CursorView
@@ -40,7 +41,7 @@ class DeviceView(CursorView):
         self._panel: Panel | None = None
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, Pairs] = {}
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
@@ -77,7 +78,7 @@ class DeviceView(CursorView):
         if item is not None and item.row is not None:
             self.rearrange(folded=change(self.arrangement.folded, frozenset({item.key})))
 
-    def set_facts(self, key: str, facts: Facts) -> None:
+    def set_facts(self, key: str, facts: Pairs) -> None:
         """Show what the feed knows of a device in its detail."""
         self._facts[key] = facts
         self.rearrange()

@@ -7,10 +7,10 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from zconsole.errors import UsageError
-from zconsole.monitor.alerts.alerting_feed import AlertChannels, AlertingFeed
+from zconsole.monitor.alerts.alerting import AlertChannels, Alerting
 from zconsole.monitor.alerts.channels import hook_argv, notification, run_hook
 from zconsole.monitor.alerts.rules import Alert, AlertThresholds
-from zconsole.monitor.feed import Update
+from zconsole.monitor.feed import Feed, Update
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.sources.base import Capabilities
@@ -77,18 +77,18 @@ class Tells:
         return Completed(tuple(argv), 0, "", "")
 
 
-class OneRound:
-    interval = 1.0
-
-    async def next(self):
+class OneRound(Feed):
+    async def sample(self):
         return Update((SUSPENDED,), Capabilities("demo"))
 
-    async def aclose(self):
+    async def close_sources(self):
         pass
 
 
 def alerting(channels, runner, complain):
-    return AlertingFeed(OneRound(), AlertThresholds(), channels, runner, complain)
+    feed = OneRound(0.0)
+    feed.alerts = Alerting(AlertThresholds(), channels, runner, complain)
+    return feed
 
 
 async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
