@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import (
@@ -141,7 +140,7 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
     if scan.state != "finished":
         return f"{name}: {scan.state}{on}"
-    found = {fact.label: fact for fact in result_facts(scan, units)}
+    found = {fact.label: fact for fact in result_facts(scan, size)}
     errors = found.pop("errors", None)
     found.pop("skipped", None)
     said = "".join(f", {fact.label} {fact.value}" for fact in found.values())
@@ -165,7 +164,7 @@ def _amounts(view: ScanView) -> str:
         words.append(f"issued {size(scan.issued_bytes)}{at}")
     elif view.scan_rate is not None:
         words[0] += f" at {rate(view.scan_rate)}"
-    repaired = repaired_fact(scan, units)
+    repaired = repaired_fact(scan, size)
     words.append(f"{repaired.label} {repaired.value}")
     return ", ".join(words)
 

@@ -154,7 +154,7 @@ def _facts(view: ScanView, ink: Ink) -> list[Line]:
     """Rates, repaired bytes, errors, restarts, how long it has run."""
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
-    for label, value, severity in result_facts(scan, look):
+    for label, value, severity in result_facts(scan, look.size):
         if not ink.compact or label == "skipped" or severity:
             parts.append((Span(f"{label} ", "dim"), Span(value, severity)))
     if view.restarts:
@@ -290,7 +290,7 @@ def _past(view: ScanView, ink: Ink) -> list[Line]:
     took = seconds_taken(scan)
     after = "" if took is None else f", after {units.duration(took)}"
     head = (Span(f" {name} ", "bold"), Span(f"{look.text(scan.state)}{when}{after}"))
-    facts = [fact for fact in result_facts(scan, look) if fact.label != "skipped"]
+    facts = [fact for fact in result_facts(scan, look.size) if fact.label != "skipped"]
     if width_of(_listed(head, facts)) > ink.width:
         facts = [fact for fact in facts if fact.label == "errors"]
     return [_listed(head, facts), *_notes(view, ink)]
