@@ -41,7 +41,12 @@ class PoolHistory:
         self.activity_views: tuple[ActivityView, ...] = ()
         """Its removal, expansion, checkpoint, and every trim and initialize."""
         self._windows: dict[str, RateWindow] = {}
-        self._rates: dict[str, IoRates] = {}
+        self.rates: dict[str, IoRates] = {}
+        """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
+
+        An interior vdev has the kernel's own counters where there are any, else the sum of its
+        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
+        """
         self._missing: dict[str, float] = {}
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
@@ -85,19 +90,6 @@ class PoolHistory:
                 text = f"the device of {name} is gone"
                 self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
         self._measure(trouble.t, trouble.clock, tree)
-
-    def rates(self, key: str) -> IoRates:
-        """Windowed rates of a vdev (its key from ``pool.topology.placed``); empty if unknown.
-
-        An interior vdev has the kernel's own counters where there are any, else the sum of its
-        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
-        """
-        return self._rates.get(key, NONE)
-
-    @property
-    def all_rates(self) -> Mapping[str, IoRates]:
-        """The rates of every vdev, by key."""
-        return self._rates
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -171,8 +163,8 @@ class PoolHistory:
             if window is None:
                 window = self._windows[key] = RateWindow()
             window.add(clock, place.vdev)
-            self._rates[key], latest[key] = window.windowed, window.latest
-        fill_in(tree, self._rates, {key: window.span for key, window in self._windows.items()})
+            self.rates[key], latest[key] = window.windowed, window.latest
+        fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
         fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         for key, rates in latest.items():
             self.series.put_device(key, rates)
@@ -180,7 +172,7 @@ class PoolHistory:
 
     def _forget(self, gone: set[str]) -> None:
         for key in gone:
-            del self._windows[key], self._rates[key]
+            del self._windows[key], self.rates[key]
         self.series.forget(gone)
 
 
