@@ -37,12 +37,8 @@ class VdevRow(NamedTuple):
         return self.missing_since is not None and self.vdev.state == "ONLINE"
 
 
-class Mark(NamedTuple):
-    """Something done from a console, on the timeline of a scan's rate."""
-
-    t: float
-    """Epoch seconds."""
-    text: str
+DONE = "done"
+"""Name of an event that is something done from a console: it stands on the timeline of rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +68,6 @@ class Frame:
     """What the running scan waits for; None when none runs."""
     ceiling: Ceiling | None = None
     """The fastest the running scan could go; None while that is not known."""
-    marks: tuple[Mark, ...] = ()
-    """What was done from consoles, newest last."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import Frame, Mark
+from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ class Extras:
     """What one of them has to add to a frame; nothing unless it says so."""
 
     events: tuple[Event, ...] = ()
-    marks: tuple[Mark, ...] = ()
     activities: tuple[ActivityView, ...] = ()
     flags: tuple[str, ...] = ()
     troubles: tuple[DeviceFault, ...] = ()
@@ -37,7 +36,6 @@ def joined(frame: Frame, *extras: Extras) -> Frame:
         frame = replace(
             frame,
             events=tuple(sorted(events, key=lambda e: e.t)) if more.events else frame.events,
-            marks=(*frame.marks, *more.marks),
             activities=(*frame.activities, *more.activities),
             flags=(*frame.flags, *more.flags),
             troubles=more.troubles or frame.troubles,

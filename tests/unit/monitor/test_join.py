@@ -5,7 +5,6 @@ from tests.records import replace
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import Mark
 from zconsole.monitor.join import NO_EXTRAS, Extras, joined
 from zconsole.pool.model import Activity, Event
 
@@ -23,11 +22,11 @@ def test_what_comes_from_several_sides_is_put_together_in_order():
     full = joined(
         seen,
         Extras(troubles=(judged,)),
-        Extras(events=(event(20),), marks=(Mark(20, "set"),)),
+        Extras(events=(event(20),)),
         Extras(activities=(JOB,), flags=("REBALANCE",)),
     )
     assert [e.t for e in full.events] == [10, 20, 30]
-    assert (full.marks, full.activities) == ((Mark(20, "set"),), (JOB,))
+    assert full.activities == (JOB,)
     assert (full.flags, full.troubles) == (("DEMO", "REBALANCE"), (judged,))
     assert full.sample is seen.sample
 

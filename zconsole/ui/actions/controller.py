@@ -20,7 +20,6 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
 from zconsole.ui.actions.context import FlowContext, left_behind
-from zconsole.ui.actions.follow_up import Done
 from zconsole.ui.actions.menu import (
     Entry,
     menu_lines,
@@ -161,9 +160,7 @@ class ActionController:
     def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Say it now, and keep it among the events for who looks later."""
         severity = "notice" if ok else "error"
-        self.context.watch.did(
-            Done(self.context.backend.clock(), pool, text, severity, marked=False)
-        )
+        self.context.watch.did(pool, self.context.backend.clock(), text, "outcome", severity)
         self.context.app.notify(
             text, timeout=20, markup=False, severity="information" if ok else "error"
         )

@@ -12,8 +12,8 @@ from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_of
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
-from zconsole.monitor.frame import Frame, Mark
-from zconsole.monitor.join import NO_EXTRAS, Extras
+from zconsole.monitor.frame import DONE, Frame
+from zconsole.monitor.join import Extras
 from zconsole.pool.model import Event
 from zconsole.scan_report.statistics import mean
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
@@ -37,18 +37,6 @@ class Followed:
     """When its commands were done: what was sampled before shows nothing of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Something done from a console, or come of it: when, to which pool, what."""
-
-    t: float
-    pool: str
-    text: str
-    severity: str = "notice"
-    marked: bool = True
-    """Whether it belongs on the timeline of rates."""
-
-
 UNSEEN = TunableEffect(None, None, None, None)
 
 
@@ -63,7 +51,7 @@ class FollowUp:
         self._following: list[Followed] = []
         self._points: dict[str, deque[EffectSample]] = {}
         self._scanning: set[str] = set()
-        self._done: list[Done] = []
+        self._done: list[tuple[str, Event]] = []
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
 
     def take(self, update: Update) -> None:
@@ -145,9 +133,11 @@ class FollowUp:
                 self._scanning.discard(pool)
                 yield frame
 
-    def did(self, done: Done) -> None:
-        """Keep it for the events, and for the timeline if it belongs there."""
-        self._done.append(done)
+    def did(
+        self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
+    ) -> None:
+        """Keep what was done to a pool, or came of that, for its events."""
+        self._done.append((pool, Event(t, name, text, severity, origin="console")))
 
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.
@@ -166,25 +156,16 @@ class FollowUp:
 
     def extras(self, frame: Frame, changes: tuple[Change, ...]) -> Extras:
         """What was done from consoles, for the events of a frame and its timeline."""
-        done = [
-            *self._tuned(frame.pool, changes),
-            *(d for d in self._done if d.pool == frame.pool),
-        ]
-        done = sorted((d for d in done if d.t <= frame.t), key=lambda d: d.t)
-        if not done:
-            return NO_EXTRAS
-        events = [Event(d.t, "console", d.text, d.severity, origin="console") for d in done]
-        return Extras(
-            events=tuple(events),
-            marks=tuple(Mark(d.t, d.text) for d in done if d.marked),
-        )
+        done = (event for pool, event in self._done if pool == frame.pool)
+        every = (*self._tuned(frame.pool, changes), *done)
+        return Extras(events=tuple(event for event in every if event.t <= frame.t))
 
-    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Done]:
-        """One entry for all that was set at one time, with what it did."""
+    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
+        """One event for all that was set at one time, with what it did."""
         for t, group in groupby(changes, key=lambda change: change.t):
             together = tuple(group)
             effect = self.effect(pool, together[0], changes)
-            yield Done(t, pool, changes_text(together, effect))
+            yield Event(t, DONE, changes_text(together, effect), "notice", origin="console")
 
 
 def _issue_rate(frame: Frame) -> float | None:

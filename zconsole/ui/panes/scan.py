@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zconsole import units
 from zconsole.history.views import ScanView
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import DONE, Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
@@ -197,7 +197,8 @@ def _trend(view: ScanView, ink: Ink) -> list[Line]:
         Span(sparkline(tail, width, top, ink.look.glyphs), "spark"),
         Span(label, "dim"),
     )
-    since = [(ink.frame.series.since(m.t), ink.look.text(m.text)) for m in ink.frame.marks]
+    acts = (event for event in ink.frame.events if event.name == DONE)
+    since = [(ink.frame.series.since(act.t), ink.look.text(act.text)) for act in acts]
     marks = [(ago, text) for ago, text in since if ago is not None]
     done = markline(marks, width, ink.look.glyphs)
     return [line, (Span(" " * len(head)), Span(done, "notice"))] if done else [line]
