@@ -1,25 +1,16 @@
-"""Frames and rebalance jobs as gauges, independent of any library. Base units, as is custom."""
+"""Frames and rebalance jobs as gauges of the official client library. Base units, as is custom."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.units import clean
 
-
-@dataclass(slots=True)
-class Family:
-    """A gauge with its samples; the label names are the same in each of them."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    samples: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
-
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
 
 FAMILIES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("zconsole_pool_up", "1 when the newest sample of the pool succeeded", ("pool",)),
@@ -62,7 +53,11 @@ class Gauges:
     """Collects samples under the declared families; what is not known has no sample."""
 
     def __init__(self) -> None:
-        self.families = {name: Family(name, text, labels) for name, text, labels in FAMILIES}
+        from prometheus_client.core import GaugeMetricFamily  # lazy: not everybody has the library
+
+        self.families = {
+            name: GaugeMetricFamily(name, text, labels=labels) for name, text, labels in FAMILIES
+        }
         self._seen: set[tuple[str, tuple[str, ...]]] = set()
 
     def put(self, name: str, value: float | None, *labels: str | None) -> None:
@@ -71,10 +66,12 @@ class Gauges:
         if value is None or (name, values) in self._seen:
             return
         self._seen.add((name, values))
-        self.families[f"zconsole_{name}"].samples.append((values, float(value)))
+        self.families[f"zconsole_{name}"].add_metric(values, float(value))
 
 
-def families(frames: Iterable[Frame], jobs: Sequence[Mapping[str, Any]] = ()) -> tuple[Family, ...]:
+def families(
+    frames: Iterable[Frame], jobs: Sequence[Mapping[str, Any]] = ()
+) -> tuple[GaugeMetricFamily, ...]:
     """Every metric with a sample; ``jobs`` are rebalance statuses as the command prints them."""
     gauges = Gauges()
     for frame in frames:

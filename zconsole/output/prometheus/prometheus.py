@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zconsole.errors import UnavailableError, UsageError, ZconsoleError
-from zconsole.output.prometheus.metrics import Family
-from zconsole.units import parse_whole
+from zconsole.errors import UnavailableError, ZconsoleError
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
-    from prometheus_client.registry import CollectorRegistry
 
-LOOPBACK = "127.0.0.1"
 MISSING = (
     "export needs the prometheus_client library: pip install 'zconsole[export]', or "
     "apt install python3-prometheus-client"
@@ -24,75 +20,24 @@ MISSING = (
 
 
 class Page:
-    """The newest families, as the library collects them."""
+    """The newest families, in a registry of their own."""
 
     def __init__(self) -> None:
-        self.families: tuple[Family, ...] = ()
+        """Raises UnavailableError without the library."""
+        try:
+            from prometheus_client.registry import CollectorRegistry
+        except ImportError:
+            raise UnavailableError(MISSING) from None
+        self.families: tuple[GaugeMetricFamily, ...] = ()
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Every family as the library's own (called in the server's thread)."""
-        from prometheus_client.core import GaugeMetricFamily
-
-        for family in self.families:
-            metric = GaugeMetricFamily(family.name, family.help, labels=family.labels)
-            for labels, value in family.samples:
-                metric.add_metric(labels, value)
-            yield metric
+        """Every family (called in the server's thread)."""
+        yield from self.families
 
 
-def registry_of(page: Page) -> CollectorRegistry:
-    """A registry with this page alone. Raises UnavailableError without the library."""
-    try:
-        from prometheus_client.registry import CollectorRegistry
-    except ImportError:
-        raise UnavailableError(MISSING) from None
-    registry = CollectorRegistry()
-    registry.register(page)
-    return registry
-
-
-def address_of(word: str) -> tuple[str, int]:
-    """``9617``, ``0.0.0.0:9617`` or ``[::1]:9617``; loopback where no address is given.
-
-    Raises UsageError for anything else.
-    """
-    host, colon, digits = word.rpartition(":")
-    host, port = host.strip("[]") if colon else LOOPBACK, parse_whole(digits) or 0
-    if not 0 < port < 65536 or not host:
-        raise UsageError(f"--listen {word!r} is not [ADDR:]PORT")
-    return host, port
-
-
-def serve(
-    registry: CollectorRegistry,
-    address: tuple[str, int],
-    deadline: float | None = None,
-    most: int | None = None,
-) -> Callable[[], None]:
-    """Serve the page at /metrics in a thread; returns what stops it.
-
-    A connection ends after ``deadline`` seconds; of more than ``most`` the oldest ends. Raises
-    ZconsoleError when the address cannot be had.
-    """
-    from prometheus_client import make_wsgi_app
-
-    from zconsole.output.prometheus import server  # only here: a textfile needs none
-
-    host, port = address
-    try:
-        return server.start(
-            make_wsgi_app(registry),
-            address,
-            server.DEADLINE if deadline is None else deadline,
-            server.MOST if most is None else most,
-        )
-    except OSError as error:
-        raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
-    except UnicodeError:  # what getaddrinfo raises for a name that no host can have
-        raise ZconsoleError(f"--listen {host}:{port}: not the name of a host") from None
-
-
-def write(registry: CollectorRegistry, path: Path) -> None:
+def write(page: Page, path: Path) -> None:
     """Replace a textfile of node_exporter's at once.
 
     Its directory is often another user's: the file written beside it first has a name that nobody
@@ -104,7 +49,7 @@ def write(registry: CollectorRegistry, path: Path) -> None:
     draft = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     try:
         with draft.open("xb") as file:
-            file.write(generate_latest(registry))
+            file.write(generate_latest(page.registry))
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
