@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from zconsole.diagnosis.device_errors.probes import kernel_messages, log_names, smart_of
+from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.monitor.feed import Pairs
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -43,12 +43,9 @@ async def _signs(path: str) -> Pairs:
     """What SMART and the kernel's log say of it; for root only, who may ask."""
     if not is_root() or not path.startswith("/"):
         return ()
-    runner, names = ProcessRunner(), log_names(path)
-    smart, lines = await asyncio.gather(
-        smart_of(runner, f"/dev/{names[0]}" if names else path), kernel_messages(runner, names)
-    )
-    counts = () if smart is None else (("SMART", smart.words()),)
-    return (*counts, *(("kernel", line) for line in lines))
+    found = await signs_of(ProcessRunner(), path, 0.0)
+    counts = () if found.smart is None else (("SMART", found.smart.words()),)
+    return (*counts, *(("kernel", line) for line in found.kernel))
 
 
 def described(facts: Mapping[str, str]) -> Pairs:

@@ -29,7 +29,7 @@ async def tunables_flow(context: FlowContext) -> None:
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        screen = _screen(context, settings, row)
+        screen = TunablesScreen(partial(_shown, context, settings), context.look, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
@@ -38,11 +38,6 @@ async def tunables_flow(context: FlowContext) -> None:
             await _fulfil(context, screen.request, settings[picked])
         except ZconsoleError as error:
             context.complain(error)
-
-
-def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    look = context.look
-    return TunablesScreen(lambda: _shown(context, settings), look, row)
 
 
 def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
