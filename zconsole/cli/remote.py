@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from zconsole.cli import local
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.device_details import machine_details
 from zconsole.monitor.feed import Feed
-from zconsole.monitor.fleet import Fleet, Member
+from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
@@ -51,9 +50,5 @@ def _fleet(
 ) -> Iterator[Fleet]:
     hosts = hosts_of(words)
     with socket_directory() as sockets:
-        members = [_member(host, pools, interval, sockets) for host in hosts]
-        yield Fleet(members, interval, needed)
-
-
-def _member(host: str, pools: Sequence[str], interval: float, sockets: Path) -> Member:
-    return Member.of(RemoteSource(host, pools, interval, sockets), local.session())
+        sources = [RemoteSource(host, pools, interval, sockets) for host in hosts]
+        yield Fleet(sources, local.session, interval, needed)
