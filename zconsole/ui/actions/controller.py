@@ -136,7 +136,6 @@ class ActionController:
             lambda width: menu_lines(found, look, width),
             wide=True,
             about=lambda index, width: reason_lines(found, index, look, width),
-            ellipsis=look.glyphs.ellipsis,
         )
         chosen = await self.context.app.push_screen_wait(screen)
         if chosen is None:

@@ -96,8 +96,7 @@ async def _pick_device(
     def _about(index: int, width: int) -> tuple[Line, ...]:
         return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
-    ellipsis = look.glyphs.ellipsis
-    screen = PickScreen(look.text(title), _lines, wide=True, about=_about, ellipsis=ellipsis)
+    screen = PickScreen(look.text(title), _lines, wide=True, about=_about)
     chosen = await context.app.push_screen_wait(screen)
     if chosen is None:
         return None

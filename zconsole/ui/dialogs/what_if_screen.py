@@ -19,7 +19,7 @@ Answer = Callable[[str], Lines]
 """What was typed to the lines that answer it."""
 
 
-class WhatIfScreen(TextScreen):
+class WhatIfScreen(TextScreen[None]):
     """A prompt over its answer."""
 
     AUTO_FOCUS = "#prompt"
