@@ -10,7 +10,17 @@ from zconsole.history.series import RateSeries
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
-from zconsole.pool.model import NOTHING, Event, HostLoad, IoRates, Sample, SampleFailure, Scan, Vdev
+from zconsole.pool.model import (
+    NOTHING,
+    Event,
+    HostLoad,
+    IoRates,
+    Pool,
+    Sample,
+    SampleFailure,
+    Scan,
+    Vdev,
+)
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 
@@ -114,34 +124,9 @@ class Frame:
         return self.sample.pool.state if self.sample else self.kstat
 
     @property
-    def message(self) -> str | None:
-        """See Pool.message."""
-        return self.sample.pool.message if self.sample else None
-
-    @property
-    def action(self) -> str | None:
-        """What zpool advises to do about its message."""
-        return self.sample.pool.action if self.sample else None
-
-    @property
-    def see(self) -> str | None:
-        """Where zpool says there is more about its message."""
-        return self.sample.pool.see if self.sample else None
-
-    @property
-    def error_count(self) -> int | None:
-        """See Pool.error_count."""
-        return self.sample.pool.error_count if self.sample else None
-
-    @property
-    def errors(self) -> tuple[str, ...] | None:
-        """See Pool.errors."""
-        return self.sample.pool.errors if self.sample else None
-
-    @property
-    def comment(self) -> str | None:
-        """See Pool.comment."""
-        return self.sample.pool.comment if self.sample else None
+    def seen(self) -> Pool:
+        """The pool as the newest good sample has it; nothing but its name before the first."""
+        return self.sample.pool if self.sample else Pool(self.pool, None, Vdev(self.pool, "root"))
 
     @property
     def root(self) -> Vdev | None:

@@ -94,10 +94,10 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield f"  {frame.problem}"
     if frame.redundancy:
         yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
-    if frame.message:
-        yield f"  zpool says: {frame.message}"
-    if frame.action:
-        yield f"  action: {frame.action}"
+    if frame.seen.message:
+        yield f"  zpool says: {frame.seen.message}"
+    if frame.seen.action:
+        yield f"  action: {frame.seen.action}"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
@@ -295,11 +295,11 @@ def _balance_line(vdev: VdevBalance, width: int) -> str:
 
 
 def _errors(frame: Frame) -> Iterator[str]:
-    if frame.error_count:
+    if frame.seen.error_count:
         yield ""
-        yield f"data errors: {frame.error_count}"
-        yield from (f"  {path}" for path in frame.errors or ())
-        if not frame.errors:
+        yield f"data errors: {frame.seen.error_count}"
+        yield from (f"  {path}" for path in frame.seen.errors or ())
+        if not frame.seen.errors:
             yield "  (for the file names: zpool status -v, as root)"
 
 

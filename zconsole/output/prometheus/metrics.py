@@ -88,7 +88,7 @@ def _pool(gauges: Gauges, frame: Frame) -> None:
     gauges.put("pool_health", 1.0, pool, frame.health.word)
     if frame.problem:
         return
-    gauges.put("pool_data_errors", frame.error_count, pool)
+    gauges.put("pool_data_errors", frame.seen.error_count, pool)
     for view in frame.scans:
         if view.scan.active:
             _scan(gauges, pool, view)

@@ -107,7 +107,7 @@ def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     """What is known of the pool as a whole and of its machine."""
     version = f", OpenZFS {frame.version}" if frame.version else ""
     facts = (
-        ("comment", frame.comment),
+        ("comment", frame.seen.comment),
         ("read as", f"{frame.source}{version}"),
         ("machine", machine(frame.host, look)),
     )

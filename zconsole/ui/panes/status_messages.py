@@ -37,20 +37,21 @@ class StatusMessage(NamedTuple):
 
 def damaged(frame: Frame, *, whole: bool = False) -> Iterator[StatusMessage]:
     """The files that are damaged, a few of them or all."""
-    names = frame.errors or ()
+    names = frame.seen.errors or ()
     shown = len(names) if whole or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
     for name in names[:shown]:
         yield StatusMessage(_DAMAGED, name, "error", "x", is_path=True)
-    if frame.error_count and not names:
+    if frame.seen.error_count and not names:
         yield StatusMessage(_DAMAGED, "only root is told which files: zpool status -v", "dim")
-    rest = max(len(names), frame.error_count or 0) - shown if names else 0
+    rest = max(len(names), frame.seen.error_count or 0) - shown if names else 0
     if rest:
         yield StatusMessage(_DAMAGED, f"and {rest} more", "error", "x")
 
 
 def words(frame: Frame, source: Capabilities | None) -> Iterator[StatusMessage]:
     """What zpool itself says of the pool, and why it is not read in the best way there is."""
-    words_of_zpool = (("zpool says", frame.message), ("action", frame.action), ("see", frame.see))
+    pool = frame.seen
+    words_of_zpool = (("zpool says", pool.message), ("action", pool.action), ("see", pool.see))
     yield from (StatusMessage(fit(label, _LABEL), text) for label, text in words_of_zpool if text)
     if source is not None and source.reason and source.name != NO_READER:
         yield StatusMessage(fit(f"read as {source.name}", _LABEL), source.reason, "notice")
