@@ -24,34 +24,29 @@ class _Ring:
         self.width = width
         self._capacity = capacity
         # Single precision: a pool of a thousand leaves keeps a million values.
-        self._values = array("f", [nan]) * (width * capacity)
+        self._values = array("f")
         self._last = -1
 
     def put(self, tick: int, values: Sequence[float]) -> None:
         """Store one value a column for ``tick``; ticks skipped since the last hold no value."""
-        if 0 <= self._last < tick - 1:
-            for missed in range(max(self._last + 1, tick - self._capacity + 1), tick):
-                self._store(missed, [nan] * self.width)
-        self._store(tick, values)
+        if tick == self._last:
+            del self._values[-self.width :]
+        elif self._last >= 0:
+            missed = min(tick - self._last - 1, self._capacity)
+            self._values.extend([nan] * (missed * self.width))
+        self._values.extend(values)
         self._last = tick
-
-    def _store(self, tick: int, values: Sequence[float]) -> None:
-        start = tick % self._capacity * self.width
-        for column, value in enumerate(values):
-            self._values[start + column] = value
+        most = self._capacity * self.width
+        if len(self._values) >= 2 * most:  # now and then: each time moves all that is kept
+            del self._values[:-most]
 
     def tail(self, tick: int, column: int, count: int) -> list[float | None]:
         """The values up to ``tick``, oldest first."""
-        found: list[float | None] = []
-        oldest = self._last - self._capacity
-        for at in range(tick - min(count, self._capacity) + 1, tick + 1):
-            if at < 0:
-                continue
-            value = nan
-            if oldest < at <= self._last:
-                value = self._values[at % self._capacity * self.width + column]
-            found.append(None if isnan(value) else value)
-        return found
+        count = min(count, self._capacity, tick + 1)
+        after = min(count, tick - self._last)
+        kept = self._values[column :: self.width][after - count :] if count > after else []
+        every = (*[nan] * (count - after - len(kept)), *kept, *[nan] * after)
+        return [None if isnan(value) else value for value in every]
 
 
 class RateSeries:
