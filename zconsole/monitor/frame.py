@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole.history.series import RateSeries
@@ -80,6 +80,19 @@ class Frame:
     """The fastest the running scan could go; None while that is not known."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
+
+    def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
+        """With what was done from consoles, in the order of time, and with the jobs of the pool."""
+        done = tuple(events)
+        if not done and not jobs:
+            return self
+        at_work = any(job.activity.state != "interrupted" for job in jobs)
+        return replace(
+            self,
+            events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,
+            activities=(*self.activities, *jobs),
+            flags=(*self.flags, "REBALANCE") if at_work else self.flags,
+        )
 
     @property
     def scan(self) -> ScanView | None:

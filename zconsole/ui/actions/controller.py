@@ -15,7 +15,6 @@ from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Update
-from zconsole.monitor.join import joined
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
@@ -57,7 +56,7 @@ class ActionController:
         begin(app, tuned.round, group="tuned")
         begin(app, partial(self._look_at_jobs, update), group="jobs")
         frames = (
-            joined(frame, watch.extras(frame, tuned.past.changes), self.jobs.extras(frame.pool))
+            frame.joined(watch.events(frame, tuned.past.changes), self.jobs.shown(frame.pool))
             for frame in update.frames
         )
         return replace(update, frames=tuple(frames))

@@ -13,7 +13,6 @@ from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_o
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import DONE, Frame
-from zconsole.monitor.join import Extras
 from zconsole.pool.model import Event
 from zconsole.scan_report.statistics import mean
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
@@ -154,11 +153,11 @@ class FollowUp:
             self._effects[pool, change] = found
         return found
 
-    def extras(self, frame: Frame, changes: tuple[Change, ...]) -> Extras:
+    def events(self, frame: Frame, changes: tuple[Change, ...]) -> Iterator[Event]:
         """What was done from consoles, for the events of a frame and its timeline."""
         done = (event for pool, event in self._done if pool == frame.pool)
         every = (*self._tuned(frame.pool, changes), *done)
-        return Extras(events=tuple(event for event in every if event.t <= frame.t))
+        return (event for event in every if event.t <= frame.t)
 
     def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
         """One event for all that was set at one time, with what it did."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 from zconsole.errors import ZconsoleError
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView
-from zconsole.monitor.join import NO_EXTRAS, Extras
 from zconsole.pool.model import Activity
 
 if TYPE_CHECKING:
@@ -67,17 +66,11 @@ class JobWatch:
         self.jobs[pool] = now
         return tuple(_found(now) if before is None else _changed(before, now))
 
-    def extras(self, pool: str) -> Extras:
-        """For the frame of a pool: a line for the job at work, or for one that was interrupted."""
+    def shown(self, pool: str) -> tuple[ActivityView, ...]:
+        """A line for each job at work on a pool, else for each that was interrupted."""
         jobs = self.jobs.get(pool, ())
-        live = [job for job in jobs if job.live]
-        shown = live or [job for job in jobs if job.interrupted]
-        if not shown:
-            return NO_EXTRAS
-        return Extras(
-            activities=tuple(map(activity, shown)),
-            flags=("REBALANCE",) if live else (),
-        )
+        shown = [job for job in jobs if job.live] or [job for job in jobs if job.interrupted]
+        return tuple(map(activity, shown))
 
 
 def activity(job: JobView) -> ActivityView:
