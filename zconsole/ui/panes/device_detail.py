@@ -11,7 +11,7 @@ from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_columns import note_words
-from zconsole.ui.panes.status_messages import machine
+from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
 

@@ -18,11 +18,11 @@ from zconsole.ui.panes.scan_parts import (
     Ink,
     barred,
     eta_line,
+    machine,
     packed,
     subject,
     zpool_says,
 )
-from zconsole.ui.panes.status_messages import machine
 from zconsole.ui.widgets.draw import Line, Span, crop, width_of
 from zconsole.ui.widgets.short_names import middle
 from zconsole.ui.widgets.spark import markline, scale, sparkline
@@ -96,8 +96,8 @@ def _running(view: ScanView, ink: Ink) -> list[Line]:
     lines.extend(_notes(view, ink))
     if view is ink.frame.scan:
         lines.extend(_limit(ink))
-        lines.extend(_tunables(ink))
-        lines.extend(_machine(ink))
+        if ink.roomy and not ink.frame.problem:
+            lines.extend(_surroundings(ink))
     return lines
 
 
@@ -226,25 +226,17 @@ def _limit(ink: Ink) -> list[Line]:
     return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
 
 
-def _tunables(ink: Ink) -> list[Line]:
-    """Module parameters that are not as the running version sets them, where there is room.
+def _surroundings(ink: Ink) -> list[Line]:
+    """Module parameters that are not as the running version sets them, and the machine's load.
 
-    What knows them is loaded for that only: the design size has no room.
+    What knows the parameters is loaded for that only: the design size has no room.
     """
-    if not ink.roomy or ink.frame.problem:
-        return []
     from zconsole.scan_report.statistics import unusual
 
     found = unusual(ink.frame.tunables, ink.frame.version)
     said = ", ".join(f"{name}={value} (default {usual})" for name, (value, usual) in found.items())
-    return ink.paragraph("tunables", said)
-
-
-def _machine(ink: Ink) -> list[Line]:
-    """How busy the processor and how full the memory is, where there is room."""
-    if not ink.roomy or ink.frame.problem:
-        return []
-    return ink.paragraph("machine", machine(ink.frame.host, ink.look))
+    load = machine(ink.frame.host, ink.look)
+    return [*ink.paragraph("tunables", said), *ink.paragraph("machine", load)]
 
 
 def _troubles(ink: Ink) -> list[Line]:
