@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable
 
 from zconsole.errors import NotFoundError
-from zconsole.monitor.alerts.alerting import AlertChannels, Alerting
+from zconsole.monitor.alerts.alerting import Alerting
 from zconsole.monitor.alerts.channels import hook_argv
-from zconsole.monitor.alerts.rules import AlertThresholds
+from zconsole.monitor.alerts.rules import AlertRules
 from zconsole.system.async_process import ProcessRunner
 
 
@@ -21,9 +21,8 @@ def alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alert
     """
     if not (args.hook is not None or args.bell or args.notify):
         return None
-    thresholds = AlertThresholds(args.stalled_after, args.slip, args.free_floor)
+    rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_argv(args.hook)
     if hook and shutil.which(hook[0]) is None:
         raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
-    channels = AlertChannels(hook, args.bell, args.notify)
-    return Alerting(thresholds, channels, ProcessRunner(), complain)
+    return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)

@@ -28,15 +28,6 @@ FREED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class AlertThresholds:
-    """The thresholds: seconds of standstill, share of the ETA, share of the pool kept free."""
-
-    stalled_after: float = 600.0
-    slip: float = 0.25
-    free_floor: float = 0.05
-
-
-@dataclass(frozen=True, slots=True)
 class Alert:
     """One thing to tell, in one line."""
 
@@ -76,12 +67,17 @@ class _Watched:
     short_of_space: bool = False
 
 
+@dataclass(slots=True)
 class AlertRules:
     """Looks at every round of frames and says what is new; pure but for what it remembers."""
 
-    def __init__(self, rules: AlertThresholds | None = None) -> None:
-        self._rules = rules or AlertThresholds()
-        self._pools: dict[str, _Watched] = {}
+    stalled_after: float = 600.0
+    """Seconds of standstill."""
+    slip: float = 0.25
+    """Share of the time expected by which the end may move."""
+    free_floor: float = 0.05
+    """Share of the pool to be kept free."""
+    _pools: dict[str, _Watched] = field(default_factory=dict, init=False)
 
     def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
         """The alerts of this round.
@@ -111,7 +107,7 @@ class AlertRules:
             return
         yield from _unprotected(frame)
         for view in frame.scans:
-            if view.stalled is not None and view.stalled >= self._rules.stalled_after:
+            if view.stalled is not None and view.stalled >= self.stalled_after:
                 text = f"the {view.scan.function} has not moved for {duration(view.stalled)}"
                 yield _alert(frame, "stalled", "warning", text, _identity(view))
         yield from self._space(frame, seen)
@@ -120,7 +116,7 @@ class AlertRules:
         fill = frame.balance.target_fill
         if fill is None:
             return
-        floor = self._rules.free_floor + (FREED if seen.short_of_space else 0.0)
+        floor = self.free_floor + (FREED if seen.short_of_space else 0.0)
         seen.short_of_space = 1 - fill < floor
         if seen.short_of_space:
             text = f"only {100 * (1 - fill):.1f}% of the pool is free"
@@ -147,7 +143,7 @@ class AlertRules:
         if promise.end is None:
             promise.end, promise.made = end, frame.t
         late = end - promise.end
-        if late > max(LEAST_SLIP, self._rules.slip * (promise.end - promise.made)):
+        if late > max(LEAST_SLIP, self.slip * (promise.end - promise.made)):
             promise.end, promise.made = end, frame.t
             text = f"the {view.scan.function} will end {duration(late)} later than expected"
             yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
