@@ -19,6 +19,9 @@ GAP = 60.0
 """Seconds between two frames beyond which nothing is said of the time between."""
 SAVE_SECONDS = 60.0
 
+ScanKey = tuple[str, str | None, float | None]
+"""See Scan.key."""
+
 
 @dataclass(slots=True)
 class _Ongoing:
@@ -43,7 +46,7 @@ class ReportKeeper:
 
     def __init__(self, store: ReportStore | None = None) -> None:
         self._store = store
-        self._ongoing: dict[str, dict[str, _Ongoing]] = {}
+        self._ongoing: dict[str, dict[ScanKey, _Ongoing]] = {}
         """By pool, then by scan."""
         self._saved: dict[str, float] = {}
 
@@ -75,12 +78,12 @@ class ReportKeeper:
             if self._store is not None:
                 self._store.close()
 
-    def _unfinished(self, frame: Frame) -> dict[str, _Ongoing]:
+    def _unfinished(self, frame: Frame) -> dict[ScanKey, _Ongoing]:
         """What an earlier run left of the pool's scans."""
         if self._store is None or frame.guid is None:
             return {}
         left = self._store.unfinished(frame.guid)
-        return {_key(r.function, r.vdev, r.start): _resumed(r) for r in left}
+        return {(r.function, r.vdev, r.start): _resumed(r) for r in left}
 
     def _write(self, reports: Iterable[ScanReport]) -> None:
         if self._store is not None:
@@ -88,9 +91,9 @@ class ReportKeeper:
                 self._store.save(report)
 
 
-def _followed(ongoing: dict[str, _Ongoing], frame: Frame) -> Iterator[ScanReport]:
+def _followed(ongoing: dict[ScanKey, _Ongoing], frame: Frame) -> Iterator[ScanReport]:
     """Take the pool's frame into its reports; those of the scans that are over with it."""
-    views = {_key(*view.scan.key): view for view in frame.scans if view.scan.start is not None}
+    views = {view.scan.key: view for view in frame.scans if view.scan.start is not None}
     for key, view in views.items():
         if view.scan.active:
             entry = ongoing.get(key) or ongoing.setdefault(key, _begun(frame, view))
@@ -132,10 +135,6 @@ def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:
     return None
 
 
-def _key(function: str, vdev: str | None, start: float | None) -> str:
-    return f"{function}:{vdev or ''}:{start or 0:.0f}"
-
-
 def _begun(frame: Frame, view: ScanView) -> _Ongoing:
     scan = view.scan
     report = ScanReport(
@@ -155,12 +154,12 @@ def _resumed(report: ScanReport) -> _Ongoing:
 def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     seconds = 0.0 if entry.last is None else frame.t - entry.last
     entry.last = frame.t
-    if 0 < seconds <= GAP and view.scan.state == "running":
-        entry.devices.add(frame.rows, seconds)
-        if frame.limit is not None:
-            cause = frame.limit.cause
-            entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
-    entry.devices.count_errors(frame.rows)
+    if seconds < 0 or seconds > GAP or view.scan.state != "running":
+        seconds = 0.0
+    entry.devices.add(frame.rows, seconds)
+    if seconds and frame.limit is not None:
+        cause = frame.limit.cause
+        entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
     entry.recent.append(EffectSample(frame.t, moment.issue_rate, moment.latency))
     _note_changes(entry, frame)
