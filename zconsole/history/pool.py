@@ -47,7 +47,8 @@ class PoolHistory:
         An interior vdev has the kernel's own counters where there are any, else the sum of its
         leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
         """
-        self._missing: dict[str, float] = {}
+        self.missing: dict[str, float] = {}
+        """Epoch seconds at which a vdev that is not ONLINE was seen to leave that, by its key."""
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
         self.regrouped: float | None = None
@@ -84,8 +85,8 @@ class PoolHistory:
         tree = {key: _with_block(place, trouble) for key, place in self.tree.items()}
         for key, place in tree.items():
             lost = bool(trouble.block and self.tree[key].vdev.block and not place.vdev.block)
-            if (lost or place.vdev.path in trouble.gone) and key not in self._missing:
-                self._missing[key] = trouble.t
+            if (lost or place.vdev.path in trouble.gone) and key not in self.missing:
+                self.missing[key] = trouble.t
                 name = place.vdev.name
                 text = f"the device of {name} is gone"
                 self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
@@ -95,10 +96,6 @@ class PoolHistory:
     def events(self) -> tuple[Event, ...]:
         """What ``zpool events`` reported and what the console saw itself, newest last."""
         return tuple(self._events)
-
-    def missing_since(self, key: str) -> float | None:
-        """Epoch seconds at which a vdev was seen to leave ONLINE; None if it is, or always was."""
-        return self._missing.get(key)
 
     @property
     def returned(self) -> frozenset[str]:
@@ -127,11 +124,11 @@ class PoolHistory:
             online = place.vdev.state in ("ONLINE", "AVAIL", "INUSE")
             before = self.tree.get(key)
             if online:
-                self._missing.pop(key, None)
+                self.missing.pop(key, None)
             elif before is not None and before.vdev.state == "ONLINE":
-                self._missing.setdefault(key, t)
-        for key in self._missing.keys() - tree.keys():
-            del self._missing[key]
+                self.missing.setdefault(key, t)
+        for key in self.missing.keys() - tree.keys():
+            del self.missing[key]
 
     def _track_returned(self, sample: Sample, tree: dict[str, Placed]) -> None:
         ends = [s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None]

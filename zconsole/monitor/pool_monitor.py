@@ -72,8 +72,8 @@ class PoolMonitor:
 
 
 def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
-    missing = history.missing_since(row.key)
-    return row._replace(rates=history.rates.get(row.key, NONE), missing_since=missing)
+    rates, missing = history.rates.get(row.key, NONE), history.missing.get(row.key)
+    return row._replace(rates=rates, missing_since=missing)
 
 
 def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
@@ -85,7 +85,7 @@ def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
             vdev=place.vdev,
             rates=history.rates[place.key],
             slow_sibling=slow.get(place.key),
-            missing_since=history.missing_since(place.key),
+            missing_since=history.missing.get(place.key),
         )
         for place in history.tree.values()
     )

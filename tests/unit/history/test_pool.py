@@ -175,13 +175,13 @@ def test_a_leaf_that_leaves_again_is_simply_gone():
 def test_when_a_leaf_went_missing():
     history = PoolHistory()
     history.push(sample(0, disk("a"), disk("b", state="FAULTED")))
-    assert history.missing_since("b") is None
+    assert history.missing.get("b") is None
     history.push(sample(5, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
     history.push(sample(9, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
-    assert history.missing_since("a") == T + 5
+    assert history.missing.get("a") == T + 5
     assert [e.text for e in history.events] == ["a went from ONLINE to REMOVED"]
     history.push(sample(12, disk("a"), disk("b")))
-    assert history.missing_since("a") is None
+    assert history.missing.get("a") is None
 
 
 def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left():
@@ -193,8 +193,8 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
     trouble = SampleFailure("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
     history.push_trouble(trouble)
     assert history.rates["a"].busy == 0.5
-    assert history.missing_since("b") == T + 2
-    assert history.missing_since("a") is None
+    assert history.missing.get("b") == T + 2
+    assert history.missing.get("a") is None
     assert history.events[-1].text == "the device of b is gone"
     history.push_trouble(SampleFailure("tank", T + 3, 3.0, "no answer"))
     assert history.rates["a"].busy is None

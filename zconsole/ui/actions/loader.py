@@ -54,7 +54,8 @@ class ActionLoader:
         The first round has what acts loaded, once that round is on the screen.
         """
         if self._source is None and self._make_backend is not None:
-            app.call_after_refresh(self._prepare, app, self._make_backend)
+            load = partial(self._loaded, app, self._make_backend)
+            app.call_after_refresh(begin, app, load, group="load")
         self._source = update.capabilities
         app.view_state.denied = self.denied
         return update if self.controller is None else self.controller.take(update)
@@ -83,9 +84,6 @@ class ActionLoader:
             await controller.run(flow, key)
         except ZconsoleError as error:
             app.notify(str(error), severity="error", markup=False)
-
-    def _prepare(self, app: ThemedApp, make_backend: MakeBackend) -> None:
-        begin(app, partial(self._loaded, app, make_backend), group="load")
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
         """What acts, loaded the first time, in a thread while the console goes on."""

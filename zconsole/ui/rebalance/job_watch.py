@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
-from zconsole.eta import Estimate
+from zconsole.eta import Estimate, nothing
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
 
@@ -78,9 +78,9 @@ def activity(job: JobView) -> ActivityView:
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
         note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; r there resumes it)"
-        return ActivityView(Activity("rebalance", "interrupted", note=note), None, _none(""))
+        return ActivityView(Activity("rebalance", "interrupted", note=note), None, nothing(""))
     why = job.why or ""
-    none = _none(why or "no rate yet")
+    none = nothing(why or "no rate yet")
     return ActivityView(
         Activity(
             "rebalance",
@@ -97,10 +97,6 @@ def activity(job: JobView) -> ActivityView:
 def reason(job: JobView) -> str:
     """Why a job is as it is, unless its state says it: a stopped job had an order to stop."""
     return "" if job.why in (None, job.state, "stop") else job.why
-
-
-def _none(why: str) -> Estimate:
-    return Estimate(None, None, None, why)
 
 
 def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
