@@ -117,16 +117,6 @@ class Frame:
         return self.failure.t if self.failure else 0.0
 
     @property
-    def source(self) -> str | None:
-        """What took the sample; None where none was ever taken."""
-        return self.sample.source if self.sample else None
-
-    @property
-    def exact(self) -> bool:
-        """See Sample.exact."""
-        return self.sample is not None and self.sample.exact
-
-    @property
     def guid(self) -> str | None:
         """See Pool.guid."""
         return self.sample.pool.guid if self.sample else None

@@ -45,8 +45,8 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     return {
         "version": VERSION,
         "t": frame.t,
-        "source": frame.source,
-        "exact": frame.exact,
+        "source": frame.sample.source if frame.sample else None,
+        "exact": frame.sample is not None and frame.sample.exact,
         "pool": frame.pool or None,
         "guid": frame.guid,
         "state": frame.state,

@@ -47,16 +47,16 @@ class ActionController:
 
     def take(self, update: Update) -> Update:
         """A round before it is shown, with what was done from here; reports what ended."""
-        app, watch, tuned = self.context.app, self.context.watch, self.context.tuned
+        app, watch, past = self.context.app, self.context.watch, self.context.past
         watch.take(update)
         for plan, outcome in watch.ended():
             self._report(plan, outcome)
         for frame in watch.scans_over():
             begin(app, partial(self._put_back, frame.guid), group="tuned")
-        begin(app, tuned.round, group="tuned")
+        begin(app, self.context.follow_past, group="tuned")
         begin(app, partial(self._look_at_jobs, update), group="jobs")
         frames = (
-            frame.joined(watch.events(frame, tuned.past.changes), self.jobs.shown(frame.pool))
+            frame.joined(watch.events(frame, past.changes), self.jobs.shown(frame.pool))
             for frame in update.frames
         )
         return replace(update, frames=tuple(frames))
@@ -119,7 +119,7 @@ class ActionController:
     def left_behind(self) -> tuple[OutputLine, ...]:
         """What quitting now would leave undone or unreported; empty when nothing is."""
         frames = self.context.app.view_state.frames
-        waiting = [name for frame in frames for name in self.context.tuned.past.due(frame.guid)]
+        waiting = [name for frame in frames for name in self.context.past.due(frame.guid)]
         return left_behind(self.context.under_way, waiting)
 
     # Inside
@@ -175,8 +175,8 @@ class ActionController:
 
     async def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        await self.context.tuned.refresh()
-        names = () if self.context.denied else self.context.tuned.past.due(guid)
+        await self.context.read_past()
+        names = () if self.context.denied else self.context.past.due(guid)
         if not names:
             return
         backend = self.context.backend

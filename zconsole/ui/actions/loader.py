@@ -94,11 +94,9 @@ class ActionLoader:
         return self.controller
 
     def _load(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
-        from zconsole.ui.actions.context import FlowContext, TunedWatch
+        from zconsole.ui.actions.context import FlowContext
         from zconsole.ui.actions.controller import ActionController
         from zconsole.ui.actions.follow_up import FollowUp
 
         backend, watch = make_backend(), FollowUp(self._feed)
-        tuned = TunedWatch(backend.control)
-        context = FlowContext(app, backend, watch, tuned, lambda: self.denied)
-        return ActionController(context)
+        return ActionController(FlowContext(app, backend, watch, lambda: self.denied))

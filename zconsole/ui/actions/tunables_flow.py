@@ -25,7 +25,7 @@ async def tunables_flow(context: FlowContext) -> None:
     row = 0
     while True:
         found = await in_daemon_thread(context.backend.control.list)
-        await context.tuned.refresh()
+        await context.read_past()
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
@@ -43,8 +43,8 @@ async def tunables_flow(context: FlowContext) -> None:
 def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
     frame = context.frame
-    until = context.tuned.past.due(frame.guid) if frame else ()
-    changes = context.tuned.past.changes
+    until = context.past.due(frame.guid) if frame else ()
+    changes = context.past.changes
     newest = {change.name: change for change in changes}
 
     def _shown_one(setting: Setting) -> Shown:

@@ -108,7 +108,7 @@ def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     version = f", OpenZFS {frame.version}" if frame.version else ""
     facts = (
         ("comment", frame.seen.comment),
-        ("read as", f"{frame.source}{version}"),
+        ("read as", f"{frame.sample.source}{version}" if frame.sample else ""),
         ("machine", machine(frame.host, look)),
     )
     return [(label, look.text(text)) for label, text in facts if text]
