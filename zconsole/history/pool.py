@@ -74,7 +74,7 @@ class PoolHistory:
         self.scan_views = self.scans.views(sample)
         self.activity_views = self.activities.push(sample, tree)
         for view in self.scan_views:
-            self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
+            self.series.put(view.key, view.scan_rate, view.issue_rate)
         self.tree, self._last = tree, sample
 
     def push_trouble(self, trouble: SampleFailure) -> None:
@@ -164,7 +164,7 @@ class PoolHistory:
         fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
         fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         for key, rates in latest.items():
-            self.series.put_device(key, rates)
+            self.series.put(key, rates.read, rates.write, rates.latency, rates.busy)
         self._forget(self._windows.keys() - tree.keys())
 
     def _forget(self, gone: set[str]) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.history.changes import BROKEN
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.units import duration
 
 WORKING = ("ONLINE", "DEGRADED")
-GONE = ("FAULTED", "UNAVAIL", "REMOVED")
-"""States no command puts a device into, but for ``zpool offline -f``."""
 
 QUIET = 30.0
 """Seconds a condition must be gone before it may be said again."""
@@ -195,7 +194,7 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     """Devices that have left by themselves, whether or not they counted errors before."""
     leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
     for key, vdev in leaves.items():
-        if key in seen.working and vdev.state in GONE:
+        if key in seen.working and vdev.state in BROKEN:
             text = f"{vdev.name} is {vdev.state} now"
             yield _alert(frame, "device-error", "error", text, f"{key}:gone")
     seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
