@@ -66,12 +66,12 @@ def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, 
 
 
 def _text(seen: _Seen, change: Outlook | None, disk: int | None) -> str:
-    name = seen.root.name
     if change is None:
-        report = text.balance_report(name, balance(seen.root, seen.version))
+        lines = text.balance_lines(balance(seen.root, seen.version))
     else:
-        report = "\n".join(text.clean_lines((name, *outlook_lines(change)))) + "\n"
-    return report + "".join(f"{line}\n" for line in _resilver(seen, disk))
+        lines = outlook_lines(change)
+    report = text.clean_lines((seen.root.name, *lines))
+    return "".join(f"{line}\n" for line in (*report, *_resilver(seen, disk)))
 
 
 def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:

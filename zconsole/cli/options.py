@@ -38,28 +38,21 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     """
     about, configure = COMMANDS[name]
     if name == "console":
-        parser = _console_parser()
-    else:
+        listing = "\n".join(f"  {word:<9} {text}" for word, (text, _) in COMMANDS.items())
         parser = Parser(
-            prog=f"zconsole {name}",
-            description=f"{about[:1].upper()}{about[1:]}.",
+            prog="zconsole",
+            usage="zconsole [POOL ...] | zconsole COMMAND ...",
+            description="The terminal console for a ZFS resilver, scrub or rebalance.",
+            epilog=f"commands (each has --help):\n{listing}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+    else:
+        about = f"{about[:1].upper()}{about[1:]}."
+        parser = Parser(prog=f"zconsole {name}", description=about, allow_abbrev=False)
     configure(parser)
     add_common(parser)
     return parser
-
-
-def _console_parser() -> argparse.ArgumentParser:
-    listing = "\n".join(f"  {word:<9} {text}" for word, (text, _) in COMMANDS.items())
-    return Parser(
-        prog="zconsole",
-        usage="zconsole [POOL ...] | zconsole COMMAND ...",
-        description="The terminal console for a ZFS resilver, scrub or rebalance.",
-        epilog=f"commands (each has --help):\n{listing}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def _pools(parser: argparse.ArgumentParser) -> None:

@@ -81,11 +81,6 @@ def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     return clean("  ".join(words))
 
 
-def balance_report(name: str, found: Balance) -> str:
-    """The capacity balance of a pool: spread, bytes to even out and a bar per top-level vdev."""
-    return "\n".join(clean_lines((name, *balance_lines(found)))) + "\n"
-
-
 def _heading(frame: Frame) -> Iterator[str]:
     state = f" ({frame.state})" if frame.state and frame.state != frame.health.word else ""
     yield f"{frame.pool or 'a pool without a name'}: {frame.health.word}{state}"
