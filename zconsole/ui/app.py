@@ -136,7 +136,7 @@ class Console(ThemedApp):
             self.main_screen.paint(status)
             if isinstance(self.screen, PickScreen):
                 self.screen.update()
-        elif self.view_state.poolless:
+        elif self.view_state.latest is not None:
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _tick(self) -> None:

@@ -17,6 +17,7 @@ from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, PANES, ROOMY, SMALLEST, Heights, WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
+from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import pane_count, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
@@ -159,7 +160,8 @@ class MainScreen(Screen[None]):
         elif self.devices.arrangement.filter:
             self.devices.rearrange(filter="")
         else:
-            self.devices.close_details()
+            self.devices.expanded.clear()
+            self.devices.rearrange()
 
     # The list
 
@@ -174,7 +176,9 @@ class MainScreen(Screen[None]):
 
     def action_sort(self) -> None:
         """Go on to the next order."""
-        self.devices.next_sort()
+        orders = list(SORTS)
+        now = orders.index(self.devices.arrangement.sort)
+        self.devices.rearrange(sort=orders[(now + 1) % len(orders)])
 
     def action_fold(self) -> None:
         """Fold or unfold the row at the cursor."""

@@ -48,11 +48,6 @@ class ViewState:
         return frame.absent and (frame.stale_seconds or 0) > LEAVES_AFTER and frame.pool not in kept
 
     @property
-    def poolless(self) -> bool:
-        """Whether a round has come that has no pool."""
-        return self.latest is not None and not self.latest.frames
-
-    @property
     def frames(self) -> tuple[Frame, ...]:
         """The frames of the newest round."""
         return self.latest.frames if self.latest else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent, Executor
@@ -10,9 +10,10 @@ from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.context import FlowContext, UnderWay
-from zconsole.ui.actions.menu import Planner
 from zconsole.ui.actions.plan_lines import plan_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+
+Planner = Callable[[Situation], ActionPlan]
 
 _ROLES = {
     "begun": "accent",

@@ -28,7 +28,7 @@ from zconsole.ui.actions.menu import (
 )
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_flow import tunables_flow
-from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
+from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.dialogs.screens import PickScreen
@@ -140,13 +140,10 @@ class ActionController:
         if chosen is None:
             return
         entry = found[chosen]
-        flows = {"batch": batch_flow, "attach": attach_flow}
-        if entry.planners:
-            await confirm(self.context, entry.planners)
-        elif entry.flow in flows:
-            await flows[entry.flow](self.context, key)
+        if entry.flow is not None:
+            await entry.flow(self.context, key)
         else:
-            await replace_flow(self.context, key, give_back=entry.flow == "give_back")
+            await confirm(self.context, entry.planners)
 
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)

@@ -20,7 +20,7 @@ from zconsole.ui.panes.device_columns import (
     sort_key,
 )
 from zconsole.ui.panes.device_detail import detail_lines
-from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
+from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
@@ -67,11 +67,6 @@ class DeviceView(CursorView):
         """What the cursor is on."""
         return self._items[self.cursor] if self.cursor < len(self._items) else None
 
-    def next_sort(self) -> None:
-        """Go on to the next order."""
-        orders = list(SORTS)
-        self.rearrange(sort=orders[(orders.index(self.arrangement.sort) + 1) % len(orders)])
-
     def fold(self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> None:
         """Have ``change`` make what is folded of what was, and of the row at the cursor."""
         item = self.current
@@ -91,11 +86,6 @@ class DeviceView(CursorView):
         self.expanded ^= {item.key}
         self.rearrange()
         return item.key if item.key in self.expanded else None
-
-    def close_details(self) -> None:
-        """Close the detail of every row."""
-        self.expanded.clear()
-        self.rearrange()
 
     def line_count(self) -> int:
         """Rows, class titles and lines of detail."""
