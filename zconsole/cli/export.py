@@ -13,8 +13,7 @@ from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UsageError
 from zconsole.monitor.feed import Update
-from zconsole.output.prometheus.metrics import families
-from zconsole.output.prometheus.prometheus import Page, write
+from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
 from zconsole.system.daemon_thread import in_daemon_thread

@@ -12,7 +12,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from zconsole.errors import UsageError, ZconsoleError
-from zconsole.output.prometheus.prometheus import Page
+from zconsole.output.prometheus.metrics import Page
 from zconsole.units import parse_whole
 
 LOOPBACK = "127.0.0.1"

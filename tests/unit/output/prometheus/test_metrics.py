@@ -17,8 +17,7 @@ from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.feed import Update
-from zconsole.output.prometheus.metrics import FAMILIES, families
-from zconsole.output.prometheus.prometheus import Page, write
+from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.pool.model import Vdev
 from zconsole.zfs.sources.base import Capabilities

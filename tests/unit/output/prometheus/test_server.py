@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.core import GaugeMetricFamily
 
-from zconsole.output.prometheus.prometheus import Page
+from zconsole.output.prometheus.metrics import Page
 from zconsole.output.prometheus.server import serve
 
 LOOPBACK = "127.0.0.1"
