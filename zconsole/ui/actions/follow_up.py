@@ -45,7 +45,8 @@ class FollowUp:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._rounds = 0
-        self._waiting: list[asyncio.Future[None]] = []
+        self._came = asyncio.Event()
+        """Set by the next round."""
         self._frames: dict[str, Frame] = {}
         self._following: list[Followed] = []
         self._points: dict[str, deque[EffectSample]] = {}
@@ -60,10 +61,8 @@ class FollowUp:
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._came.set()
+        self._came = asyncio.Event()
 
     async def fresh(self, pool: str, since: float) -> Frame:
         """The first frame of a pool by a look that began after ``since`` (steady clock).
@@ -79,7 +78,7 @@ class FollowUp:
         try:
             async with asyncio.timeout(PATIENCE):
                 while not self._is_answered(pool, since, asked):
-                    await self._round()
+                    await self._came.wait()
         except TimeoutError:
             pass  # what there is says how old it is
         finally:
@@ -97,12 +96,6 @@ class FollowUp:
         suspended = SUSPENDED in (frame.state, frame.kstat)
         problem = None if frame.absent else frame.problem
         return is_answer(frame.looked, problem, suspended, since)
-
-    async def _round(self) -> None:
-        """Wait for the next round of frames."""
-        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(came)
-        await came
 
     def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
