@@ -299,15 +299,15 @@ def _errors(frame: Frame) -> Iterator[str]:
 
 
 def _clock(t: float, zone: tzinfo | None) -> str:
-    return _date(t, zone).strftime("%H:%M:%S")
+    return date_of(t, zone).strftime("%H:%M:%S")
 
 
 def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
     """Day and time, with the year where it is not this one."""
-    then, today = _date(t, zone), _date(now, zone)
+    then, today = date_of(t, zone), date_of(now, zone)
     return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")
 
 
-def _date(t: float, zone: tzinfo | None) -> datetime:
+def date_of(t: float, zone: tzinfo | None) -> datetime:
     """The date of an epoch second, as far as there are dates: a stuck scan ends beyond them."""
     return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

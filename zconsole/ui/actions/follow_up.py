@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
@@ -26,19 +25,6 @@ HURRY = 0.5
 """Seconds between samples while an action waits for a fresh one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A plan whose commands are done, on its way to its end."""
-
-    plan: ActionPlan
-    facts: Facts
-    t: float
-    """When its commands were done: what was sampled before shows nothing of them."""
-
-
-UNSEEN = TunableEffect(None, None, None, None)
-
-
 class FollowUp:
     """Sees every round of frames before the console shows it."""
 
@@ -48,7 +34,8 @@ class FollowUp:
         self._came = asyncio.Event()
         """Set by the next round."""
         self._frames: dict[str, Frame] = {}
-        self._following: list[Followed] = []
+        self._following: list[tuple[ActionPlan, Facts, float]] = []
+        """Plans on their way to their end, and when their commands were done."""
         self._points: dict[str, deque[EffectSample]] = {}
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
@@ -100,20 +87,21 @@ class FollowUp:
     def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
         if plan.follow is not None:
-            self._following.append(Followed(plan, facts, t))
+            self._following.append((plan, facts, t))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
         """The followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
-            frame = self._frames.get(followed.plan.pool)
-            if frame is None or followed.plan.follow is None or frame.root is None:
+            plan, facts, t = followed
+            frame = self._frames.get(plan.pool)
+            if frame is None or plan.follow is None or frame.root is None:
                 continue
-            if frame.t - (frame.stale_seconds or 0.0) <= followed.t:
+            if frame.t - (frame.stale_seconds or 0.0) <= t:
                 continue
-            outcome = followed.plan.follow(situation_of(frame, followed.facts))
+            outcome = plan.follow(situation_of(frame, facts))
             if outcome is not None:
                 self._following.remove(followed)
-                yield followed.plan, outcome
+                yield plan, outcome
 
     def scans_over(self) -> Iterator[Frame]:
         """The pools whose last running scan has just ended."""
@@ -140,7 +128,7 @@ class FollowUp:
             return self._effects[pool, change]
         points = self._points.get(pool, deque())
         if not points or change.t < points[0].t:
-            return UNSEEN
+            return TunableEffect(None, None, None, None)
         found = measure(points, change.t, [c.t for c in changes])
         if points[-1].t > change.t + SETTLE + WINDOW:
             self._effects[pool, change] = found
