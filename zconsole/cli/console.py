@@ -21,10 +21,6 @@ def run(args: argparse.Namespace) -> int:
     if not has_terminal():
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
-    return _live(args)
-
-
-def _live(args: argparse.Namespace) -> int:
     complaints: list[str] = []
     make_backend = partial(_backend, args.read_only) if args.host is None else None
     with opened(args) as feed:

@@ -172,7 +172,8 @@ class MainScreen(Screen[None]):
             begin(self, partial(self._look_up, frame.pool, key), group="facts")
 
     async def _look_up(self, pool: str, key: str) -> None:
-        self.devices.set_facts(key, await self._details(pool, key))
+        self.devices.facts[key] = await self._details(pool, key)
+        self.devices.rearrange()
 
     def action_sort(self) -> None:
         """Go on to the next order."""

@@ -41,7 +41,8 @@ class DeviceView(CursorView):
         self._panel: Panel | None = None
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
-        self._facts: dict[str, Pairs] = {}
+        self.facts: dict[str, Pairs] = {}
+        """What the feed knows of devices, by key, for their details."""
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
@@ -72,11 +73,6 @@ class DeviceView(CursorView):
         item = self.current
         if item is not None and item.row is not None:
             self.rearrange(folded=change(self.arrangement.folded, frozenset({item.key})))
-
-    def set_facts(self, key: str, facts: Pairs) -> None:
-        """Show what the feed knows of a device in its detail."""
-        self._facts[key] = facts
-        self.rearrange()
 
     def toggle_detail(self) -> str | None:
         """Open or close the detail of the row at the cursor; the key of one just opened."""
@@ -164,7 +160,7 @@ class DeviceView(CursorView):
         if not self.expanded:
             return {}
         return {
-            row.key: detail_lines(row, frame, self._facts.get(row.key, ()), self._look, self._width)
+            row.key: detail_lines(row, frame, self.facts.get(row.key, ()), self._look, self._width)
             for row in frame.rows
             if row.key in self.expanded
         }
