@@ -56,4 +56,4 @@ def test_a_pool_never_sampled_has_the_kernels_word_for_its_state():
     failure = SampleFailure("tank", 1030.0, 1030.0, "it hangs", kstat="SUSPENDED", absent=True)
     blank = PoolMonitor().push_failure(failure, None)
     assert (blank.t, blank.state, blank.stale_seconds) == (1030.0, "SUSPENDED", None)
-    assert (blank.root, blank.source, blank.absent) == (None, None, True)
+    assert (blank.root, blank.sample, blank.absent) == (None, None, True)
