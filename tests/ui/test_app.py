@@ -10,7 +10,6 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.errors import ExitCode
 from zconsole.history.series import RateSeries
-from zconsole.pool.model import IoRates
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import TABLE
 from zconsole.ui.panes.device_tree import Arrangement
@@ -269,9 +268,9 @@ async def test_pause_freezes_the_past_of_the_rates_too():
 
     def sampled() -> None:
         series.advance()
-        series.put_scan(view.key, 0.0, 1e8)
+        series.put(view.key, 0.0, 1e8)
         for row in made.rows:
-            series.put_device(row.key, IoRates(1e7, 1e7, 1e7, 1e7))
+            series.put(row.key, 1e7, 1e7, None, None)
 
     sampled()
     async with view_state(feed=feed, size=(120, 40)) as (_, pilot, screen):

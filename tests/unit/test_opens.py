@@ -33,7 +33,7 @@ ELSEWHERE = {
     "system/host.py": SYSTEM,
     "system/kernel_files.py": SYSTEM,
     "system/mounts.py": SYSTEM,
-    "output/prometheus/prometheus.py": NAMED,
+    "output/prometheus/metrics.py": NAMED,
     "zfs/sources/kstat.py": SYSTEM,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/libzfs/stats.py": SYSTEM,

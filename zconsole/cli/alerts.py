@@ -7,24 +7,22 @@ import shutil
 from collections.abc import Callable
 
 from zconsole.errors import NotFoundError
-from zconsole.monitor.alerts.alerting_feed import AlertChannels, AlertingFeed
+from zconsole.monitor.alerts.alerting import Alerting
 from zconsole.monitor.alerts.channels import hook_argv
-from zconsole.monitor.alerts.rules import AlertThresholds
-from zconsole.monitor.feed import Feed
+from zconsole.monitor.alerts.rules import AlertRules
 from zconsole.system.async_process import ProcessRunner
 
 
-def alerting(args: argparse.Namespace, feed: Feed, complain: Callable[[str], None]) -> Feed:
-    """The feed with the alerts that are asked for; as it is when none are.
+def alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting | None:
+    """What looks for the alerts that are asked for; None when none are.
 
     ``complain`` is given a line about each hook that fails. Raises UsageError or NotFoundError for
     a hook that is no command: whoever goes to sleep must not learn that from silence.
     """
     if not (args.hook is not None or args.bell or args.notify):
-        return feed
-    thresholds = AlertThresholds(args.stalled_after, args.slip, args.free_floor)
+        return None
+    rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_argv(args.hook)
     if hook and shutil.which(hook[0]) is None:
         raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
-    channels = AlertChannels(hook, args.bell, args.notify)
-    return AlertingFeed(feed, thresholds, channels, ProcessRunner(), complain)
+    return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)

@@ -10,7 +10,7 @@ from typing import Any
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
-from zconsole.eta.estimate import Duration
+from zconsole.monitor.facts import range_words
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
@@ -60,32 +60,29 @@ def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, 
     if change is not None:
         found |= outlook_object(change)
     if disk is not None:
-        found["resilver"] = duration_object(_time(seen, disk))
+        took = resilver_duration(seen.root, disk, seen.paces)
+        found["resilver"] = duration_object(took)
     return found
 
 
 def _text(seen: _Seen, change: Outlook | None, disk: int | None) -> str:
-    name = seen.root.name
     if change is None:
-        report = text.balance_report(name, balance(seen.root, seen.version))
+        lines = text.balance_lines(balance(seen.root, seen.version))
     else:
-        report = "\n".join(text.clean_lines((name, *outlook_lines(change)))) + "\n"
-    return report + "".join(f"{line}\n" for line in _resilver(seen, disk))
+        lines = outlook_lines(change)
+    report = text.clean_lines((seen.root.name, *lines))
+    return "".join(f"{line}\n" for line in (*report, *_resilver(seen, disk)))
 
 
 def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
     if disk is None:
         return
-    found = _time(seen, disk)
+    found = resilver_duration(seen.root, disk, seen.paces)
     if found is None:
         yield "a resilver of that disk: unknown: no completed scan recorded"
-        return
-    low, high = duration(found.low), duration(found.high)
-    yield f"a resilver of that disk: {duration(found.expected)} ({low} to {high}); {found.reason}"
-
-
-def _time(seen: _Seen, disk: int) -> Duration | None:
-    return resilver_duration(seen.root, disk, seen.paces)
+    else:
+        took = f"{duration(found.eta)} {range_words(found)}"
+        yield f"a resilver of that disk: {took}; {found.reason}"
 
 
 def _saved(args: argparse.Namespace) -> Sequence[_Seen]:

@@ -21,14 +21,10 @@ def run(args: argparse.Namespace) -> int:
     if not has_terminal():
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
-    return _live(args)
-
-
-def _live(args: argparse.Namespace) -> int:
     complaints: list[str] = []
     make_backend = partial(_backend, args.read_only) if args.host is None else None
-    with opened(args) as pools:
-        feed = alerting(args, pools, complaints.append)
+    with opened(args) as feed:
+        feed.alerts = alerting(args, complaints.append)
         code = open_console(
             args, feed, None, host=args.host, make_backend=make_backend, past=local.past
         )

@@ -29,26 +29,20 @@ def run(args: argparse.Namespace) -> int:
         scenarios.find(args.scenario)
     except NotFoundError as error:
         raise UsageError(str(error)) from None
-    if args.json:
+    if args.json or not has_terminal():
         return _print(args)
-    if not has_terminal():
-        return _report(args)
     return _console(args)
 
 
 def _print(args: argparse.Namespace) -> int:
+    """Samples as JSON; else one report of the simulated pool, without a terminal to draw on."""
     session = Session(flags=("DEMO",))
-    for raws in samples(args.scenario, args.seed, args.interval, args.count):
-        output.show(session.advance(raws), True, None)
-    return ExitCode.OK
-
-
-def _report(args: argparse.Namespace) -> int:
-    """One report of the simulated pool, where there is no terminal to draw on."""
-    session = Session(flags=("DEMO",))
-    for raws in samples(args.scenario, args.seed, 1.0, 1):
-        output.report(session.advance(raws), False)
-    output.say("not a terminal: one report (--json streams)")
+    for raws in samples(args.scenario, args.seed, args.interval, args.count if args.json else 1):
+        if args.json:
+            output.show(session.advance(raws), True, None)
+        else:
+            output.report(session.advance(raws), False)
+            output.say("not a terminal: one report (--json streams)")
     return ExitCode.OK
 
 

@@ -7,21 +7,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UsageError
 from zconsole.monitor.feed import Update
-from zconsole.output.prometheus.metrics import families
-from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
+from zconsole.output.prometheus.metrics import Page, families, write
+from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError
-
-if TYPE_CHECKING:
-    from prometheus_client.registry import CollectorRegistry
 
 ANSWER = 5.0
 """Seconds in which the jobs are read; while their disk hangs, the metrics are of pools only."""
@@ -33,44 +30,33 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("export needs either --listen [ADDR:]PORT or --textfile PATH")
     address = address_of(args.listen) if args.listen is not None else None
     page = Page()
-    registry = registry_of(page)
     try:
-        return event_loop.run(_export(args, page, registry, address))
+        return event_loop.run(_export(args, page, address))
     except KeyboardInterrupt:
         return ExitCode.OK
 
 
-async def _export(
-    args: argparse.Namespace,
-    page: Page,
-    registry: CollectorRegistry,
-    address: tuple[str, int] | None,
-) -> int:
-    stop: Callable[[], None] = serve(registry, address) if address else lambda: None
+async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int] | None) -> int:
+    stop: Callable[[], None] = serve(page, address) if address else lambda: None
     if address:
         say(f"metrics at http://{address[0]}:{address[1]}/metrics")
     try:
         with contextlib.suppress(asyncio.CancelledError), remote.opened(args) as feed:
             rounds = event_loop.rounds(feed, args.count)
-            await publish(rounds, page, registry, args.textfile)
+            await publish(rounds, page, args.textfile)
     finally:
         stop()
     return ExitCode.OK
 
 
-async def publish(
-    rounds: AsyncGenerator[Update, None],
-    page: Page,
-    registry: CollectorRegistry,
-    textfile: str | None,
-) -> None:
+async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: str | None) -> None:
     """Put every round on the page, and in the file if one is asked for."""
     patient = Patient()
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
             page.families = families(update.frames, await in_daemon_thread(_jobs, patient))
             if textfile is not None:
-                write(registry, Path(textfile))
+                write(page, Path(textfile))
 
 
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:

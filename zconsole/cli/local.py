@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from zconsole.cli.output import local_zone
-from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.history.storage import HistoryStore
-from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
-from zconsole.system.async_process import ProcessRunner
 from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
@@ -55,9 +52,3 @@ async def once(pools: Sequence[str]) -> Update:
 async def past(guid: str) -> Sequence[ScanReport]:
     """The reports kept of a pool's scans, newest first; read beside everything else."""
     return await in_daemon_thread(ReportStore(None, state_dirs()).reports, None, guid)
-
-
-def signs() -> DeviceProber:
-    """Asks this machine's SMART and kernel log about devices in trouble."""
-    runner = ProcessRunner()
-    return DeviceProber(lambda path, since: signs_of(runner, path, since))

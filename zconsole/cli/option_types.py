@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from typing import Any
 
 from zconsole import __version__
@@ -34,20 +35,6 @@ def size_above_0(word: str) -> int:
     return value
 
 
-def positive(word: str) -> float:
-    """A finite number above 0."""
-    value = _number(word)
-    check(word, "a number above 0", 0 < value < math.inf)
-    return value
-
-
-def seconds(word: str) -> float:
-    """Seconds between samples: a tenth at the least."""
-    value = _number(word)
-    check(word, f"at least {FASTEST:g} seconds", FASTEST <= value < math.inf)
-    return value
-
-
 def whole(word: str) -> int:
     """How many: at least 1."""
     try:
@@ -55,34 +42,6 @@ def whole(word: str) -> int:
     except ValueError:
         value = 0
     check(word, "a whole number above 0", value > 0)
-    return value
-
-
-def share(word: str) -> float:
-    """A number from 0 to 1."""
-    value = _number(word)
-    check(word, "a share from 0 to 1", 0 <= value <= 1)
-    return value
-
-
-def slip(word: str) -> float:
-    """A share above 0, at most 10; ``25%`` is 0.25."""
-    value = _percent(word)
-    check(word, "a share above 0: 0.25 or 25%", 0 < value <= 10)
-    return value
-
-
-def floor(word: str) -> float:
-    """A share from 0 to under 1; ``5%`` is 0.05."""
-    value = _percent(word)
-    check(word, "a share of a pool: 0.05 or 5%", 0 <= value < 1)
-    return value
-
-
-def within_a_day(word: str) -> float:
-    """Seconds above 0, at most a day."""
-    value = _number(word)
-    check(word, "above 0, at most 86400 seconds", 0 < value <= 86_400)
     return value
 
 
@@ -98,13 +57,27 @@ def check(word: str, what: str, fits: bool) -> None:
         raise argparse.ArgumentTypeError(f"must be {what}, not {word!r}")
 
 
-def _percent(word: str) -> float:
-    return _number(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+def number(
+    what: str, fits: Callable[[float], bool], *, percent: bool = False
+) -> Callable[[str], float]:
+    """A reader of the numbers that fit, ``what`` they are in words; of ``25%``, too, as 0.25."""
+
+    def _read(word: str) -> float:
+        digits = word.removesuffix("%") if percent else word
+        try:
+            value = float(digits) / (1 if digits == word else 100)
+        except ValueError:
+            value = math.nan  # in no range
+        check(word, what, fits(value))
+        return value
+
+    return _read
 
 
-def _number(word: str) -> float:
-    """NaN, which is in no range, for what is no number."""
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan
+positive = number("a number above 0", lambda n: 0 < n < math.inf)
+seconds = number(f"at least {FASTEST:g} seconds", lambda n: FASTEST <= n < math.inf)
+"""Between samples."""
+share = number("a share from 0 to 1", lambda n: 0 <= n <= 1)
+slip = number("a share above 0: 0.25 or 25%", lambda n: 0 < n <= 10, percent=True)
+floor = number("a share of a pool: 0.05 or 5%", lambda n: 0 <= n < 1, percent=True)
+within_a_day = number("above 0, at most 86400 seconds", lambda n: 0 < n <= 86_400)

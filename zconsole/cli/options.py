@@ -18,22 +18,6 @@ from zconsole.cli.option_types import (
 )
 from zconsole.errors import UsageError
 
-COMMANDS = {
-    "status": "one-shot health report of live pools or of saved zpool status output",
-    "balance": "how evenly data is spread over the top-level vdevs",
-    "watch": "follow mode: a line, or a JSON object, a pool and sample",
-    "record": "write samples to a file until interrupted or the scan ends",
-    "replay": "the console, or watch's output, over a recording",
-    "demo": "the console over a simulated pool; needs no ZFS and no root",
-    "rebalance": "rewrite directories so that their blocks spread over all vdevs",
-    "tunables": "scan and rebuild tunables: list, set, preset, restore",
-    "report": "the report of a scan: rates, limits, devices, promises; two compared",
-    "export": "Prometheus metrics: served, or as node_exporter's textfile",
-    "themes": "the themes found, where they are, and any that failed to load",
-    "console": "the console; the word is needed only for a pool named like a command",
-}
-"""Each is a module of ``zconsole.cli`` with ``run(args)``."""
-
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 """What ``zconsole.tunables.presets`` knows; help loads no catalog."""
@@ -52,29 +36,23 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
     Only that of the command that runs: to build all twelve takes a fifth of a start.
     """
+    about, configure = COMMANDS[name]
     if name == "console":
-        parser = _console_parser()
-    else:
+        listing = "\n".join(f"  {word:<9} {text}" for word, (text, _) in COMMANDS.items())
         parser = Parser(
-            prog=f"zconsole {name}",
-            description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.",
+            prog="zconsole",
+            usage="zconsole [POOL ...] | zconsole COMMAND ...",
+            description="The terminal console for a ZFS resilver, scrub or rebalance.",
+            epilog=f"commands (each has --help):\n{listing}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-    CONFIGURE[name](parser)
+    else:
+        about = f"{about[:1].upper()}{about[1:]}."
+        parser = Parser(prog=f"zconsole {name}", description=about, allow_abbrev=False)
+    configure(parser)
     add_common(parser)
     return parser
-
-
-def _console_parser() -> argparse.ArgumentParser:
-    listing = "\n".join(f"  {word:<9} {text}" for word, text in COMMANDS.items())
-    return Parser(
-        prog="zconsole",
-        usage="zconsole [POOL ...] | zconsole COMMAND ...",
-        description="The terminal console for a ZFS resilver, scrub or rebalance.",
-        epilog=f"commands (each has --help):\n{listing}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def _pools(parser: argparse.ArgumentParser) -> None:
@@ -291,17 +269,30 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     _json(parser, "one JSON object a tunable and line")
 
 
-CONFIGURE: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "status": _configure_status,
-    "balance": _configure_balance,
-    "watch": _configure_watch,
-    "record": _configure_record,
-    "replay": _configure_replay,
-    "demo": _configure_demo,
-    "rebalance": _configure_rebalance,
-    "tunables": _configure_tunables,
-    "report": _configure_report,
-    "export": _configure_export,
-    "themes": _configure_themes,
-    "console": _configure_console,
+COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "status": (
+        "one-shot health report of live pools or of saved zpool status output",
+        _configure_status,
+    ),
+    "balance": ("how evenly data is spread over the top-level vdevs", _configure_balance),
+    "watch": ("follow mode: a line, or a JSON object, a pool and sample", _configure_watch),
+    "record": ("write samples to a file until interrupted or the scan ends", _configure_record),
+    "replay": ("the console, or watch's output, over a recording", _configure_replay),
+    "demo": ("the console over a simulated pool; needs no ZFS and no root", _configure_demo),
+    "rebalance": (
+        "rewrite directories so that their blocks spread over all vdevs",
+        _configure_rebalance,
+    ),
+    "tunables": ("scan and rebuild tunables: list, set, preset, restore", _configure_tunables),
+    "report": (
+        "the report of a scan: rates, limits, devices, promises; two compared",
+        _configure_report,
+    ),
+    "export": ("Prometheus metrics: served, or as node_exporter's textfile", _configure_export),
+    "themes": ("the themes found, where they are, and any that failed to load", _configure_themes),
+    "console": (
+        "the console; the word is needed only for a pool named like a command",
+        _configure_console,
+    ),
 }
+"""What each does, and its options; each is a module of ``zconsole.cli`` with ``run(args)``."""

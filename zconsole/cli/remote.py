@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 
 from zconsole.cli import local
+from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.device_details import machine_details
+from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed
-from zconsole.monitor.fleet import Fleet, Member
+from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
+from zconsole.system.async_process import ProcessRunner
 from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
@@ -28,7 +31,8 @@ def opened(args: argparse.Namespace, needed: bool = False) -> Iterator[Feed]:
     """
     if args.host is None:
         source, session = LiveSource(args.pools), local.session()
-        yield SessionFeed(source, session, args.interval, machine_details, local.signs())
+        prober = DeviceProber(partial(signs_of, ProcessRunner()))
+        yield SessionFeed(source, session, args.interval, machine_details, prober)
         return
     with _fleet(args.host, args.pools, args.interval, needed) as fleet:
         yield fleet
@@ -51,9 +55,5 @@ def _fleet(
 ) -> Iterator[Fleet]:
     hosts = hosts_of(words)
     with socket_directory() as sockets:
-        members = [_member(host, pools, interval, sockets) for host in hosts]
-        yield Fleet(members, interval, needed)
-
-
-def _member(host: str, pools: Sequence[str], interval: float, sockets: Path) -> Member:
-    return Member.of(RemoteSource(host, pools, interval, sockets), local.session())
+        sources = [RemoteSource(host, pools, interval, sockets) for host in hosts]
+        yield Fleet(sources, local.session, interval, needed)

@@ -15,27 +15,24 @@ from zconsole.zfs.sources.samples import Gaps
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play it, independent of this machine's clock and zone; returns the exit code."""
-    if args.json or not has_terminal():
-        return event_loop.run(_print(args))
-    return _console(args)
+    """Play it, independent of this machine's clock and zone; returns the exit code.
 
-
-async def _print(args: argparse.Namespace) -> int:
-    """Samples go to stdout. What is missing is no sample: it is said once, at the end."""
-    gaps = Gaps()
-    source, session = ReplaySource(args.file, gaps=gaps, speed=None), Session(zone=UTC, gaps=gaps)
-    async for update in event_loop.rounds(SessionFeed(source, session, 0.0)):
-        output.show([frame for frame in update.frames if not frame.problem], args.json, UTC)
-    output.say_gaps(gaps)
-    return ExitCode.OK
-
-
-def _console(args: argparse.Namespace) -> int:
-    gaps = Gaps()
-    source = ReplaySource(args.file, gaps=gaps, speed=args.speed)
+    What is missing is no sample: it is said once, at the end, on stderr.
+    """
+    prints, gaps = args.json or not has_terminal(), Gaps()
+    source = ReplaySource(args.file, gaps=gaps, speed=None if prints else args.speed)
     session = Session(zone=UTC, flags=source.capabilities.flags, gaps=gaps)
-    # A recording does not say whose pool it was; it was hardly this machine's.
-    code = open_console(args, SessionFeed(source, session, 0.0), UTC, host="")
+    feed = SessionFeed(source, session, 0.0)
+    if prints:
+        code = event_loop.run(_print(feed, args.json))
+    else:
+        # A recording does not say whose pool it was; it was hardly this machine's.
+        code = open_console(args, feed, UTC, host="")
     output.say_gaps(gaps)
     return code
+
+
+async def _print(feed: SessionFeed, as_json: bool) -> int:
+    async for update in event_loop.rounds(feed):
+        output.show([frame for frame in update.frames if not frame.problem], as_json, UTC)
+    return ExitCode.OK

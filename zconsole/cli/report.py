@@ -88,7 +88,7 @@ def _print(report: ScanReport, args: argparse.Namespace, zone: tzinfo | None) ->
         print(markdown(report, zone), end="")
 
 
-def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> int:
+def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> None:
     for number, report in enumerate(reports, 1):
         if as_json:
             print(json.line({"scan": number, **_summary(report)}))
@@ -97,7 +97,6 @@ def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> 
         words.append(datetime.fromtimestamp(report.start, zone).strftime("%Y-%m-%d %H:%M"))
         words += [duration(report.duration), size(report.issued_bytes)]
         print(clean("  ".join(words)))
-    return ExitCode.OK
 
 
 def _summary(report: ScanReport) -> dict[str, object]:

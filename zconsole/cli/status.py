@@ -50,7 +50,7 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
         words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
         if FAULTED.intersection(words):
             return ExitCode.FAULTED
-        if frame.problem or frame.error_count or frame.health.word not in FINE:
+        if frame.problem or frame.seen.error_count or frame.health.word not in FINE:
             worst = ExitCode.DEGRADED
     return worst
 

@@ -37,7 +37,7 @@ def open_console(
     Without ``make_backend`` nothing can be changed through it.
     """
     # Only here: whoever asks whether there is a terminal may find none.
-    from zconsole.ui.console_options import ConsoleOptions, no_past
+    from zconsole.ui.console_options import ConsoleOptions
     from zconsole.ui.start import run_console
     from zconsole.ui.theme.saved_theme import SavedTheme
 
@@ -50,6 +50,6 @@ def open_console(
         mouse=not args.no_mouse,
         read_only=args.read_only,
         zone=zone,
-        past=past or no_past,
+        past=past,
     )
     return run_console(feed, options, make_backend)

@@ -22,7 +22,8 @@ def run(args: argparse.Namespace) -> int:
 
 async def _follow(args: argparse.Namespace) -> int:
     with remote.opened(args, needed=True) as feed:
-        return await _rounds(args, event_loop.rounds(alerting(args, feed, say), args.count))
+        feed.alerts = alerting(args, say)
+        return await _rounds(args, event_loop.rounds(feed, args.count))
 
 
 async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]) -> int:

@@ -88,15 +88,6 @@ class Forecast(NamedTuple):
     """Seconds; None for zpool's average."""
 
 
-class Duration(NamedTuple):
-    """How long a resilver would take, in seconds, and what that rests on."""
-
-    expected: float
-    low: float
-    high: float
-    reason: str
-
-
 def nothing(reason: str) -> Estimate:
     """No estimate, and why."""
     return Estimate(None, None, None, reason)

@@ -37,11 +37,6 @@ class ProgressReading(NamedTuple):
     paused: float = 0.0
     """Seconds this pass has spent paused."""
 
-    @property
-    def sane(self) -> bool:
-        """Whether every counter can be bytes."""
-        return all(0 <= n < SANE for n in (self.issued, self.scanned, self.processed))
-
 
 class CurvePoint(NamedTuple):
     """Counters summed over every unbroken stretch watched, against running seconds."""
@@ -69,7 +64,7 @@ class ProgressCurve:
 
     def add(self, reading: ProgressReading) -> bool:
         """Take a sample in; returns whether the counters or the clock broke since the last one."""
-        if not reading.sane:
+        if not all(0 <= n < SANE for n in (reading.issued, reading.scanned, reading.processed)):
             return False
         last = self.last
         if last is None:

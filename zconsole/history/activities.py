@@ -35,11 +35,8 @@ class ActivityTracker:
             course = kept[key] = self._courses.get(key, ProgressCurve())
             course.add(reading)
         self._courses = kept
-        return tuple(self._view(activity) for activity in found)
-
-    def _view(self, activity: Activity) -> ActivityView:
-        expected = self._forecast(activity)
-        return ActivityView(activity, expected.rate, expected.estimate)
+        expected = ((activity, self._forecast(activity)) for activity in found)
+        return tuple(ActivityView(activity, f.rate, f.estimate) for activity, f in expected)
 
     def _forecast(self, activity: Activity) -> Forecast:
         if activity.state != "running":

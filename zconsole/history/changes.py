@@ -8,6 +8,7 @@ from zconsole.pool.model import Event, Vdev
 from zconsole.pool.topology import Placed
 
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
+"""States no command puts a device into, but for ``zpool offline -f``."""
 Tree = Mapping[str, Placed]
 """Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
 

@@ -41,8 +41,14 @@ class PoolHistory:
         self.activity_views: tuple[ActivityView, ...] = ()
         """Its removal, expansion, checkpoint, and every trim and initialize."""
         self._windows: dict[str, RateWindow] = {}
-        self._rates: dict[str, IoRates] = {}
-        self._missing: dict[str, float] = {}
+        self.rates: dict[str, IoRates] = {}
+        """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
+
+        An interior vdev has the kernel's own counters where there are any, else the sum of its
+        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
+        """
+        self.missing: dict[str, float] = {}
+        """Epoch seconds at which a vdev that is not ONLINE was seen to leave that, by its key."""
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
         self.regrouped: float | None = None
@@ -68,7 +74,7 @@ class PoolHistory:
         self.scan_views = self.scans.views(sample)
         self.activity_views = self.activities.push(sample, tree)
         for view in self.scan_views:
-            self.series.put_scan(view.key, view.scan_rate, view.issue_rate)
+            self.series.put(view.key, view.scan_rate, view.issue_rate)
         self.tree, self._last = tree, sample
 
     def push_trouble(self, trouble: SampleFailure) -> None:
@@ -79,34 +85,17 @@ class PoolHistory:
         tree = {key: _with_block(place, trouble) for key, place in self.tree.items()}
         for key, place in tree.items():
             lost = bool(trouble.block and self.tree[key].vdev.block and not place.vdev.block)
-            if (lost or place.vdev.path in trouble.gone) and key not in self._missing:
-                self._missing[key] = trouble.t
+            if (lost or place.vdev.path in trouble.gone) and key not in self.missing:
+                self.missing[key] = trouble.t
                 name = place.vdev.name
                 text = f"the device of {name} is gone"
                 self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
         self._measure(trouble.t, trouble.clock, tree)
 
-    def rates(self, key: str) -> IoRates:
-        """Windowed rates of a vdev (its key from ``pool.topology.placed``); empty if unknown.
-
-        An interior vdev has the kernel's own counters where there are any, else the sum of its
-        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
-        """
-        return self._rates.get(key, NONE)
-
-    @property
-    def all_rates(self) -> Mapping[str, IoRates]:
-        """The rates of every vdev, by key."""
-        return self._rates
-
     @property
     def events(self) -> tuple[Event, ...]:
         """What ``zpool events`` reported and what the console saw itself, newest last."""
         return tuple(self._events)
-
-    def missing_since(self, key: str) -> float | None:
-        """Epoch seconds at which a vdev was seen to leave ONLINE; None if it is, or always was."""
-        return self._missing.get(key)
 
     @property
     def returned(self) -> frozenset[str]:
@@ -135,11 +124,11 @@ class PoolHistory:
             online = place.vdev.state in ("ONLINE", "AVAIL", "INUSE")
             before = self.tree.get(key)
             if online:
-                self._missing.pop(key, None)
+                self.missing.pop(key, None)
             elif before is not None and before.vdev.state == "ONLINE":
-                self._missing.setdefault(key, t)
-        for key in self._missing.keys() - tree.keys():
-            del self._missing[key]
+                self.missing.setdefault(key, t)
+        for key in self.missing.keys() - tree.keys():
+            del self.missing[key]
 
     def _track_returned(self, sample: Sample, tree: dict[str, Placed]) -> None:
         ends = [s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None]
@@ -171,16 +160,16 @@ class PoolHistory:
             if window is None:
                 window = self._windows[key] = RateWindow()
             window.add(clock, place.vdev)
-            self._rates[key], latest[key] = window.windowed, window.latest
-        fill_in(tree, self._rates, {key: window.span for key, window in self._windows.items()})
+            self.rates[key], latest[key] = window.windowed, window.latest
+        fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
         fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         for key, rates in latest.items():
-            self.series.put_device(key, rates)
+            self.series.put(key, rates.read, rates.write, rates.latency, rates.busy)
         self._forget(self._windows.keys() - tree.keys())
 
     def _forget(self, gone: set[str]) -> None:
         for key in gone:
-            del self._windows[key], self._rates[key]
+            del self._windows[key], self.rates[key]
         self.series.forget(gone)
 
 

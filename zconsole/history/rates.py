@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from operator import mul
+from typing import NamedTuple
 
 from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
 
@@ -44,16 +45,13 @@ Counters = IoCounters | BlockCounters
 NONE = IoRates()
 
 
-class CounterSnapshot:
+class CounterSnapshot(NamedTuple):
     """What the rates of one vdev need to remember of one sample."""
 
-    __slots__ = ("block", "clock", "io", "wait")
-
-    def __init__(self, clock: float, vdev: Vdev) -> None:
-        self.clock = clock
-        self.io = vdev.io
-        self.block = vdev.block
-        self.wait = None if vdev.block else _histogram_wait(vdev.histograms)
+    clock: float
+    io: IoCounters | None
+    block: BlockCounters | None
+    wait: Wait | None
 
 
 class RateWindow:
@@ -76,7 +74,8 @@ class RateWindow:
 
     def add(self, clock: float, vdev: Vdev) -> None:
         """Take a sample in; ``clock`` in seconds that never jump."""
-        new = CounterSnapshot(clock, vdev)
+        wait = None if vdev.block else _histogram_wait(vdev.histograms)
+        new = CounterSnapshot(clock, vdev.io, vdev.block, wait)
         kept = self._kept
         if kept and (vdev.path != self.path or not _continues(kept, new)):
             # Another disk in the same place, or counters that began anew: no difference is a rate.

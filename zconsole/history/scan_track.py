@@ -113,12 +113,6 @@ class ScanTrack:
         hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
         return idle if idle > hidden else None
 
-    @property
-    def share_done(self) -> float:
-        """How far it got, 0…1; 0 when unknown."""
-        done, total = issued_bytes(self.scan), self.scan.to_issue_bytes
-        return done[0] / total if done and total else 0.0
-
     def view(self, sample: Sample, scan: Scan) -> ScanView:
         """What the views show of it."""
         shown = self.forecast if scan.active else Forecast(nothing(_over(scan)))
@@ -215,5 +209,7 @@ def ended_unseen(track: ScanTrack, gap: float) -> bool:
     """Whether a scan last seen running can have finished in the ``gap`` seconds since."""
     if track.scan.state != "running":
         return False
-    eta = track.forecast.estimate.low
-    return track.share_done >= ENDED_SHARE or (eta is not None and eta <= gap)
+    eta, total = track.forecast.estimate.low, track.scan.to_issue_bytes
+    done = issued_bytes(track.scan)
+    share = done[0] / total if done and total else 0.0
+    return share >= ENDED_SHARE or (eta is not None and eta <= gap)

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
 
-from zconsole.pool.model import IoRates
-
 DEVICE_METRICS = ("read", "write", "latency", "busy")
 SCAN_METRICS = ("scan_rate", "issue_rate")
 CAPACITY = 240
@@ -24,34 +22,29 @@ class _Ring:
         self.width = width
         self._capacity = capacity
         # Single precision: a pool of a thousand leaves keeps a million values.
-        self._values = array("f", [nan]) * (width * capacity)
+        self._values = array("f")
         self._last = -1
 
-    def put(self, tick: int, values: Sequence[float]) -> None:
+    def put(self, tick: int, values: Sequence[float | None]) -> None:
         """Store one value a column for ``tick``; ticks skipped since the last hold no value."""
-        if 0 <= self._last < tick - 1:
-            for missed in range(max(self._last + 1, tick - self._capacity + 1), tick):
-                self._store(missed, [nan] * self.width)
-        self._store(tick, values)
+        if tick == self._last:
+            del self._values[-self.width :]
+        elif self._last >= 0:
+            missed = min(tick - self._last - 1, self._capacity)
+            self._values.extend([nan] * (missed * self.width))
+        self._values.extend([nan if value is None else value for value in values])
         self._last = tick
-
-    def _store(self, tick: int, values: Sequence[float]) -> None:
-        start = tick % self._capacity * self.width
-        for column, value in enumerate(values):
-            self._values[start + column] = value
+        most = self._capacity * self.width
+        if len(self._values) >= 2 * most:  # now and then: each time moves all that is kept
+            del self._values[:-most]
 
     def tail(self, tick: int, column: int, count: int) -> list[float | None]:
         """The values up to ``tick``, oldest first."""
-        found: list[float | None] = []
-        oldest = self._last - self._capacity
-        for at in range(tick - min(count, self._capacity) + 1, tick + 1):
-            if at < 0:
-                continue
-            value = nan
-            if oldest < at <= self._last:
-                value = self._values[at % self._capacity * self.width + column]
-            found.append(None if isnan(value) else value)
-        return found
+        count = min(count, self._capacity, tick + 1)
+        after = min(count, tick - self._last)
+        kept = self._values[column :: self.width][after - count :] if count > after else []
+        every = (*[nan] * (count - after - len(kept)), *kept, *[nan] * after)
+        return [None if isnan(value) else value for value in every]
 
 
 class RateSeries:
@@ -76,26 +69,20 @@ class RateSeries:
         later = sum(each >= t for each in self._times)
         return None if later == len(self._times) else max(0, later - 1)
 
-    def put_device(self, key: str, rates: IoRates) -> None:
-        """Keep the rates of a vdev for the present sample."""
-        values = (rates.read, rates.write, rates.latency, rates.busy)
-        self._put(key, [nan if value is None else value for value in values])
-
-    def put_scan(self, key: str, scan_rate: float | None, issue_rate: float | None) -> None:
-        """Keep the rates of a scan for the present sample."""
-        self._put(key, [_or_nan(scan_rate), _or_nan(issue_rate)])
-
-    def _put(self, key: str, values: Sequence[float]) -> None:
+    def put(self, key: str, *values: float | None) -> None:
+        """Keep a vdev's DEVICE_METRICS, or a scan's SCAN_METRICS, for the present sample."""
         ring = self._rings.get(key)
         if ring is None:
             ring = self._rings[key] = _Ring(len(values), self._capacity)
         ring.put(self._tick, values)
 
+    def keys(self) -> tuple[str, ...]:
+        """Every key that has values."""
+        return tuple(self._rings)
+
     def dump(self, key: str) -> list[list[float | None]]:
-        """Every value kept of a key, a list a metric, oldest first; for ``restore``."""
-        ring = self._rings.get(key)
-        if ring is None:
-            return []
+        """Every value kept of one of these, a list a metric, oldest first; for ``restore``."""
+        ring = self._rings[key]
         return [ring.tail(self._tick, n, self._capacity) for n in range(ring.width)]
 
     def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
@@ -104,15 +91,11 @@ class RateSeries:
         for key, rows in columns.items():
             ring = _Ring(len(rows), self._capacity)
             for tick in range(ticks):
-                values = [_or_nan(c[tick - ticks + len(c)]) for c in rows if ticks - tick <= len(c)]
+                values = [c[tick - ticks + len(c)] for c in rows if ticks - tick <= len(c)]
                 if len(values) == len(rows):
                     ring.put(tick, values)
             self._rings[key] = ring
         self._tick = ticks
-
-    def keys(self) -> tuple[str, ...]:
-        """Every key that has values."""
-        return tuple(self._rings)
 
     def forget(self, keys: set[str]) -> None:
         """Drop the rings of keys that are gone for good."""
@@ -130,7 +113,3 @@ class RateSeries:
             return ()
         metrics = SCAN_METRICS if metric in SCAN_METRICS else DEVICE_METRICS
         return ring.tail(self._tick, metrics.index(metric), count)
-
-
-def _or_nan(value: float | None) -> float:
-    return nan if value is None else value

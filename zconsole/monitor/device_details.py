@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
-from zconsole.diagnosis.device_errors.probes import kernel_messages, log_names, smart_of
+from zconsole.diagnosis.device_errors.probes import signs_of
+from zconsole.monitor.feed import Pairs
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import is_root
 from zconsole.units import size
 from zconsole.zfs.sources.blockdev import device_facts
-
-Pairs = tuple[tuple[str, str], ...]
-"""Label and value, in the order they are shown."""
-
-Details = Callable[[str], Awaitable[Pairs]]
-"""A leaf's path to what else is known of it."""
 
 DEADLINE = 2.0
 """Seconds; /sys and udev's database answer at once or not at all."""
@@ -34,11 +29,6 @@ LABELS = {
 """Short enough for the column they stand in."""
 
 
-async def no_details(_: str) -> Pairs:
-    """For sources that know no more of a device than its sample."""
-    return ()
-
-
 async def machine_details(path: str) -> Pairs:
     """What /sys and udev say of the device at ``path``; empty when they say it too late."""
     try:
@@ -53,12 +43,9 @@ async def _signs(path: str) -> Pairs:
     """What SMART and the kernel's log say of it; for root only, who may ask."""
     if not is_root() or not path.startswith("/"):
         return ()
-    runner, names = ProcessRunner(), log_names(path)
-    smart, lines = await asyncio.gather(
-        smart_of(runner, f"/dev/{names[0]}" if names else path), kernel_messages(runner, names)
-    )
-    counts = () if smart is None else (("SMART", smart.words()),)
-    return (*counts, *(("kernel", line) for line in lines))
+    found = await signs_of(ProcessRunner(), path, 0.0)
+    counts = () if found.smart is None else (("SMART", found.smart.words()),)
+    return (*counts, *(("kernel", line) for line in found.kernel))
 
 
 def described(facts: Mapping[str, str]) -> Pairs:

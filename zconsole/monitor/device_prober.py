@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, judged
 from zconsole.monitor.frame import Frame
-from zconsole.monitor.join import NO_EXTRAS, Extras, joined
 
 Ask = Callable[[str, float], Awaitable[ProbeResults]]
 """A leaf's path and the epoch second since which messages count, to what is said of it."""
@@ -32,7 +32,7 @@ class DeviceProber:
 
     def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
         """The frames with their troubles judged by all that is known; never waits."""
-        return tuple(joined(frame, self._extras(frame)) for frame in frames)
+        return tuple(self._judged(frame) if frame.troubles else frame for frame in frames)
 
     async def aclose(self) -> None:
         """Leave what is still being asked."""
@@ -40,9 +40,7 @@ class DeviceProber:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _extras(self, frame: Frame) -> Extras:
-        if not frame.troubles:
-            return NO_EXTRAS
+    def _judged(self, frame: Frame) -> Frame:
         paths = {row.key: row.vdev.path for row in frame.rows}
         found = []
         for trouble in frame.troubles:
@@ -51,7 +49,7 @@ class DeviceProber:
                 self._begin(path, trouble, frame.t)
             signs = self._known.get(path or "")
             found.append(judged(trouble, signs) if signs else trouble)
-        return Extras(troubles=tuple(found))
+        return replace(frame, troubles=tuple(found))
 
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))

@@ -6,8 +6,8 @@ screen colors them and leaves out what has no room.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from zconsole.eta import Estimate
 from zconsole.pool.model import Scan
@@ -22,11 +22,8 @@ class Fact(NamedTuple):
     severity: str = ""
 
 
-class Writing(Protocol):
-    """How bytes are written: ``zconsole.units`` as zpool does, or in units that were chosen."""
-
-    def size(self, value: float | None) -> str:
-        """Bytes; ``-`` when unknown."""
+Size = Callable[[float | None], str]
+"""How bytes are written: ``units.size`` as zpool does, or in units that were chosen."""
 
 
 def work_name(work: str, vdev: str | None) -> str:
@@ -34,18 +31,18 @@ def work_name(work: str, vdev: str | None) -> str:
     return f"{work} of {vdev}" if vdev else work
 
 
-def repaired_fact(scan: Scan, writing: Writing) -> Fact:
+def repaired_fact(scan: Scan, size: Size) -> Fact:
     """``resilvered 1.12T``: what a scan wrote; a scrub repairs. ``-`` when unknown."""
     word = {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
-    return Fact(word, writing.size(scan.processed_bytes))
+    return Fact(word, size(scan.processed_bytes))
 
 
-def result_facts(scan: Scan, writing: Writing) -> Iterator[Fact]:
+def result_facts(scan: Scan, size: Size) -> Iterator[Fact]:
     """What came of a scan, so far or in all: bytes written and skipped, errors; what is known."""
     if scan.processed_bytes is not None:  # neither Solaris 10 nor an error scrub tells
-        yield repaired_fact(scan, writing)
+        yield repaired_fact(scan, size)
     if scan.skipped_bytes:
-        yield Fact("skipped", writing.size(scan.skipped_bytes))
+        yield Fact("skipped", size(scan.skipped_bytes))
     if scan.errors is not None:
         yield Fact("errors", str(scan.errors), "error" if scan.errors else "")
 

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
-from zconsole.monitor.feed import Update
+from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SampledFeed, SessionFeed
+from zconsole.monitor.session_feed import SessionFeed
 from zconsole.zfs.sources.remote import RemoteSource
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One machine, and the feed of its pools."""
-
-    source: RemoteSource
-    feed: SessionFeed
-
-    @classmethod
-    def of(cls, source: RemoteSource, session: Session) -> Member:
-        """The machine that a source reads."""
-        return cls(source, SessionFeed(source, session, 0.0))
-
-
-class Fleet(SampledFeed):
+class Fleet(Feed):
     """The feed of all machines; with several, pools are shown as ``HOST:POOL``."""
 
-    def __init__(self, members: Sequence[Member], interval: float, needed: bool = False) -> None:
-        """With ``needed`` the first round raises what it lacks, as one of this machine does."""
+    def __init__(
+        self,
+        sources: Sequence[RemoteSource],
+        session: Callable[[], Session],
+        interval: float,
+        needed: bool = False,
+    ) -> None:
+        """``session`` makes one for each machine.
+
+        With ``needed`` the first round raises what it lacks, as one of this machine does.
+        """
         super().__init__(interval)
-        self._members = tuple(members)
+        self._sources = tuple(sources)
+        self._feeds = [SessionFeed(source, session(), 0.0) for source in sources]
         self._needed = needed
 
     async def sample(self) -> Update:
@@ -41,52 +38,51 @@ class Fleet(SampledFeed):
 
         A machine that is away gives stale ones. Nothing may be changed on any.
         """
-        rounds = await asyncio.gather(*(member.feed.sample() for member in self._members))
-        pairs = [(m, r) for m, r in zip(self._members, rounds, strict=True) if r is not None]
+        rounds = await asyncio.gather(*(feed.sample() for feed in self._feeds))
+        pairs = [(s, r) for s, r in zip(self._sources, rounds, strict=True) if r is not None]
         if self._needed:
             self._check()
         frames = tuple(frame for pair in pairs for frame in self._named(*pair))
         notes = dict.fromkeys(note for _, update in pairs for note in update.notes)
-        return Update(frames, self._members[0].source.capabilities, notes=tuple(notes))
+        return Update(frames, self._sources[0].capabilities, notes=tuple(notes))
 
     async def pools(self) -> tuple[Frame, ...]:
         """The frames without those that stand for machines no pool was ever seen of."""
         frames = (await self.sample()).frames
-        unseen = {member.source.host for member in self._members if not member.source.seen}
+        unseen = {source.host for source in self._sources if not source.seen}
         return tuple(frame for frame in frames if frame.pool not in unseen)
 
     def failures(self) -> tuple[ZconsoleError, ...]:
         """What the last round lacks: machines out of reach, then pools that no other one has."""
-        sources = [member.source for member in self._members]
-        up = [source for source in sources if not source.failure]
+        up = [source for source in self._sources if not source.failure]
         lacking = [set(source.missing) for source in up]
         missing = sorted(set.intersection(*lacking)) if lacking else []
         found: list[ZconsoleError] = [
-            UnavailableError(f"{s.host}: {s.failure}") for s in sources if s.failure
+            UnavailableError(f"{s.host}: {s.failure}") for s in self._sources if s.failure
         ]
         if missing:
             hosts = ", ".join(source.host for source in up)
             found.append(NotFoundError(f"{hosts}: no such pool: {', '.join(missing)}"))
         return tuple(found)
 
-    async def details(self, *_: str) -> tuple[tuple[str, str], ...]:
+    async def details(self, *_: str) -> Pairs:
         """See Feed.details. Nothing beyond the sample is asked of another machine."""
         return ()
 
-    async def aclose(self) -> None:
-        """Keep the histories and let go of all machines."""
-        await asyncio.gather(*(member.feed.aclose() for member in self._members))
+    async def close_sources(self) -> None:
+        """See Feed.close_sources."""
+        await asyncio.gather(*(feed.aclose() for feed in self._feeds))
 
     def _check(self) -> None:
         """Raise the first failure where no pool was seen, or where no machine has one asked for."""
         self._needed = False
         failures = self.failures()
-        seen = any(member.source.seen for member in self._members)
+        seen = any(source.seen for source in self._sources)
         if failures and (not seen or isinstance(failures[0], NotFoundError)):
             raise failures[0]
 
-    def _named(self, member: Member, update: Update) -> Iterator[Frame]:
-        host, several = member.source.host, len(self._members) > 1
+    def _named(self, source: RemoteSource, update: Update) -> Iterator[Frame]:
+        host, several = source.host, len(self._sources) > 1
         for frame in update.frames:
             shown = f"{host}:{frame.pool}" if several and frame.pool != host else frame.pool
             yield replace(frame, pool=shown)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole.history.series import RateSeries
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
-from zconsole.pool.model import NOTHING, Event, HostLoad, IoRates, Sample, SampleFailure, Scan, Vdev
+from zconsole.pool.model import (
+    NOTHING,
+    Event,
+    HostLoad,
+    IoRates,
+    Pool,
+    Sample,
+    SampleFailure,
+    Scan,
+    Vdev,
+)
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 
@@ -37,12 +47,8 @@ class VdevRow(NamedTuple):
         return self.missing_since is not None and self.vdev.state == "ONLINE"
 
 
-class Mark(NamedTuple):
-    """Something done from a console, on the timeline of a scan's rate."""
-
-    t: float
-    """Epoch seconds."""
-    text: str
+DONE = "done"
+"""Name of an event that is something done from a console: it stands on the timeline of rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +78,21 @@ class Frame:
     """What the running scan waits for; None when none runs."""
     ceiling: Ceiling | None = None
     """The fastest the running scan could go; None while that is not known."""
-    marks: tuple[Mark, ...] = ()
-    """What was done from consoles, newest last."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that came and went, within the hour; worst first."""
+
+    def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
+        """With what was done from consoles, in the order of time, and with the jobs of the pool."""
+        done = tuple(events)
+        if not done and not jobs:
+            return self
+        at_work = any(job.activity.state != "interrupted" for job in jobs)
+        return replace(
+            self,
+            events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,
+            activities=(*self.activities, *jobs),
+            flags=(*self.flags, "REBALANCE") if at_work else self.flags,
+        )
 
     @property
     def scan(self) -> ScanView | None:
@@ -100,16 +117,6 @@ class Frame:
         return self.failure.t if self.failure else 0.0
 
     @property
-    def source(self) -> str | None:
-        """What took the sample; None where none was ever taken."""
-        return self.sample.source if self.sample else None
-
-    @property
-    def exact(self) -> bool:
-        """See Sample.exact."""
-        return self.sample is not None and self.sample.exact
-
-    @property
     def guid(self) -> str | None:
         """See Pool.guid."""
         return self.sample.pool.guid if self.sample else None
@@ -120,34 +127,9 @@ class Frame:
         return self.sample.pool.state if self.sample else self.kstat
 
     @property
-    def message(self) -> str | None:
-        """See Pool.message."""
-        return self.sample.pool.message if self.sample else None
-
-    @property
-    def action(self) -> str | None:
-        """What zpool advises to do about its message."""
-        return self.sample.pool.action if self.sample else None
-
-    @property
-    def see(self) -> str | None:
-        """Where zpool says there is more about its message."""
-        return self.sample.pool.see if self.sample else None
-
-    @property
-    def error_count(self) -> int | None:
-        """See Pool.error_count."""
-        return self.sample.pool.error_count if self.sample else None
-
-    @property
-    def errors(self) -> tuple[str, ...] | None:
-        """See Pool.errors."""
-        return self.sample.pool.errors if self.sample else None
-
-    @property
-    def comment(self) -> str | None:
-        """See Pool.comment."""
-        return self.sample.pool.comment if self.sample else None
+    def seen(self) -> Pool:
+        """The pool as the newest good sample has it; nothing but its name before the first."""
+        return self.sample.pool if self.sample else Pool(self.pool, None, Vdev(self.pool, "root"))
 
     @property
     def root(self) -> Vdev | None:

@@ -1,4 +1,4 @@
-"""One pool over time: its history, what limits its scan, the errors of its devices."""
+"""One pool over time: from its samples and its history to the frames that views read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from datetime import UTC, tzinfo
 
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
+from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history import PoolHistory
-from zconsole.monitor.build_frame import blank_frame, frame_of, stale_frame
-from zconsole.monitor.frame import Frame
+from zconsole.history.rates import NONE
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health, unreachable
 from zconsole.pool.model import Sample, SampleFailure
+from zconsole.pool.redundancy import redundancy
 
 
 class PoolMonitor:
@@ -24,20 +28,64 @@ class PoolMonitor:
 
     def push(self, sample: Sample) -> Frame:
         """The frame of a fresh sample."""
-        history, bottleneck = self.history, self._bottleneck
+        history, bottleneck, pool = self.history, self._bottleneck, sample.pool
         history.push(sample)
         self._device_errors.push(sample.t, history.tree)
-        bottleneck.push(sample, history.tree, history.all_rates, history.scan_views)
-        return replace(
-            frame_of(sample, history, self._flags),
+        bottleneck.push(sample, history.tree, history.rates, history.scan_views)
+        return Frame(
+            pool=pool.name,
+            sample=sample,
+            failure=None,
+            health=health(pool, sample.t, history.regrouped),
+            scans=history.scan_views,
+            activities=history.activity_views,
+            redundancy=redundancy(pool.root, pool.scans, history.returned),
+            rows=_rows(history),
+            balance=balance(pool.root, sample.version),
+            series=history.series,
+            over_since=history.scans.over_since,
+            events=history.events,
+            flags=self._flags,
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
             troubles=self._device_errors.faults(sample.t, history.tree, history.events),
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
-        """The frame of a pool that gave no sample, from ``last``, the one of its newest sample."""
-        self.history.push_trouble(failure)
+        """The frame of a pool that gave no sample, from ``last``, the one of its newest sample.
+
+        Its tree and ETA stay, aged, with why there is no newer one; rates are what diskstats still
+        gives. A pool that never gave a sample has only its name and why.
+        """
+        history = self.history
+        history.push_trouble(failure)
         if last is None:
-            return blank_frame(failure, self.history.series)
-        return stale_frame(last, failure, self.history)
+            why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
+            return Frame(failure.pool, None, failure, why, history.series)
+        return replace(
+            last,
+            failure=failure,
+            health=unreachable(failure, max(0.0, failure.t - last.t)),
+            rows=tuple(_aged(row, history) for row in last.rows),
+            events=history.events,
+        )
+
+
+def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
+    rates, missing = history.rates.get(row.key, NONE), history.missing.get(row.key)
+    return row._replace(rates=rates, missing_since=missing)
+
+
+def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
+    slow = slow_siblings(tuple(history.tree.values()), history.rates)
+    return tuple(
+        VdevRow(
+            key=place.key,
+            depth=place.depth,
+            vdev=place.vdev,
+            rates=history.rates[place.key],
+            slow_sibling=slow.get(place.key),
+            missing_since=history.missing.get(place.key),
+        )
+        for place in history.tree.values()
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from zconsole.diagnosis.bottleneck.finding import Verdict
 from zconsole.monitor.frame import Frame
 
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
@@ -17,9 +16,12 @@ def likely_limit(frame: Frame) -> str | None:
     scan = frame.scan.scan if frame.scan else None
     if scan is None or scan.state != "running" or frame.limit is None:
         return None
-    if scan.function == "rebuild" and frame.limit.cause == "throttle":
+    if frame.limit.cause != "throttle":
+        return _LIFTED.get(frame.limit.cause)
+    if scan.function == "rebuild":
         return "rebuild"
-    return _by_verdict(frame.limit)
+    writes = "zfs_vdev_async_write_min_active" in frame.limit.advice
+    return "new-disk-writes" if writes else "scan-reads"
 
 
 def hopeless(frame: Frame) -> str | None:
@@ -27,10 +29,3 @@ def hopeless(frame: Frame) -> str | None:
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
     return f"{frame.limit.text}: no tunable lifts that"
-
-
-def _by_verdict(verdict: Verdict) -> str | None:
-    if verdict.cause == "throttle":
-        writes = "zfs_vdev_async_write_min_active" in verdict.advice
-        return "new-disk-writes" if writes else "scan-reads"
-    return _LIFTED.get(verdict.cause)

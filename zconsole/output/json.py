@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from zconsole.eta import Estimate
@@ -15,7 +16,7 @@ from zconsole.pool.model import Scan
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-    from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 VERSION = 1
 _NO_SCAN = ScanView(
@@ -45,15 +46,12 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     return {
         "version": VERSION,
         "t": frame.t,
-        "source": frame.source,
-        "exact": frame.exact,
+        "source": frame.sample.source if frame.sample else None,
+        "exact": frame.sample is not None and frame.sample.exact,
         "pool": frame.pool or None,
         "guid": frame.guid,
         "state": frame.state,
-        "message": frame.message,
-        "action": frame.action,
-        "error_count": frame.error_count,
-        "errors": None if frame.errors is None else list(frame.errors),
+        **_picked(frame.seen, "message action error_count errors"),
         "health": {"word": frame.health.word, "reasons": list(frame.health.reasons)},
         "stale_seconds": frame.stale_seconds,
         "problem": frame.problem,
@@ -88,15 +86,9 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
         "device": found.name,
         **_picked(found.deltas, "read write cksum slow seconds"),
         **_picked(found, "last flaps gone restarts cause text"),
-        "smart": _smart(smart) if smart else None,
+        "smart": asdict(smart) if smart else None,
         "kernel": list(found.signs.kernel) if found.signs else None,
     }
-
-
-def _smart(found: SmartCounts) -> dict[str, Any]:
-    from dataclasses import asdict  # only here: most pools are never in trouble
-
-    return asdict(found)
 
 
 def scan_object(view: ScanView) -> dict[str, Any]:

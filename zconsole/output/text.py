@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import (
@@ -82,11 +81,6 @@ def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     return clean("  ".join(words))
 
 
-def balance_report(name: str, found: Balance) -> str:
-    """The capacity balance of a pool: spread, bytes to even out and a bar per top-level vdev."""
-    return "\n".join(clean_lines((name, *balance_lines(found)))) + "\n"
-
-
 def _heading(frame: Frame) -> Iterator[str]:
     state = f" ({frame.state})" if frame.state and frame.state != frame.health.word else ""
     yield f"{frame.pool or 'a pool without a name'}: {frame.health.word}{state}"
@@ -95,10 +89,10 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield f"  {frame.problem}"
     if frame.redundancy:
         yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
-    if frame.message:
-        yield f"  zpool says: {frame.message}"
-    if frame.action:
-        yield f"  action: {frame.action}"
+    if frame.seen.message:
+        yield f"  zpool says: {frame.seen.message}"
+    if frame.seen.action:
+        yield f"  action: {frame.seen.action}"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
@@ -141,7 +135,7 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
     if scan.state != "finished":
         return f"{name}: {scan.state}{on}"
-    found = {fact.label: fact for fact in result_facts(scan, units)}
+    found = {fact.label: fact for fact in result_facts(scan, size)}
     errors = found.pop("errors", None)
     found.pop("skipped", None)
     said = "".join(f", {fact.label} {fact.value}" for fact in found.values())
@@ -165,7 +159,7 @@ def _amounts(view: ScanView) -> str:
         words.append(f"issued {size(scan.issued_bytes)}{at}")
     elif view.scan_rate is not None:
         words[0] += f" at {rate(view.scan_rate)}"
-    repaired = repaired_fact(scan, units)
+    repaired = repaired_fact(scan, size)
     words.append(f"{repaired.label} {repaired.value}")
     return ", ".join(words)
 
@@ -296,24 +290,24 @@ def _balance_line(vdev: VdevBalance, width: int) -> str:
 
 
 def _errors(frame: Frame) -> Iterator[str]:
-    if frame.error_count:
+    if frame.seen.error_count:
         yield ""
-        yield f"data errors: {frame.error_count}"
-        yield from (f"  {path}" for path in frame.errors or ())
-        if not frame.errors:
+        yield f"data errors: {frame.seen.error_count}"
+        yield from (f"  {path}" for path in frame.seen.errors or ())
+        if not frame.seen.errors:
             yield "  (for the file names: zpool status -v, as root)"
 
 
 def _clock(t: float, zone: tzinfo | None) -> str:
-    return _date(t, zone).strftime("%H:%M:%S")
+    return date_of(t, zone).strftime("%H:%M:%S")
 
 
 def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
     """Day and time, with the year where it is not this one."""
-    then, today = _date(t, zone), _date(now, zone)
+    then, today = date_of(t, zone), date_of(now, zone)
     return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")
 
 
-def _date(t: float, zone: tzinfo | None) -> datetime:
+def date_of(t: float, zone: tzinfo | None) -> datetime:
     """The date of an epoch second, as far as there are dates: a stuck scan ends beyond them."""
     return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-from zconsole.eta.estimate import Duration
+from zconsole.eta import Estimate
 from zconsole.output.json import balance_object
 from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance
@@ -56,12 +56,12 @@ def outlook_object(look: Outlook) -> dict[str, Any]:
     return {"after": balance_object(look.after), "rebalance": cost}
 
 
-def duration_object(found: Duration | None) -> dict[str, Any] | None:
+def duration_object(found: Estimate | None) -> dict[str, Any] | None:
     """Seconds with their range, and what they rest on."""
     if found is None:
         return None
     return {
-        "seconds": found.expected,
+        "seconds": found.eta,
         "low_seconds": found.low,
         "high_seconds": found.high,
         "reason": found.reason,

@@ -39,14 +39,10 @@ class DeviceLog:
         self._earlier = {device.name: device for device in earlier}
 
     def add(self, rows: Sequence[VdevRow], seconds: float) -> None:
-        """Take in the rates of a frame, which held for ``seconds``."""
-        for row in rows:
-            entry = self._of(row)
-            if entry is not None:
-                _add(entry, row, seconds)
+        """Take in the rows of a frame: errors new since the last one, and rates.
 
-    def count_errors(self, rows: Sequence[VdevRow]) -> None:
-        """Count errors that are new since the last frame."""
+        The rates held for ``seconds``; 0 where nothing is said of the time between.
+        """
         for row in rows:
             entry = self._of(row)
             if entry is None:
@@ -55,6 +51,8 @@ class DeviceLog:
             if entry.counter is not None:
                 entry.errors += max(0, now - entry.counter)
             entry.counter = now
+            if seconds:
+                _add(entry, row, seconds)
 
     def _of(self, row: VdevRow) -> _Sums | None:
         if row.vdev.children or row.vdev.vclass not in DATA or row.depth == 0:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from zconsole.diagnosis.bottleneck.finding import CAUSES
+from zconsole.monitor.facts import work_name
 from zconsole.output.text import cells, padded
 from zconsole.scan_report.report import DeviceReport, ScanReport, TunableChange
 from zconsole.scan_report.statistics import (
@@ -86,8 +87,7 @@ def _title(report: ScanReport, zone: tzinfo | None) -> str:
 
 
 def _title_of(report: ScanReport) -> Iterator[str]:
-    where = f" of {report.vdev}" if report.vdev else ""
-    yield f"# {report.function}{where} on {report.pool}: {report.state}"
+    yield f"# {work_name(report.function, report.vdev)} on {report.pool}: {report.state}"
 
 
 def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
@@ -17,6 +17,10 @@ FINEST = 1.0
 """Seconds between two kept moments, at first; doubled whenever there are too many."""
 GAP = 60.0
 """Seconds between two frames beyond which nothing is said of the time between."""
+SAVE_SECONDS = 60.0
+
+ScanKey = tuple[str, str | None, float | None]
+"""See Scan.key."""
 
 
 @dataclass(slots=True)
@@ -34,44 +38,77 @@ class _Ongoing:
     last: float | None = None
 
 
-class ReportRecorder:
-    """Fed with every frame of one pool; hands over a report when its scan is over."""
+class ReportKeeper:
+    """Fed with every frame; hands over a report when its scan is over.
 
-    def __init__(self) -> None:
-        self._ongoing: dict[str, _Ongoing] = {}
+    With a store, unfinished reports go on where an earlier run left off.
+    """
 
-    def resume(self, report: ScanReport) -> None:
-        """Go on with a report that an earlier run left unfinished."""
-        key = f"{report.function}:{report.vdev or ''}:{report.start:.0f}"
-        self._ongoing.setdefault(key, _resumed(report))
+    def __init__(self, store: ReportStore | None = None) -> None:
+        self._store = store
+        self._ongoing: dict[str, dict[ScanKey, _Ongoing]] = {}
+        """By pool, then by scan."""
+        self._saved: dict[str, float] = {}
 
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
-        """Take in a frame; returns the reports of the scans that are over with it."""
-        if frame.problem:
-            return ()
-        views = {_key(view): view for view in frame.scans if view.scan.start is not None}
-        for key, view in views.items():
-            if view.scan.active:
-                entry = self._ongoing.get(key) or self._ongoing.setdefault(key, _begun(frame, view))
-                _add(entry, frame, view)
-        over = [key for key in self._ongoing if key not in views or not views[key].scan.active]
-        return tuple(
-            self._close(key, views.get(key), frame)
-            for key in over
-            if not _settling(self._ongoing[key], views.get(key), frame)
-        )
+        """Take in a frame; returns the reports that are complete with it, which are written.
+
+        Raises StateError when one cannot be written.
+        """
+        ongoing = self._ongoing.get(frame.pool)
+        if ongoing is None:
+            ongoing = self._ongoing[frame.pool] = self._unfinished(frame)
+        done = () if frame.problem else tuple(_followed(ongoing, frame))
+        self._write(done)
+        if frame.t - self._saved.setdefault(frame.pool, frame.t) >= SAVE_SECONDS:
+            self._saved[frame.pool] = frame.t
+            self._write(map(_report, ongoing.values()))
+        return done
 
     def current(self) -> tuple[ScanReport, ...]:
         """The reports of the scans that still run, as far as they have come."""
-        return tuple(_report(entry) for entry in self._ongoing.values())
+        every = (entry for ongoing in self._ongoing.values() for entry in ongoing.values())
+        return tuple(map(_report, every))
 
-    def _close(self, key: str, view: ScanView | None, frame: Frame) -> ScanReport:
-        entry = self._ongoing.pop(key)
-        report = _report(entry)
-        view = view or _end_of(report, frame)
-        if view is None:
-            return replace(report, state="restarted", end=frame.t)
-        return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
+    def close(self) -> None:
+        """Write what runs once more. Raises StateError when that fails."""
+        try:
+            self._write(self.current())
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    def _unfinished(self, frame: Frame) -> dict[ScanKey, _Ongoing]:
+        """What an earlier run left of the pool's scans."""
+        if self._store is None or frame.guid is None:
+            return {}
+        left = self._store.unfinished(frame.guid)
+        return {(r.function, r.vdev, r.start): _resumed(r) for r in left}
+
+    def _write(self, reports: Iterable[ScanReport]) -> None:
+        if self._store is not None:
+            for report in reports:
+                self._store.save(report)
+
+
+def _followed(ongoing: dict[ScanKey, _Ongoing], frame: Frame) -> Iterator[ScanReport]:
+    """Take the pool's frame into its reports; those of the scans that are over with it."""
+    views = {view.scan.key: view for view in frame.scans if view.scan.start is not None}
+    for key, view in views.items():
+        if view.scan.active:
+            entry = ongoing.get(key) or ongoing.setdefault(key, _begun(frame, view))
+            _add(entry, frame, view)
+    for key in [key for key in ongoing if key not in views or not views[key].scan.active]:
+        if not _settling(ongoing[key], views.get(key), frame):
+            yield _closed(ongoing.pop(key), views.get(key), frame)
+
+
+def _closed(entry: _Ongoing, view: ScanView | None, frame: Frame) -> ScanReport:
+    report = _report(entry)
+    view = view or _end_of(report, frame)
+    if view is None:
+        return replace(report, state="restarted", end=frame.t)
+    return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
 
 
 def _settling(entry: _Ongoing, view: ScanView | None, frame: Frame) -> bool:
@@ -98,10 +135,6 @@ def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:
     return None
 
 
-def _key(view: ScanView) -> str:
-    return f"{view.scan.function}:{view.scan.vdev or ''}:{view.scan.start or 0:.0f}"
-
-
 def _begun(frame: Frame, view: ScanView) -> _Ongoing:
     scan = view.scan
     report = ScanReport(
@@ -121,12 +154,12 @@ def _resumed(report: ScanReport) -> _Ongoing:
 def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     seconds = 0.0 if entry.last is None else frame.t - entry.last
     entry.last = frame.t
-    if 0 < seconds <= GAP and view.scan.state == "running":
-        entry.devices.add(frame.rows, seconds)
-        if frame.limit is not None:
-            cause = frame.limit.cause
-            entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
-    entry.devices.count_errors(frame.rows)
+    if seconds < 0 or seconds > GAP or view.scan.state != "running":
+        seconds = 0.0
+    entry.devices.add(frame.rows, seconds)
+    if seconds and frame.limit is not None:
+        cause = frame.limit.cause
+        entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
     entry.recent.append(EffectSample(frame.t, moment.issue_rate, moment.latency))
     _note_changes(entry, frame)
@@ -168,13 +201,7 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
     for i, change in enumerate(entry.changes):
         if frame.t - change.t <= SETTLE + WINDOW + GAP and entry.recent[0].t < change.t:
             found = measure(entry.recent, change.t, times)
-            entry.changes[i] = replace(
-                change,
-                issue_before=found.issue_before,
-                issue_after=found.issue_after,
-                latency_before=found.latency_before,
-                latency_after=found.latency_after,
-            )
+            entry.changes[i] = replace(change, **asdict(found))
 
 
 def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
@@ -212,61 +239,3 @@ def _report(entry: _Ongoing) -> ScanReport:
         limits=dict(entry.limits),
         changes=tuple(entry.changes),
     )
-
-
-SAVE_SECONDS = 60.0
-
-
-class ReportKeeper:
-    """Records each pool; with a store, unfinished reports go on where an earlier run left off."""
-
-    def __init__(self, store: ReportStore | None = None) -> None:
-        self._store = store
-        self._recorders: dict[str, ReportRecorder] = {}
-        self._saved: dict[str, float] = {}
-
-    def push(self, frame: Frame) -> tuple[ScanReport, ...]:
-        """Take in a frame; returns the reports that are complete with it, which are written.
-
-        Raises StateError when one cannot be written.
-        """
-        recorder = self._recorders.get(frame.pool)
-        if recorder is None:
-            recorder = self._recorders[frame.pool] = self._opened(frame)
-        done = recorder.push(frame)
-        for report in done:
-            self._write(report)
-        if frame.t - self._saved.setdefault(frame.pool, frame.t) >= SAVE_SECONDS:
-            self._saved[frame.pool] = frame.t
-            self._write_all(recorder)
-        return done
-
-    def current(self) -> tuple[ScanReport, ...]:
-        """Reports of the scans that still run."""
-        return tuple(
-            report for recorder in self._recorders.values() for report in recorder.current()
-        )
-
-    def close(self) -> None:
-        """Write what runs once more. Raises StateError when that fails."""
-        try:
-            for recorder in self._recorders.values():
-                self._write_all(recorder)
-        finally:
-            if self._store is not None:
-                self._store.close()
-
-    def _opened(self, frame: Frame) -> ReportRecorder:
-        recorder = ReportRecorder()
-        if self._store is not None and frame.guid is not None:
-            for report in self._store.unfinished(frame.guid):
-                recorder.resume(report)
-        return recorder
-
-    def _write_all(self, recorder: ReportRecorder) -> None:
-        for report in recorder.current():
-            self._write(report)
-
-    def _write(self, report: ScanReport) -> None:
-        if self._store is not None:
-            self._store.save(report)

@@ -117,11 +117,6 @@ class ScanReport:
             return None
         return self.issued_bytes / self.duration
 
-    @property
-    def key(self) -> str:
-        """What its file is named by."""
-        return f"{self.guid or 'unknown'}-{self.start:.0f}-{self.function}"
-
 
 def dumped(report: ScanReport) -> str:
     """The report as one JSON document; what is no number is null."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zconsole.eta.estimate import Duration
+from zconsole.eta import Estimate
 from zconsole.monitor.facts import seconds_taken
 from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
 from zconsole.units import rate
@@ -15,7 +16,6 @@ from zconsole.units import rate
 LEAST_SECONDS = 30.0
 LEAST_BYTES = 64 * 2**20
 """What a report must have seen written to a disk for its rate to mean anything."""
-REPAIRS = ("resilver", "rebuild")
 GUESS = (0.6, 2.0)
 """The range around a single known pace: fill, fragmentation and load differ from time to time."""
 MARGIN = (0.85, 1.2)
@@ -50,7 +50,7 @@ def paces(
     return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
 
 
-def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Duration | None:
+def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:
     """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
 
     It rests on the newest of the nearest paces known; its range on all of that kind. None
@@ -63,7 +63,7 @@ def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) ->
     return _duration(fill * disk_bytes, f"{fill:.0%} of the disk", known)
 
 
-def member_duration(top: Vdev, known: Sequence[PastRate]) -> Duration | None:
+def member_duration(top: Vdev, known: Sequence[PastRate]) -> Estimate | None:
     """How long one disk of a top-level vdev would resilver; its new disk's size does not matter.
 
     None without a pace, or where nothing is allocated.
@@ -73,7 +73,7 @@ def member_duration(top: Vdev, known: Sequence[PastRate]) -> Duration | None:
     return _duration(top.alloc_bytes / _width(top), "its share of the data", known)
 
 
-def _duration(need: float, what: str, known: Sequence[PastRate]) -> Duration:
+def _duration(need: float, what: str, known: Sequence[PastRate]) -> Estimate:
     newest = known[0]
     alike = [pace.rate for pace in known if pace.closeness == newest.closeness]
     expected = need / newest.rate
@@ -83,7 +83,7 @@ def _duration(need: float, what: str, known: Sequence[PastRate]) -> Duration:
     reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} a disk)"
     if len(alike) > 1:
         reason += f", {len(alike)} such known"
-    return Duration(expected, low, high, reason)
+    return Estimate(expected, low, high, reason)
 
 
 def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:

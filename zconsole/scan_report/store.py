@@ -25,8 +25,10 @@ class ReportStore(LockedStore):
 
     def save(self, report: ScanReport) -> bool:
         """Write a report unless another console does; raises StateError when it cannot be."""
-        name = f"report-{report.key}.json"
-        if self.directory is None or not _NAME.fullmatch(name) or not self._mine(report.guid):
+        name = f"report-{report.guid}-{report.start:.0f}-{report.function}.json"
+        if self.directory is None or not _NAME.fullmatch(name):
+            return False
+        if not self.mine(f"report-{report.guid}.lock"):
             return False
         self.write(self.directory / name, dumped(report).encode())
         if report.state != "running":
@@ -50,9 +52,6 @@ class ReportStore(LockedStore):
                 if report is not None and pool in (None, report.pool):
                     found.setdefault(path.name, report)
         return sorted(found.values(), key=lambda report: -report.start)
-
-    def _mine(self, guid: str | None) -> bool:
-        return guid is not None and self.mine(f"report-{guid}.lock")
 
     def _forget_old(self, guid: str) -> None:
         if self.directory is None:

@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 from xml.sax.saxutils import escape
 
 from zconsole.diagnosis.bottleneck.finding import CAUSES
+from zconsole.monitor.facts import work_name
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
 from zconsole.units import clean, duration, rate
@@ -50,8 +51,7 @@ def _frame(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
         f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">'
     )
     yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
-    where = f" of {report.vdev}" if report.vdev else ""
-    title = f"{report.function}{where} on {report.pool}: {report.state}"
+    title = f"{work_name(report.function, report.vdev)} on {report.pool}: {report.state}"
     title += f" after {duration(report.duration)}, {rate(report.rate)} on average"
     yield _text(LEFT, 22, title, "start", 15)
     yield _text(LEFT, 39, _began(report, zone), "start", 11)

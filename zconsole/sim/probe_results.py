@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
-from zconsole.monitor.device_details import Pairs, described
+from zconsole.monitor.device_details import described
+from zconsole.monitor.feed import Pairs
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World
 

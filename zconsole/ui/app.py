@@ -136,7 +136,7 @@ class Console(ThemedApp):
             self.main_screen.paint(status)
             if isinstance(self.screen, PickScreen):
                 self.screen.update()
-        elif self.view_state.poolless:
+        elif self.view_state.latest is not None:
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _tick(self) -> None:
@@ -225,8 +225,8 @@ class Console(ThemedApp):
     def action_help(self) -> None:
         """Show every key."""
         if self.main_on_top:
-            look, offers = self.view_state.look, self.view_state.offers
-            self.push_screen(TextScreen("HELP", lambda width: help_lines(look, width, offers)))
+            look, denied = self.view_state.look, self.view_state.denied
+            self.push_screen(TextScreen("HELP", lambda width: help_lines(look, width, denied)))
 
     def action_pause(self) -> None:
         """Freeze the body or go on; the header keeps telling the truth."""
@@ -282,7 +282,7 @@ class Console(ThemedApp):
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""
-        for title, about, action in choices(self.view_state.offers):
+        for title, about, action in choices(self.view_state.denied):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
 

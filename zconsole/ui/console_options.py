@@ -21,11 +21,6 @@ Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
 """A pool's GUID to the reports kept of its scans, newest first."""
 
 
-async def no_past(_: str) -> Sequence[ScanReport]:
-    """For what is kept nowhere: recordings, demos, tests."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
     """How the console is to look and behave."""
@@ -44,6 +39,7 @@ class ConsoleOptions:
     read_only: bool = False
     zone: tzinfo | None = None
     """Time zone of clock times; None is the machine's own."""
-    past: Past = no_past
+    past: Past | None = None
+    """None for what is kept nowhere, as of recordings and demos."""
     clock: Callable[[], float] = time.monotonic
     """Seconds for the age of a sample between two rounds; differences only."""

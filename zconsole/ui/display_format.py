@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
 from zconsole import units
+from zconsole.output.text import date_of
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
 
 UNIT_MODES = ("binary", "decimal", "exact")
@@ -46,11 +47,11 @@ class DisplayFormat:
 
     def clock(self, t: float) -> str:
         """Hours and minutes of an epoch time, ``12:41``."""
-        return self._local(t).strftime("%H:%M")
+        return date_of(t, self.zone).strftime("%H:%M")
 
     def when(self, t: float, now: float) -> str:
         """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``."""
-        then, today = self._local(t), self._local(now)
+        then, today = date_of(t, self.zone), date_of(now, self.zone)
         days = (then.date() - today.date()).days
         clock = then.strftime("%H:%M")
         if days == 0:
@@ -60,10 +61,6 @@ class DisplayFormat:
         if abs(days) < 7:
             return f"{then:%a} {clock}"
         return f"{then:%d %b} {clock}" if then.year == today.year else f"{then:%Y-%m-%d} {clock}"
-
-    def _local(self, t: float) -> datetime:
-        bounded = min(max(t, 0.0), 250e9)
-        return datetime.fromtimestamp(bounded, self.zone)
 
 
 def _decimal(value: float) -> str:

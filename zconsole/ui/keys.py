@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,14 +25,6 @@ class Key(NamedTuple):
     def priority(self) -> bool:
         """Whether it goes before what textual itself binds the key to."""
         return self.keys[0] in ("tab", "shift+tab", "ctrl+c")
-
-
-class Offer(NamedTuple):
-    """A key for something that changes the pool: shown grey, with the reason, when it cannot."""
-
-    key: Key
-    enabled: bool = True
-    reason: str = ""
 
 
 def _key(row: Mapping[str, Any]) -> Key:
@@ -59,24 +51,14 @@ def shown(key: str) -> str:
     return str(_TEXTS["shown"].get(key, key))
 
 
-def offered(denied: str) -> tuple[Offer, ...]:
-    """The keys for the footer and the help; grey with the reason when nothing may be changed."""
-    return tuple(Offer(key, not denied, denied) for key in ACTIONS)
+def choices(denied: str | None) -> Iterator[tuple[str, str, str]]:
+    """Title, more about it and action of what the palette offers: keys that stand alone.
 
-
-def choices(offers: Iterable[Offer]) -> Iterator[tuple[str, str, str]]:
-    """Title, more about it and action of what the palette offers: keys that stand alone."""
+    ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
+    """
+    why = f"; not now: {denied}" if denied else ""
     alone = (k for k in TABLE if k.group != "Move" and k.action not in ("command_palette", "back"))
-    for key, enabled, reason in (*offers, *map(Offer, alone)):
+    for key in (*(() if denied is None else ACTIONS), *alone):
         title, mark, rest = key.text.partition("; ")
-        why = "" if enabled else f"; not now: {reason}"
-        yield title.capitalize(), f"{' '.join(map(shown, key.keys))}{mark}{rest}{why}", key.action
-
-
-def footer_keys(table: Iterable[Key], several_pools: bool) -> tuple[tuple[str, str], ...]:
-    """Key and word for the footer, the most used first."""
-    pairs = [(shown(key.keys[0]), key.short) for key in table if key.short]
-    if several_pools:
-        pairs.insert(1, ("[ ]", "pool"))
-        pairs.insert(2, ("o", "all pools"))
-    return tuple(pairs)
+        more = f"{' '.join(map(shown, key.keys))}{mark}{rest}{why if key in ACTIONS else ''}"
+        yield title.capitalize(), more, key.action

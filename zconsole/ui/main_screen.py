@@ -11,12 +11,13 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from zconsole import units
+from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, PANES, ROOMY, SMALLEST, Heights, WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.device_detail import Facts
+from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import pane_count, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
@@ -29,7 +30,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 
 _FILTER = "show only: name, state, path, note"
 
-Details = Callable[[str, str], Awaitable[Facts]]
+Details = Callable[[str, str], Awaitable[Pairs]]
 """Pool and key of a device to what its feed knows of it."""
 
 
@@ -99,7 +100,7 @@ class MainScreen(Screen[None]):
         self._view("scan").show(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width)
-        footer = footer_line(width, several_pools=tabs > 0, offers=state.offers)
+        footer = footer_line(width, several_pools=tabs > 0, denied=state.denied)
         self._view("footer").show((footer,))
 
     def paint_header(self, status: HeaderStatus) -> None:
@@ -159,7 +160,8 @@ class MainScreen(Screen[None]):
         elif self.devices.arrangement.filter:
             self.devices.rearrange(filter="")
         else:
-            self.devices.close_details()
+            self.devices.expanded.clear()
+            self.devices.rearrange()
 
     # The list
 
@@ -170,11 +172,14 @@ class MainScreen(Screen[None]):
             begin(self, partial(self._look_up, frame.pool, key), group="facts")
 
     async def _look_up(self, pool: str, key: str) -> None:
-        self.devices.set_facts(key, await self._details(pool, key))
+        self.devices.facts[key] = await self._details(pool, key)
+        self.devices.rearrange()
 
     def action_sort(self) -> None:
         """Go on to the next order."""
-        self.devices.next_sort()
+        orders = list(SORTS)
+        now = orders.index(self.devices.arrangement.sort)
+        self.devices.rearrange(sort=orders[(now + 1) % len(orders)])
 
     def action_fold(self) -> None:
         """Fold or unfold the row at the cursor."""

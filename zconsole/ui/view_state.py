@@ -9,7 +9,6 @@ from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import Offer
 from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
 
@@ -30,7 +29,8 @@ class ViewState:
     """What the body shows while paused."""
     pool: str | None = None
     ended: bool = False
-    offers: tuple[Offer, ...] = ()
+    denied: str | None = None
+    """Why nothing may be changed, empty when it may; None while that is not known."""
 
     def take(self, update: Update, arrived: float) -> None:
         """A new round has come; a pool that joins later does not take the first one's place."""
@@ -46,11 +46,6 @@ class ViewState:
         """
         kept = (self.pool, *self.options.pools)
         return frame.absent and (frame.stale_seconds or 0) > LEAVES_AFTER and frame.pool not in kept
-
-    @property
-    def poolless(self) -> bool:
-        """Whether a round has come that has no pool."""
-        return self.latest is not None and not self.latest.frames
 
     @property
     def frames(self) -> tuple[Frame, ...]:

@@ -7,6 +7,7 @@ import pytest
 from tests.ui.actions.acting import SteppedFeed, acting
 from tests.ui.actions.test_controller import RUN, pick
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
+from zconsole.monitor.frame import DONE
 from zconsole.sim.source import World
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
@@ -89,7 +90,7 @@ async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
         await a.pass_time(60, 10)
         frame = a.app.view_state.frame
         assert "Expand raidz2-0: raidz2-0 has grown" in [event.text for event in frame.events]
-        assert [mark.text for mark in frame.marks] == ["Expand raidz2-0"]
+        assert [e.text for e in frame.events if e.name == DONE] == ["Expand raidz2-0"]
 
 
 async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():

@@ -8,7 +8,6 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.rebalance.samples import JOB
 from zconsole.errors import UnavailableError
-from zconsole.monitor.join import joined
 from zconsole.ui.rebalance.job_watch import JobWatch
 
 
@@ -42,18 +41,18 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     watch = JobWatch(
         lambda: Backend((JOB,), (replace(JOB, state="dead"),), UnavailableError("stuck"))
     )
-    assert joined(frame, watch.extras("tank")) is frame
+    assert frame.joined((), watch.shown("tank")) is frame
     await watch.look("tank")
-    marked = joined(frame, watch.extras("tank"))
+    marked = frame.joined((), watch.shown("tank"))
     assert "REBALANCE" in marked.flags
     assert marked.activities[-1].activity.percent == 25.0
     await watch.look("tank")
-    marked = joined(frame, watch.extras("tank"))
+    marked = frame.joined((), watch.shown("tank"))
     assert "REBALANCE" not in marked.flags
     assert marked.activities[-1].activity.state == "interrupted"
     await watch.look("tank")
     assert watch.problem == "stuck"
-    assert joined(frame, watch.extras("tank")) == marked
+    assert frame.joined((), watch.shown("tank")) == marked
 
 
 async def test_a_look_that_takes_long_is_not_overtaken():

@@ -45,10 +45,10 @@ def test_an_interior_vdev_is_the_sum_of_its_leaves():
     history = PoolHistory()
     history.push(sample(0, disk("a", 0), disk("b", 0)))
     history.push(sample(1, disk("a", 1), disk("b", 1)))
-    assert history.rates("a").read == MIB
-    assert history.rates("top").read == 2 * MIB
-    assert history.rates("root").read == 2 * MIB
-    assert history.rates("nothing").read is None
+    assert history.rates["a"].read == MIB
+    assert history.rates["top"].read == 2 * MIB
+    assert history.rates["root"].read == 2 * MIB
+    assert "nothing" not in history.rates
 
 
 def test_when_a_replacement_or_a_waiting_device_came_is_known_once_it_was_seen_to():
@@ -73,9 +73,9 @@ def test_a_group_whose_counters_fell_agrees_with_its_leaves():
         leaves = [disk(name, n)._replace(io=_until(n, 5)) for name in "ab"]
         history.push(sample(n, *leaves, top=own))
         if n > 0:
-            sums = sum(history.rates(name).read for name in "ab")
-            assert history.rates("top").read == pytest.approx(sums)
-            assert history.rates("root").read == pytest.approx(sums)
+            sums = sum(history.rates[name].read for name in "ab")
+            assert history.rates["top"].read == pytest.approx(sums)
+            assert history.rates["root"].read == pytest.approx(sums)
 
 
 def _until(second: int, end: int) -> IoCounters:
@@ -101,8 +101,8 @@ def test_the_kernels_own_counters_of_an_interior_vdev_come_first():
     for n in range(2):
         own = IoCounters(float(n), n, 0, n * 7, 0)
         history.push(sample(n, disk("a", n), disk("b", n), top=own))
-    assert history.rates("top").read == 7
-    assert history.rates("root").read == 7
+    assert history.rates["top"].read == 7
+    assert history.rates["root"].read == 7
 
 
 def test_above_the_leaves_latency_is_the_mean_request_and_busy_the_busiest_disk():
@@ -110,7 +110,7 @@ def test_above_the_leaves_latency_is_the_mean_request_and_busy_the_busiest_disk(
     for n in range(2):
         fast, slow = block(30 * n, 0.2 * n, 0.010), block(10 * n, 0.9 * n, 0.050)
         history.push(sample(n, disk("a", block=fast), disk("b", block=slow)))
-    found = history.rates("top")
+    found = history.rates["top"]
     assert found.latency == pytest.approx(0.020)
     assert found.busy == pytest.approx(0.9)
 
@@ -126,8 +126,8 @@ def test_spares_and_cache_are_not_in_the_pools_sum():
         )
         root = Vdev("tank", "root", guid="root", children=tops)
         history.push(Sample(T + n, n, "libzfs", True, Pool("tank", "ONLINE", root)))
-    assert history.rates("root").read == 100
-    assert history.rates("c").read == 900
+    assert history.rates["root"].read == 100
+    assert history.rates["c"].read == 900
 
 
 def test_sparklines_hold_every_vdev_and_scan():
@@ -175,13 +175,13 @@ def test_a_leaf_that_leaves_again_is_simply_gone():
 def test_when_a_leaf_went_missing():
     history = PoolHistory()
     history.push(sample(0, disk("a"), disk("b", state="FAULTED")))
-    assert history.missing_since("b") is None
+    assert history.missing.get("b") is None
     history.push(sample(5, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
     history.push(sample(9, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
-    assert history.missing_since("a") == T + 5
+    assert history.missing.get("a") == T + 5
     assert [e.text for e in history.events] == ["a went from ONLINE to REMOVED"]
     history.push(sample(12, disk("a"), disk("b")))
-    assert history.missing_since("a") is None
+    assert history.missing.get("a") is None
 
 
 def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left():
@@ -192,12 +192,12 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
     left = {"/dev/a": block(300, 1.0)}
     trouble = SampleFailure("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
     history.push_trouble(trouble)
-    assert history.rates("a").busy == 0.5
-    assert history.missing_since("b") == T + 2
-    assert history.missing_since("a") is None
+    assert history.rates["a"].busy == 0.5
+    assert history.missing.get("b") == T + 2
+    assert history.missing.get("a") is None
     assert history.events[-1].text == "the device of b is gone"
     history.push_trouble(SampleFailure("tank", T + 3, 3.0, "no answer"))
-    assert history.rates("a").busy is None
+    assert history.rates["a"].busy is None
 
 
 def test_trouble_before_the_first_sample_is_no_matter():

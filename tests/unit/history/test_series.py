@@ -3,14 +3,13 @@ from __future__ import annotations
 import pytest
 
 from zconsole.history.series import RateSeries
-from zconsole.pool.model import IoRates
 
 
 def filled(count: int, capacity: int = 8) -> RateSeries:
     series = RateSeries(capacity)
     for n in range(count):
         series.advance()
-        series.put_device("a", IoRates(read=float(n), busy=0.5))
+        series.put("a", float(n), None, None, 0.5)
     return series
 
 
@@ -32,7 +31,7 @@ def test_a_missed_sample_is_a_hole_even_after_the_ring_went_round():
     assert series.tail("a", "read", 2) == [9.0, None]
     for _ in range(3):
         series.advance()
-    series.put_device("a", IoRates(read=50.0))
+    series.put("a", 50.0, None, None, None)
     assert series.tail("a", "read", 8) == [6.0, 7.0, 8.0, 9.0, None, None, None, 50.0]
 
 
@@ -41,14 +40,14 @@ def test_a_long_absence_leaves_nothing_of_the_old_values():
     for _ in range(100):
         series.advance()
     assert series.tail("a", "read", 8) == [None] * 8
-    series.put_device("a", IoRates(read=1.0))
+    series.put("a", 1.0, None, None, None)
     assert series.tail("a", "read", 8) == [None] * 7 + [1.0]
 
 
 def test_scans_have_their_own_metrics():
     series = RateSeries()
     series.advance()
-    series.put_scan("scan:scrub:", 1000.0, 500.0)
+    series.put("scan:scrub:", 1000.0, 500.0)
     assert series.tail("scan:scrub:", "scan_rate", 1) == [1000.0]
     assert series.tail("scan:scrub:", "issue_rate", 1) == [500.0]
 
@@ -58,7 +57,7 @@ def test_what_was_dumped_comes_back_with_a_hole_before_what_follows():
     again = RateSeries(8)
     again.restore({"a": series.dump("a")})
     again.advance()
-    again.put_device("a", IoRates(read=9.0))
+    again.put("a", 9.0, None, None, None)
     assert again.tail("a", "read", 5) == [0.0, 1.0, 2.0, None, 9.0]
 
 

@@ -32,7 +32,7 @@ def test_text_and_screen_have_one_word_for_what_a_scan_wrote(function, word, sta
 
 def test_only_errors_that_there_are_are_bad():
     def found(errors: int | None) -> list[Fact]:
-        return list(result_facts(Scan("scrub", "finished", errors=errors), units))
+        return list(result_facts(Scan("scrub", "finished", errors=errors), units.size))
 
     assert found(None) == []
     assert found(0) == [Fact("errors", "0")]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.errors import NotFoundError, UnavailableError
-from zconsole.monitor.fleet import Fleet, Member
+from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.session import Session
 from zconsole.sim.source import SimulatedSource
 from zconsole.zfs.sources.base import Capabilities
@@ -26,8 +26,7 @@ class Machine:
 
 
 def fleet(*machines, needed=False, notes=()):
-    members = [Member.of(machine, Session(notes=notes)) for machine in machines]
-    return Fleet(members, 0.0, needed)
+    return Fleet(machines, lambda: Session(notes=notes), 0.0, needed)
 
 
 async def test_pools_of_several_machines_carry_their_host():

@@ -47,7 +47,7 @@ def test_a_failure_ages_the_frame_and_leaves_what_the_sample_told():
     last = monitor.push(sample(1000.0, host=HostLoad(0.5), began=7.0))
     stale = monitor.push_failure(SampleFailure("tank", 1030.0, 1030.0, "it hangs", began=9.0), last)
     assert (stale.t, stale.stale_seconds, stale.problem) == (1000.0, 30.0, "it hangs")
-    assert (stale.action, stale.see, stale.root) == (last.action, last.see, last.root)
+    assert (stale.seen, stale.root) == (last.seen, last.root)
     assert (stale.host, stale.kstat, stale.looked) == (HostLoad(0.5), None, 9.0)
     assert (last.stale_seconds, last.problem, last.looked) == (0.0, None, 7.0)
 
@@ -56,4 +56,4 @@ def test_a_pool_never_sampled_has_the_kernels_word_for_its_state():
     failure = SampleFailure("tank", 1030.0, 1030.0, "it hangs", kstat="SUSPENDED", absent=True)
     blank = PoolMonitor().push_failure(failure, None)
     assert (blank.t, blank.state, blank.stale_seconds) == (1030.0, "SUSPENDED", None)
-    assert (blank.root, blank.source, blank.absent) == (None, None, True)
+    assert (blank.root, blank.sample, blank.absent) == (None, None, True)

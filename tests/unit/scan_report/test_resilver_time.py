@@ -37,14 +37,14 @@ DONE = Scan("resilver", "finished", total_bytes=round(12.9 * TIB), duration=35.4
 def test_a_resilver_is_told_from_how_fast_the_last_one_went():
     """The first report: 12.9T over six disks in 35h29m; a disk of the old size filled as much."""
     found = resilver_duration(raidz2(), round(2.73 * TIB), paces(raidz2(), [DONE]))
-    assert found.expected == pytest.approx(35.48 * HOUR, rel=0.02)
-    assert found.low < found.expected < found.high
+    assert found.eta == pytest.approx(35.48 * HOUR, rel=0.02)
+    assert found.low < found.eta < found.high
 
 
 def test_what_was_seen_written_to_a_new_disk_goes_before_what_a_scan_did_as_a_whole():
     known = paces(raidz2(), [DONE], [report(1000.0, 100.0 * MIB)])
     found = member_duration(raidz2().children[0], known)
-    assert found.expected == pytest.approx(12.9 * TIB / 6 / (100 * MIB))
+    assert found.eta == pytest.approx(12.9 * TIB / 6 / (100 * MIB))
     assert "100M/s a disk" in found.reason
 
 
@@ -52,7 +52,7 @@ def test_the_newest_report_is_the_pace_and_all_of_them_the_range():
     known = paces(raidz2(), [], [report(1000.0, 50.0 * MIB), report(9000.0, 100.0 * MIB)])
     found = member_duration(raidz2().children[0], known)
     need = 12.9 * TIB / 6
-    assert found.expected == pytest.approx(need / (100 * MIB))
+    assert found.eta == pytest.approx(need / (100 * MIB))
     assert found.low == pytest.approx(0.85 * need / (100 * MIB))
     assert found.high == pytest.approx(1.2 * need / (50 * MIB))
     assert "2 such known" in found.reason

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.history.changes import BROKEN
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.units import duration
 
 WORKING = ("ONLINE", "DEGRADED")
-GONE = ("FAULTED", "UNAVAIL", "REMOVED")
-"""States no command puts a device into, but for ``zpool offline -f``."""
 
 QUIET = 30.0
 """Seconds a condition must be gone before it may be said again."""
@@ -25,15 +24,6 @@ LEAST_SLIP = 60.0
 """Seconds by which an end may always move: no estimate is finer."""
 FREED = 0.01
 """Share of the pool above the floor that must be free again before the floor counts as left."""
-
-
-@dataclass(frozen=True, slots=True)
-class AlertThresholds:
-    """The thresholds: seconds of standstill, share of the ETA, share of the pool kept free."""
-
-    stalled_after: float = 600.0
-    slip: float = 0.25
-    free_floor: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +66,17 @@ class _Watched:
     short_of_space: bool = False
 
 
+@dataclass(slots=True)
 class AlertRules:
     """Looks at every round of frames and says what is new; pure but for what it remembers."""
 
-    def __init__(self, rules: AlertThresholds | None = None) -> None:
-        self._rules = rules or AlertThresholds()
-        self._pools: dict[str, _Watched] = {}
+    stalled_after: float = 600.0
+    """Seconds of standstill."""
+    slip: float = 0.25
+    """Share of the time expected by which the end may move."""
+    free_floor: float = 0.05
+    """Share of the pool to be kept free."""
+    _pools: dict[str, _Watched] = field(default_factory=dict, init=False)
 
     def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
         """The alerts of this round.
@@ -111,7 +106,7 @@ class AlertRules:
             return
         yield from _unprotected(frame)
         for view in frame.scans:
-            if view.stalled is not None and view.stalled >= self._rules.stalled_after:
+            if view.stalled is not None and view.stalled >= self.stalled_after:
                 text = f"the {view.scan.function} has not moved for {duration(view.stalled)}"
                 yield _alert(frame, "stalled", "warning", text, _identity(view))
         yield from self._space(frame, seen)
@@ -120,7 +115,7 @@ class AlertRules:
         fill = frame.balance.target_fill
         if fill is None:
             return
-        floor = self._rules.free_floor + (FREED if seen.short_of_space else 0.0)
+        floor = self.free_floor + (FREED if seen.short_of_space else 0.0)
         seen.short_of_space = 1 - fill < floor
         if seen.short_of_space:
             text = f"only {100 * (1 - fill):.1f}% of the pool is free"
@@ -147,7 +142,7 @@ class AlertRules:
         if promise.end is None:
             promise.end, promise.made = end, frame.t
         late = end - promise.end
-        if late > max(LEAST_SLIP, self._rules.slip * (promise.end - promise.made)):
+        if late > max(LEAST_SLIP, self.slip * (promise.end - promise.made)):
             promise.end, promise.made = end, frame.t
             text = f"the {view.scan.function} will end {duration(late)} later than expected"
             yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
@@ -199,7 +194,7 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     """Devices that have left by themselves, whether or not they counted errors before."""
     leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
     for key, vdev in leaves.items():
-        if key in seen.working and vdev.state in GONE:
+        if key in seen.working and vdev.state in BROKEN:
             text = f"{vdev.name} is {vdev.state} now"
             yield _alert(frame, "device-error", "error", text, f"{key}:gone")
     seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)

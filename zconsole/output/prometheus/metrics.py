@@ -1,25 +1,28 @@
-"""Frames and rebalance jobs as gauges, independent of any library. Base units, as is custom."""
+"""Frames and rebalance jobs as gauges of the official client library: a page, or a textfile.
+
+Base units, as is custom.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.units import clean
 
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
 
-@dataclass(slots=True)
-class Family:
-    """A gauge with its samples; the label names are the same in each of them."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    samples: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
-
+MISSING = (
+    "export needs the prometheus_client library: pip install 'zconsole[export]', or "
+    "apt install python3-prometheus-client"
+)
 
 FAMILIES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("zconsole_pool_up", "1 when the newest sample of the pool succeeded", ("pool",)),
@@ -62,7 +65,11 @@ class Gauges:
     """Collects samples under the declared families; what is not known has no sample."""
 
     def __init__(self) -> None:
-        self.families = {name: Family(name, text, labels) for name, text, labels in FAMILIES}
+        from prometheus_client.core import GaugeMetricFamily  # lazy: not everybody has the library
+
+        self.families = {
+            name: GaugeMetricFamily(name, text, labels=labels) for name, text, labels in FAMILIES
+        }
         self._seen: set[tuple[str, tuple[str, ...]]] = set()
 
     def put(self, name: str, value: float | None, *labels: str | None) -> None:
@@ -71,10 +78,12 @@ class Gauges:
         if value is None or (name, values) in self._seen:
             return
         self._seen.add((name, values))
-        self.families[f"zconsole_{name}"].samples.append((values, float(value)))
+        self.families[f"zconsole_{name}"].add_metric(values, float(value))
 
 
-def families(frames: Iterable[Frame], jobs: Sequence[Mapping[str, Any]] = ()) -> tuple[Family, ...]:
+def families(
+    frames: Iterable[Frame], jobs: Sequence[Mapping[str, Any]] = ()
+) -> tuple[GaugeMetricFamily, ...]:
     """Every metric with a sample; ``jobs`` are rebalance statuses as the command prints them."""
     gauges = Gauges()
     for frame in frames:
@@ -91,7 +100,7 @@ def _pool(gauges: Gauges, frame: Frame) -> None:
     gauges.put("pool_health", 1.0, pool, frame.health.word)
     if frame.problem:
         return
-    gauges.put("pool_data_errors", frame.error_count, pool)
+    gauges.put("pool_data_errors", frame.seen.error_count, pool)
     for view in frame.scans:
         if view.scan.active:
             _scan(gauges, pool, view)
@@ -153,3 +162,43 @@ def _job(gauges: Gauges, job: Mapping[str, Any]) -> None:
     gauges.put("rebalance_done_bytes", job.get("bytes_done"), name)
     gauges.put("rebalance_total_bytes", job.get("bytes_total"), name)
     gauges.put("rebalance_bytes_per_second", job.get("rate"), name)
+
+
+class Page:
+    """The newest families, in a registry of their own."""
+
+    def __init__(self) -> None:
+        """Raises UnavailableError without the library."""
+        try:
+            from prometheus_client.registry import CollectorRegistry
+        except ImportError:
+            raise UnavailableError(MISSING) from None
+        self.families: tuple[GaugeMetricFamily, ...] = ()
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Every family (called in the server's thread)."""
+        yield from self.families
+
+
+def write(page: Page, path: Path) -> None:
+    """Replace a textfile of node_exporter's at once.
+
+    Its directory is often another user's: the file written beside it first has a name that nobody
+    can guess and is new, so that no link leads root to a file elsewhere. Raises ZconsoleError when
+    it cannot be replaced, UnavailableError where it may not be.
+    """
+    from prometheus_client import generate_latest
+
+    draft = path.parent / f".{path.name}.{os.urandom(8).hex()}"
+    try:
+        with draft.open("xb") as file:
+            file.write(generate_latest(page.registry))
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        if isinstance(error, PermissionError):
+            raise UnavailableError(f"{path}: permission denied") from None
+        raise ZconsoleError(f"{path}: {error.strerror}") from None

@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
+from zconsole.errors import UsageError, ZconsoleError
+from zconsole.output.prometheus.metrics import Page
+from zconsole.units import parse_whole
 
+LOOPBACK = "127.0.0.1"
 DEADLINE = 10.0
 """Seconds from a connection to its end. A scrape takes milliseconds, and Prometheus itself waits
 ten seconds (scrape_timeout)."""
@@ -84,12 +86,36 @@ class Server(ThreadingMixIn, WSGIServer):
             request.shutdown(socket.SHUT_RDWR)
 
 
-def start(
-    app: WSGIApplication, address: tuple[str, int], deadline: float, most: int
+def address_of(word: str) -> tuple[str, int]:
+    """``9617``, ``0.0.0.0:9617`` or ``[::1]:9617``; loopback where no address is given.
+
+    Raises UsageError for anything else.
+    """
+    host, colon, digits = word.rpartition(":")
+    host, port = host.strip("[]") if colon else LOOPBACK, parse_whole(digits) or 0
+    if not 0 < port < 65536 or not host:
+        raise UsageError(f"--listen {word!r} is not [ADDR:]PORT")
+    return host, port
+
+
+def serve(
+    page: Page, address: tuple[str, int], deadline: float = DEADLINE, most: int = MOST
 ) -> Callable[[], None]:
-    """Serve an application in a thread; returns what stops it. Raises as Server."""
-    server = Server(address, deadline, most)
-    server.set_app(app)
+    """Serve the page at /metrics in a thread; returns what stops it.
+
+    A connection ends after ``deadline`` seconds; of more than ``most`` the oldest ends. Raises
+    ZconsoleError when the address cannot be had.
+    """
+    from prometheus_client import make_wsgi_app
+
+    host, port = address
+    try:
+        server = Server(address, deadline, most)
+    except OSError as error:
+        raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
+    except UnicodeError:  # what getaddrinfo raises for a name that no host can have
+        raise ZconsoleError(f"--listen {host}:{port}: not the name of a host") from None
+    server.set_app(make_wsgi_app(page.registry))
     every = min(0.5, deadline / _LOOKS)
     thread = threading.Thread(target=server.serve_forever, args=(every,), daemon=True)
     thread.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent, Executor
@@ -10,10 +10,10 @@ from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.context import FlowContext, UnderWay
-from zconsole.ui.actions.follow_up import Done
-from zconsole.ui.actions.menu import Planner
 from zconsole.ui.actions.plan_lines import plan_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+
+Planner = Callable[[Situation], ActionPlan]
 
 _ROLES = {
     "begun": "accent",
@@ -89,7 +89,7 @@ async def _carry_out(
         async for event in executor.run(plan, typed):
             kind = event.kind
             if kind == "begun" and not now.begun:
-                context.watch.did(Done(context.backend.clock(), plan.pool, plan.title))
+                context.watch.did(plan.pool, context.backend.clock(), plan.title)
             now.begun += kind in ("begun", "skipped")
             for said in _said(event):
                 yield said

@@ -9,35 +9,11 @@ from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import ActionPlan
 from zconsole.monitor.frame import Frame
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.tunables.control import Control, Past
+from zconsole.tunables.control import Past
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.dialogs.confirm import OutputLine
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.themed_app import ThemedApp
-
-
-@dataclass(slots=True)
-class TunedWatch:
-    """What is known of the tunables that were set from consoles."""
-
-    control: Control
-    past: Past = field(default_factory=Past)
-    """As of the newest reading."""
-    _busy: bool = False
-
-    async def round(self) -> None:
-        """Read again; nothing while an earlier round is still under way."""
-        if self._busy:
-            return
-        self._busy = True
-        try:
-            await self.refresh()
-        finally:
-            self._busy = False
-
-    async def refresh(self) -> None:
-        """Read again, after something was changed from here."""
-        self.past = await in_daemon_thread(self.control.past)
 
 
 @dataclass(slots=True)
@@ -79,17 +55,33 @@ def _of_plan(each: UnderWay) -> Iterator[OutputLine]:
         yield from (OutputLine(f"$ {step.command}", "accent") for step in rest)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FlowContext:
     """The app that shows a flow's screens, and what acts on the pools it shows."""
 
     app: ThemedApp
     backend: ActionBackend
     watch: FollowUp
-    tuned: TunedWatch
     why_denied: Callable[[], str]
     under_way: list[UnderWay] = field(default_factory=list)
     """Plans being carried out now."""
+    past: Past = field(default_factory=Past)
+    """What was set from consoles, as of the newest reading."""
+    _reading: bool = False
+
+    async def follow_past(self) -> None:
+        """Read what was set; nothing while an earlier round of this is still under way."""
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            await self.read_past()
+        finally:
+            self._reading = False
+
+    async def read_past(self) -> None:
+        """Read what was set again, after something was changed from here."""
+        self.past = await in_daemon_thread(self.backend.control.past)
 
     @property
     def denied(self) -> str:

@@ -15,12 +15,10 @@ from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Update
-from zconsole.monitor.join import joined
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
 from zconsole.ui.actions.context import FlowContext, left_behind
-from zconsole.ui.actions.follow_up import Done
 from zconsole.ui.actions.menu import (
     Entry,
     menu_lines,
@@ -30,7 +28,7 @@ from zconsole.ui.actions.menu import (
 )
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_flow import tunables_flow
-from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
+from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
 from zconsole.ui.dialogs.screens import PickScreen
@@ -49,16 +47,16 @@ class ActionController:
 
     def take(self, update: Update) -> Update:
         """A round before it is shown, with what was done from here; reports what ended."""
-        app, watch, tuned = self.context.app, self.context.watch, self.context.tuned
+        app, watch, past = self.context.app, self.context.watch, self.context.past
         watch.take(update)
         for plan, outcome in watch.ended():
             self._report(plan, outcome)
         for frame in watch.scans_over():
             begin(app, partial(self._put_back, frame.guid), group="tuned")
-        begin(app, tuned.round, group="tuned")
+        begin(app, self.context.follow_past, group="tuned")
         begin(app, partial(self._look_at_jobs, update), group="jobs")
         frames = (
-            joined(frame, watch.extras(frame, tuned.past.changes), self.jobs.extras(frame.pool))
+            frame.joined(watch.events(frame, past.changes), self.jobs.shown(frame.pool))
             for frame in update.frames
         )
         return replace(update, frames=tuple(frames))
@@ -121,7 +119,7 @@ class ActionController:
     def left_behind(self) -> tuple[OutputLine, ...]:
         """What quitting now would leave undone or unreported; empty when nothing is."""
         frames = self.context.app.view_state.frames
-        waiting = [name for frame in frames for name in self.context.tuned.past.due(frame.guid)]
+        waiting = [name for frame in frames for name in self.context.past.due(frame.guid)]
         return left_behind(self.context.under_way, waiting)
 
     # Inside
@@ -137,19 +135,15 @@ class ActionController:
             lambda width: menu_lines(found, look, width),
             wide=True,
             about=lambda index, width: reason_lines(found, index, look, width),
-            ellipsis=look.glyphs.ellipsis,
         )
         chosen = await self.context.app.push_screen_wait(screen)
         if chosen is None:
             return
         entry = found[chosen]
-        flows = {"batch": batch_flow, "attach": attach_flow}
-        if entry.planners:
-            await confirm(self.context, entry.planners)
-        elif entry.flow in flows:
-            await flows[entry.flow](self.context, key)
+        if entry.flow is not None:
+            await entry.flow(self.context, key)
         else:
-            await replace_flow(self.context, key, give_back=entry.flow == "give_back")
+            await confirm(self.context, entry.planners)
 
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)
@@ -161,9 +155,7 @@ class ActionController:
     def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Say it now, and keep it among the events for who looks later."""
         severity = "notice" if ok else "error"
-        self.context.watch.did(
-            Done(self.context.backend.clock(), pool, text, severity, marked=False)
-        )
+        self.context.watch.did(pool, self.context.backend.clock(), text, "outcome", severity)
         self.context.app.notify(
             text, timeout=20, markup=False, severity="information" if ok else "error"
         )
@@ -180,8 +172,8 @@ class ActionController:
 
     async def _put_back(self, guid: str | None) -> None:
         """The scan has ended: put back what was set only for its time."""
-        await self.context.tuned.refresh()
-        names = () if self.context.denied else self.context.tuned.past.due(guid)
+        await self.context.read_past()
+        names = () if self.context.denied else self.context.past.due(guid)
         if not names:
             return
         backend = self.context.backend

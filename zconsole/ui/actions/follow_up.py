@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_of
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
-from zconsole.monitor.frame import Frame, Mark
-from zconsole.monitor.join import NO_EXTRAS, Extras
+from zconsole.monitor.frame import DONE, Frame
 from zconsole.pool.model import Event
 from zconsole.scan_report.statistics import mean
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
@@ -27,43 +25,20 @@ HURRY = 0.5
 """Seconds between samples while an action waits for a fresh one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A plan whose commands are done, on its way to its end."""
-
-    plan: ActionPlan
-    facts: Facts
-    t: float
-    """When its commands were done: what was sampled before shows nothing of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Something done from a console, or come of it: when, to which pool, what."""
-
-    t: float
-    pool: str
-    text: str
-    severity: str = "notice"
-    marked: bool = True
-    """Whether it belongs on the timeline of rates."""
-
-
-UNSEEN = TunableEffect(None, None, None, None)
-
-
 class FollowUp:
     """Sees every round of frames before the console shows it."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._rounds = 0
-        self._waiting: list[asyncio.Future[None]] = []
+        self._came = asyncio.Event()
+        """Set by the next round."""
         self._frames: dict[str, Frame] = {}
-        self._following: list[Followed] = []
+        self._following: list[tuple[ActionPlan, Facts, float]] = []
+        """Plans on their way to their end, and when their commands were done."""
         self._points: dict[str, deque[EffectSample]] = {}
         self._scanning: set[str] = set()
-        self._done: list[Done] = []
+        self._done: list[tuple[str, Event]] = []
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
 
     def take(self, update: Update) -> None:
@@ -73,10 +48,8 @@ class FollowUp:
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._came.set()
+        self._came = asyncio.Event()
 
     async def fresh(self, pool: str, since: float) -> Frame:
         """The first frame of a pool by a look that began after ``since`` (steady clock).
@@ -92,7 +65,7 @@ class FollowUp:
         try:
             async with asyncio.timeout(PATIENCE):
                 while not self._is_answered(pool, since, asked):
-                    await self._round()
+                    await self._came.wait()
         except TimeoutError:
             pass  # what there is says how old it is
         finally:
@@ -111,29 +84,24 @@ class FollowUp:
         problem = None if frame.absent else frame.problem
         return is_answer(frame.looked, problem, suspended, since)
 
-    async def _round(self) -> None:
-        """Wait for the next round of frames."""
-        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(came)
-        await came
-
     def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
         if plan.follow is not None:
-            self._following.append(Followed(plan, facts, t))
+            self._following.append((plan, facts, t))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
         """The followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
-            frame = self._frames.get(followed.plan.pool)
-            if frame is None or followed.plan.follow is None or frame.root is None:
+            plan, facts, t = followed
+            frame = self._frames.get(plan.pool)
+            if frame is None or plan.follow is None or frame.root is None:
                 continue
-            if frame.t - (frame.stale_seconds or 0.0) <= followed.t:
+            if frame.t - (frame.stale_seconds or 0.0) <= t:
                 continue
-            outcome = followed.plan.follow(situation_of(frame, followed.facts))
+            outcome = plan.follow(situation_of(frame, facts))
             if outcome is not None:
                 self._following.remove(followed)
-                yield followed.plan, outcome
+                yield plan, outcome
 
     def scans_over(self) -> Iterator[Frame]:
         """The pools whose last running scan has just ended."""
@@ -145,9 +113,11 @@ class FollowUp:
                 self._scanning.discard(pool)
                 yield frame
 
-    def did(self, done: Done) -> None:
-        """Keep it for the events, and for the timeline if it belongs there."""
-        self._done.append(done)
+    def did(
+        self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
+    ) -> None:
+        """Keep what was done to a pool, or came of that, for its events."""
+        self._done.append((pool, Event(t, name, text, severity, origin="console")))
 
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.
@@ -158,33 +128,24 @@ class FollowUp:
             return self._effects[pool, change]
         points = self._points.get(pool, deque())
         if not points or change.t < points[0].t:
-            return UNSEEN
+            return TunableEffect(None, None, None, None)
         found = measure(points, change.t, [c.t for c in changes])
         if points[-1].t > change.t + SETTLE + WINDOW:
             self._effects[pool, change] = found
         return found
 
-    def extras(self, frame: Frame, changes: tuple[Change, ...]) -> Extras:
+    def events(self, frame: Frame, changes: tuple[Change, ...]) -> Iterator[Event]:
         """What was done from consoles, for the events of a frame and its timeline."""
-        done = [
-            *self._tuned(frame.pool, changes),
-            *(d for d in self._done if d.pool == frame.pool),
-        ]
-        done = sorted((d for d in done if d.t <= frame.t), key=lambda d: d.t)
-        if not done:
-            return NO_EXTRAS
-        events = [Event(d.t, "console", d.text, d.severity, origin="console") for d in done]
-        return Extras(
-            events=tuple(events),
-            marks=tuple(Mark(d.t, d.text) for d in done if d.marked),
-        )
+        done = (event for pool, event in self._done if pool == frame.pool)
+        every = (*self._tuned(frame.pool, changes), *done)
+        return (event for event in every if event.t <= frame.t)
 
-    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Done]:
-        """One entry for all that was set at one time, with what it did."""
+    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
+        """One event for all that was set at one time, with what it did."""
         for t, group in groupby(changes, key=lambda change: change.t):
             together = tuple(group)
             effect = self.effect(pool, together[0], changes)
-            yield Done(t, pool, changes_text(together, effect))
+            yield Event(t, DONE, changes_text(together, effect), "notice", origin="console")
 
 
 def _issue_rate(frame: Frame) -> float | None:

@@ -11,7 +11,6 @@ from zconsole.errors import ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.background import begin
-from zconsole.ui.keys import offered
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.zfs.sources.base import Capabilities
 
@@ -55,9 +54,10 @@ class ActionLoader:
         The first round has what acts loaded, once that round is on the screen.
         """
         if self._source is None and self._make_backend is not None:
-            app.call_after_refresh(self._prepare, app, self._make_backend)
+            load = partial(self._loaded, app, self._make_backend)
+            app.call_after_refresh(begin, app, load, group="load")
         self._source = update.capabilities
-        app.view_state.offers = offered(self.denied)
+        app.view_state.denied = self.denied
         return update if self.controller is None else self.controller.take(update)
 
     def left_behind(self) -> bool:
@@ -85,9 +85,6 @@ class ActionLoader:
         except ZconsoleError as error:
             app.notify(str(error), severity="error", markup=False)
 
-    def _prepare(self, app: ThemedApp, make_backend: MakeBackend) -> None:
-        begin(app, partial(self._loaded, app, make_backend), group="load")
-
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
         """What acts, loaded the first time, in a thread while the console goes on."""
         async with self._loading:
@@ -97,11 +94,9 @@ class ActionLoader:
         return self.controller
 
     def _load(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
-        from zconsole.ui.actions.context import FlowContext, TunedWatch
+        from zconsole.ui.actions.context import FlowContext
         from zconsole.ui.actions.controller import ActionController
         from zconsole.ui.actions.follow_up import FollowUp
 
         backend, watch = make_backend(), FollowUp(self._feed)
-        tuned = TunedWatch(backend.control)
-        context = FlowContext(app, backend, watch, tuned, lambda: self.denied)
-        return ActionController(context)
+        return ActionController(FlowContext(app, backend, watch, lambda: self.denied))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,21 +23,24 @@ from zconsole.actions.scrub import (
 from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
 from zconsole.actions.target import Target, find
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.ui.actions.asking import Planner
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
-Planner = Callable[[Situation], ActionPlan]
+Flow = Callable[[FlowContext, str], Awaitable[None]]
+"""What the console asks, about the row of a key, before there is a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the menu: ``planners`` to plan it, or the name of a flow that asks more first."""
+    """One line of the menu: ``planners`` to plan it, or a flow that asks more first."""
 
     text: str
     planners: tuple[Planner, ...] = ()
-    flow: str = ""
-    """replace, batch, attach or give_back: what the console asks before there is a plan."""
+    flow: Flow | None = None
     refused: str | None = None
 
     def judged(self, s: Situation) -> Entry:
@@ -113,7 +116,10 @@ def _of_vdev(target: Target) -> list[Entry]:
         entries += _of_leaf(key)
     if group is not None and group.kind == "spare":
         entries += [
-            Entry("Give the spare back: replace the failed device", flow="give_back"),
+            Entry(
+                "Give the spare back: replace the failed device",
+                flow=partial(replace_flow, give_back=True),
+            ),
             Entry("Make the spare permanent", (lambda s: plan_keep_spare(s, key),)),
             Entry(
                 "Give the spare back: the device is well again",
@@ -122,8 +128,8 @@ def _of_vdev(target: Target) -> list[Entry]:
         ]
     return [
         *entries,
-        Entry(f"Replace several devices of {target.top.name} at once", flow="batch"),
-        Entry("Attach a device", flow="attach"),
+        Entry(f"Replace several devices of {target.top.name} at once", flow=batch_flow),
+        Entry("Attach a device", flow=attach_flow),
         Entry(
             f"Expand {target.top.name} to its disks' whole size", (lambda s: plan_expand(s, key),)
         ),
@@ -132,7 +138,7 @@ def _of_vdev(target: Target) -> list[Entry]:
 
 def _of_leaf(key: str) -> list[Entry]:
     return [
-        Entry("Replace this device", flow="replace"),
+        Entry("Replace this device", flow=replace_flow),
         Entry(
             "Take it offline",
             (

@@ -25,11 +25,11 @@ async def tunables_flow(context: FlowContext) -> None:
     row = 0
     while True:
         found = await in_daemon_thread(context.backend.control.list)
-        await context.tuned.refresh()
+        await context.read_past()
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        screen = _screen(context, settings, row)
+        screen = TunablesScreen(partial(_shown, context, settings), context.look, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
@@ -40,16 +40,11 @@ async def tunables_flow(context: FlowContext) -> None:
             context.complain(error)
 
 
-def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    look = context.look
-    return TunablesScreen(lambda: _shown(context, settings), look, row)
-
-
 def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
     frame = context.frame
-    until = context.tuned.past.due(frame.guid) if frame else ()
-    changes = context.tuned.past.changes
+    until = context.past.due(frame.guid) if frame else ()
+    changes = context.past.changes
     newest = {change.name: change for change in changes}
 
     def _shown_one(setting: Setting) -> Shown:

@@ -63,8 +63,7 @@ class TunablesScreen(PickScreen):
         def _about(index: int, width: int) -> tuple[Line, ...]:
             return about_lines(self._now[index], look, width)
 
-        ellipsis = look.glyphs.ellipsis
-        super().__init__(HEAD, _lines, start=start, wide=True, about=_about, ellipsis=ellipsis)
+        super().__init__(HEAD, _lines, start=start, wide=True, about=_about)
         self.request = "set"
 
     def update(self) -> None:

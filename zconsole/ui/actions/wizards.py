@@ -45,10 +45,7 @@ async def replace_flow(context: FlowContext, key: str, give_back: bool = False) 
 
 async def attach_flow(context: FlowContext, key: str) -> None:
     """Pick the device to add to a mirror, a disk or a raidz."""
-    situation = await situation_now(context)
-    target = find(situation.pool, key)
-    if target is None:
-        raise ZconsoleError("put the cursor on a vdev of the pool first")
+    situation, target = await _vdev(context, key)
     new = await _pick_device(context, situation, target, f"ATTACH TO {target.name}")
     if new is not None:
         await confirm(context, [lambda s: plan_attach(s, key, new)], (new,))
@@ -56,11 +53,10 @@ async def attach_flow(context: FlowContext, key: str) -> None:
 
 async def batch_flow(context: FlowContext, key: str) -> None:
     """Give the devices of a vdev their new ones, one after another, then one plan for all."""
-    situation = await situation_now(context)
-    target = find(situation.pool, key)
-    if target is None:
-        raise ZconsoleError("put the cursor on a vdev of the pool first")
-    olds = [_at(situation, leaf_key) for leaf_key in _leaf_keys(situation, target)]
+    situation, target = await _vdev(context, key)
+    pool = situation.pool
+    keys = [key_of(pool, leaf) for leaf in target.top.leaves()]
+    olds = [old for key in keys if key and (old := find(pool, key)) is not None]
     chosen: dict[str, str] = {}
     row = 0
     while True:
@@ -100,8 +96,7 @@ async def _pick_device(
     def _about(index: int, width: int) -> tuple[Line, ...]:
         return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
-    ellipsis = look.glyphs.ellipsis
-    screen = PickScreen(look.text(title), _lines, wide=True, about=_about, ellipsis=ellipsis)
+    screen = PickScreen(look.text(title), _lines, wide=True, about=_about)
     chosen = await context.app.push_screen_wait(screen)
     if chosen is None:
         return None
@@ -155,6 +150,15 @@ def _batch_screen(
     return PickScreen(title, _lines, start=row, wide=True)
 
 
+async def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
+    """The pool on show as it is now, and its vdev at the cursor. Raises ZconsoleError without."""
+    situation = await situation_now(context)
+    target = find(situation.pool, key)
+    if target is None:
+        raise ZconsoleError("put the cursor on a vdev of the pool first")
+    return situation, target
+
+
 def _device(s: Situation, key: str) -> Target:
     """The device a replace is about: the one at the cursor, or the only failed one below it.
 
@@ -186,15 +190,3 @@ def _replaced_already(s: Situation, below: Target | None) -> bool:
     """Whether a device has failed there that is being replaced already."""
     root = below.vdev if below else s.pool.root
     return any(leaf.state in FAILED for leaf in root.leaves())
-
-
-def _leaf_keys(s: Situation, target: Target) -> list[str]:
-    keys = (key_of(s.pool, leaf) for leaf in target.top.leaves())
-    return [key for key in keys if key is not None]
-
-
-def _at(s: Situation, key: str) -> Target:
-    target = find(s.pool, key)
-    if target is None:
-        raise ZconsoleError("the pool has changed; look again")
-    return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
 from textual.screen import Screen, ScreenResultType
@@ -10,6 +11,9 @@ from textual.widgets import Input
 
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
+
+if TYPE_CHECKING:
+    from zconsole.ui.themed_app import ThemedApp
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
@@ -35,11 +39,11 @@ class Dialog(Screen[ScreenResultType]):
         raise NotImplementedError
 
 
-class TextScreen(Dialog[None]):
-    """Lines to scroll through."""
+class TextScreen(Dialog[ScreenResultType]):
+    """Lines under a title, to scroll through."""
 
-    def __init__(self, title: str, lines: Lines) -> None:
-        super().__init__()
+    def __init__(self, title: str, lines: Lines, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self._title_text = title
         self._make = lines
 
@@ -56,7 +60,7 @@ class TextScreen(Dialog[None]):
 class PickView(CursorView):
     """Lines with a cursor, which tells where it goes."""
 
-    def __init__(self, start: int, moved: Callable[[int], None]) -> None:
+    def __init__(self, start: int, moved: Callable[[int], None] | None = None) -> None:
         super().__init__(id="pick", focusable=True)
         self.cursor = start
         self._moved = moved
@@ -65,20 +69,11 @@ class PickView(CursorView):
         """Move the cursor and tell who wants a preview."""
         before = self.cursor
         super().move(lines)
-        if self.cursor != before:
+        if self.cursor != before and self._moved is not None:
             self._moved(self.cursor)
 
 
-def no_preview(_: int) -> None:
-    """For lists where moving the cursor changes nothing."""
-
-
-def nothing_about(*_: int) -> Sequence[Line]:
-    """For lists whose lines say all there is."""
-    return ()
-
-
-class PickScreen(Dialog[int | None]):
+class PickScreen(TextScreen[int | None]):
     """A list over the main screen; returns the index picked, None when left with Esc."""
 
     def __init__(
@@ -88,17 +83,14 @@ class PickScreen(Dialog[int | None]):
         *,
         start: int = 0,
         wide: bool = False,
-        moved: Callable[[int], None] = no_preview,
-        about: About = nothing_about,
-        ellipsis: str = "…",
+        moved: Callable[[int], None] | None = None,
+        about: About | None = None,
     ) -> None:
-        super().__init__(classes="wide" if wide else "side")
-        self._title_text = title
-        self._make = lines
+        """``moved`` is told where the cursor goes; without ``about`` the lines say all there is."""
+        super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
         self._preview = moved
         self._about = about
-        self._ellipsis = ellipsis
 
     def compose(self) -> ComposeResult:
         """The list, and below it what there is to say of the line at the cursor."""
@@ -125,30 +117,28 @@ class PickScreen(Dialog[int | None]):
 
     def _moved(self, index: int) -> None:
         self._show_about()
-        self._preview(index)
+        if self._preview is not None:
+            self._preview(index)
 
     def _show_about(self) -> None:
         self.query_one("#about", LinesView).show(self._said(self.view.cursor))
 
     def _said(self, index: int) -> Sequence[Line]:
+        if self._about is None:
+            return ()
         width, height = self.app.size
-        most = max(1, height // _ABOUT_SHARE)
-        return at_most(most, self._about(index, width), self._ellipsis)
+        ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
+        return at_most(max(1, height // _ABOUT_SHARE), self._about(index, width), ellipsis)
 
     def action_open(self) -> None:
         """Return what the cursor is on."""
         self.dismiss(self.view.cursor)
 
 
-class AskScreen(Dialog[str | None]):
+class AskScreen(TextScreen[str | None]):
     """Lines that say what is asked, and the line to answer in; None when left."""
 
     AUTO_FOCUS = "#answer"
-
-    def __init__(self, title: str, lines: Lines) -> None:
-        super().__init__()
-        self._title_text = title
-        self._make = lines
 
     def compose(self) -> ComposeResult:
         """The question and the answer."""

@@ -19,7 +19,7 @@ Answer = Callable[[str], Lines]
 """What was typed to the lines that answer it."""
 
 
-class WhatIfScreen(TextScreen):
+class WhatIfScreen(TextScreen[None]):
     """A prompt over its answer."""
 
     AUTO_FOCUS = "#prompt"
@@ -55,7 +55,8 @@ def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
     app.push_screen(screen)
 
     async def _recall() -> None:
-        reports = await app.view_state.options.past(frame.guid) if frame.guid else ()
+        past = app.view_state.options.past
+        reports = await past(frame.guid) if past and frame.guid else ()
         if frame.root is not None:
             known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
         if screen.is_mounted:

@@ -13,7 +13,6 @@ from zconsole.pool.model import Progress
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
-from zconsole.ui.widgets.glyphs import STATE_MARKS
 from zconsole.ui.widgets.short_names import middle
 from zconsole.ui.widgets.spark import scale, sparkline
 
@@ -105,17 +104,21 @@ def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
 WORKING = frozenset({"ONLINE", "DEGRADED", "INUSE"})
 """States in which a device can have I/O to show."""
 
-_STATE_ROLES = {
-    "DEGRADED": "warning",
-    "FAULTED": "error",
-    "UNAVAIL": "error",
-    "REMOVED": "error",
-    "SUSPENDED": "error",
-    "OFFLINE": "notice",
-    "AVAIL": "dim",
-    "INUSE": "notice",
-    "SPLIT": "notice",
+_STATES = {
+    "DEGRADED": ("!", "warning"),
+    "FAULTED": ("x", "error"),
+    "UNAVAIL": ("x", "error"),
+    "REMOVED": ("x", "error"),
+    "SUSPENDED": ("x", "error"),
+    "CANT_OPEN": ("x", "warning"),
+    "CORRUPT": ("x", "warning"),
+    "OFFLINE": ("-", "notice"),
+    "SPLIT": ("-", "notice"),
+    "AVAIL": (" ", "dim"),
+    "INUSE": (" ", "notice"),
+    "ONLINE": (" ", ""),
 }
+"""Mark before a state word, so that it stands out without color, and its role."""
 _SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
 _SUSPECTS = {"cable": "cable?", "disk": "failing?"}
 """What new errors speak for, in a word; the detail says why."""
@@ -191,7 +194,6 @@ def state_words(row: VdevRow) -> tuple[str, str]:
     vdev = row.vdev
     if row.gone:
         return "x gone", "error"
-    role = _STATE_ROLES.get(vdev.state, "" if vdev.state == "ONLINE" else "warning")
     if vdev.state in ("ONLINE", "DEGRADED") and not vdev.children:
         for flag, word in (
             (vdev.resilvering, "resilvering"),
@@ -200,7 +202,7 @@ def state_words(row: VdevRow) -> tuple[str, str]:
         ):
             if flag:
                 return f"~ {word}", "notice"
-    mark = STATE_MARKS.get(vdev.state, " ")
+    mark, role = _STATES.get(vdev.state, (" ", "warning"))
     if mark == " " and row.slow_sibling:
         return f"! {vdev.state}", "warning"
     return f"{mark} {vdev.state}", role

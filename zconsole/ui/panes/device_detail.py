@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from zconsole import units
+from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_columns import note_words
-from zconsole.ui.panes.status_messages import machine
+from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
 
-Facts = Sequence[tuple[str, str]]
 _LABEL = 11
 _SHOWN_BUCKETS = 24
 
 
 def detail_lines(
-    row: VdevRow, frame: Frame, facts: Facts, look: DisplayFormat, width: int
+    row: VdevRow, frame: Frame, facts: Pairs, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
     """The detail of ``row``, every line within ``width`` cells."""
     indent = min(row.depth + 2, 8)
@@ -107,8 +107,8 @@ def _pool(frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
     """What is known of the pool as a whole and of its machine."""
     version = f", OpenZFS {frame.version}" if frame.version else ""
     facts = (
-        ("comment", frame.comment),
-        ("read as", f"{frame.source}{version}"),
+        ("comment", frame.seen.comment),
+        ("read as", f"{frame.sample.source}{version}" if frame.sample else ""),
         ("machine", machine(frame.host, look)),
     )
     return [(label, look.text(text)) for label, text in facts if text]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from textual import events
 
+from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import (
@@ -18,8 +19,8 @@ from zconsole.ui.panes.device_columns import (
     row_line,
     sort_key,
 )
-from zconsole.ui.panes.device_detail import Facts, detail_lines
-from zconsole.ui.panes.device_tree import SORTS, Arrangement, TreeLine, items
+from zconsole.ui.panes.device_detail import detail_lines
+from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
@@ -40,7 +41,8 @@ class DeviceView(CursorView):
         self._panel: Panel | None = None
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
-        self._facts: dict[str, Facts] = {}
+        self.facts: dict[str, Pairs] = {}
+        """What the feed knows of devices, by key, for their details."""
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
@@ -66,21 +68,11 @@ class DeviceView(CursorView):
         """What the cursor is on."""
         return self._items[self.cursor] if self.cursor < len(self._items) else None
 
-    def next_sort(self) -> None:
-        """Go on to the next order."""
-        orders = list(SORTS)
-        self.rearrange(sort=orders[(orders.index(self.arrangement.sort) + 1) % len(orders)])
-
     def fold(self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> None:
         """Have ``change`` make what is folded of what was, and of the row at the cursor."""
         item = self.current
         if item is not None and item.row is not None:
             self.rearrange(folded=change(self.arrangement.folded, frozenset({item.key})))
-
-    def set_facts(self, key: str, facts: Facts) -> None:
-        """Show what the feed knows of a device in its detail."""
-        self._facts[key] = facts
-        self.rearrange()
 
     def toggle_detail(self) -> str | None:
         """Open or close the detail of the row at the cursor; the key of one just opened."""
@@ -90,11 +82,6 @@ class DeviceView(CursorView):
         self.expanded ^= {item.key}
         self.rearrange()
         return item.key if item.key in self.expanded else None
-
-    def close_details(self) -> None:
-        """Close the detail of every row."""
-        self.expanded.clear()
-        self.rearrange()
 
     def line_count(self) -> int:
         """Rows, class titles and lines of detail."""
@@ -173,7 +160,7 @@ class DeviceView(CursorView):
         if not self.expanded:
             return {}
         return {
-            row.key: detail_lines(row, frame, self._facts.get(row.key, ()), self._look, self._width)
+            row.key: detail_lines(row, frame, self.facts.get(row.key, ()), self._look, self._width)
             for row in frame.rows
             if row.key in self.expanded
         }

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.status_messages import StatusMessage, damaged, message_lines, words
-from zconsole.ui.widgets.draw import Line, Span, fit
-from zconsole.zfs.sources.base import Capabilities
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
+from zconsole.ui.widgets.short_names import middle
+from zconsole.zfs.sources.base import NO_READER, Capabilities
 
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _TIME = 16
+_LABEL = 17
+_DAMAGED = fit("damaged", _LABEL)
+_DAMAGED_SHOWN = 4
+"""Damaged files listed above the events where these are not given the whole screen."""
+
+
+class _Message(NamedTuple):
+    """Something that holds, or that happened."""
+
+    label: str
+    """What it is, or when it was."""
+    text: str
+    role: str = ""
+    mark: str = " "
+    """How bad it is, without color."""
+    seen: str = ""
+    """Who saw it, where that is not zpool."""
+    is_path: bool = False
+    """Whether the end of the text must stay."""
 
 
 def pane_count(frame: Frame, source: Capabilities | None) -> int:
     """How many lines the pane has where each thing takes one."""
-    return len([*damaged(frame), *frame.events, *words(frame, source)])
+    return len([*_damaged(frame), *frame.events, *_words(frame, source)])
 
 
 def pane_lines(
@@ -31,13 +55,13 @@ def pane_lines(
     One line each, or, with ``whole``, as many as it takes, and every damaged file.
     """
     events = (_of_event(event, frame.t, look) for event in reversed(frame.events))
-    shown = (*damaged(frame, whole=whole), *events, *words(frame, source))
+    shown = (*_damaged(frame, whole=whole), *events, *_words(frame, source))
     if not shown:
         return ((Span(" nothing has happened since the console began to watch", "dim"),),)
-    return tuple(line for m in shown for line in message_lines(m, look, width, whole=whole))
+    return tuple(line for m in shown for line in _message_lines(m, look, width, whole=whole))
 
 
-def _of_event(event: Event, now: float, look: DisplayFormat) -> StatusMessage:
+def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
     """When, how bad, what, and who saw it where that is not zpool."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
@@ -45,4 +69,41 @@ def _of_event(event: Event, now: float, look: DisplayFormat) -> StatusMessage:
     seen = "" if event.origin == "zpool" else f"  seen by the {event.origin}"
     role = event.severity if event.severity in _MARKS else ""
     when = fit(look.when(event.t, now), _TIME)
-    return StatusMessage(when, text, role, _MARKS.get(event.severity, " "), seen)
+    return _Message(when, text, role, _MARKS.get(event.severity, " "), seen)
+
+
+def _damaged(frame: Frame, *, whole: bool = False) -> Iterator[_Message]:
+    """The files that are damaged, a few of them or all."""
+    names = frame.seen.errors or ()
+    shown = len(names) if whole or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
+    for name in names[:shown]:
+        yield _Message(_DAMAGED, name, "error", "x", is_path=True)
+    if frame.seen.error_count and not names:
+        yield _Message(_DAMAGED, "only root is told which files: zpool status -v", "dim")
+    rest = max(len(names), frame.seen.error_count or 0) - shown if names else 0
+    if rest:
+        yield _Message(_DAMAGED, f"and {rest} more", "error", "x")
+
+
+def _words(frame: Frame, source: Capabilities | None) -> Iterator[_Message]:
+    """What zpool itself says of the pool, and why it is not read in the best way there is."""
+    pool = frame.seen
+    words_of_zpool = (("zpool says", pool.message), ("action", pool.action), ("see", pool.see))
+    yield from (_Message(fit(label, _LABEL), text) for label, text in words_of_zpool if text)
+    if source is not None and source.reason and source.name != NO_READER:
+        yield _Message(fit(f"read as {source.name}", _LABEL), source.reason, "notice")
+
+
+def _message_lines(
+    message: _Message, look: DisplayFormat, width: int, *, whole: bool
+) -> tuple[Line, ...]:
+    """A message on one line, cut where it is too long, or on as many as it takes."""
+    head, mark = Span(f" {message.label}", "dim"), Span(f"{message.mark} ", message.role)
+    text, ellipsis = look.text(message.text), look.glyphs.ellipsis
+    if whole:
+        room = max(12, width - cell_len(head.text) - 1)
+        return hung(head, beside(mark, text + message.seen, room, message.role))
+    if message.is_path:
+        text = middle(text, max(1, width - cell_len(head.text) - 3), ellipsis)
+    line = (head, mark, Span(text, message.role), Span(message.seen, "dim"))
+    return (crop(line, width, ellipsis),)

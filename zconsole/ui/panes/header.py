@@ -104,8 +104,8 @@ def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # its age, which comes next, stands in the first line as well
-    if not reasons and frame.health.severity != "ok" and frame.message:
-        reasons.append(look.text(frame.message))
+    if not reasons and frame.health.severity != "ok" and frame.seen.message:
+        reasons.append(look.text(frame.seen.message))
     return reasons
 
 

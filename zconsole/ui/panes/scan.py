@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zconsole import units
 from zconsole.history.views import ScanView
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import DONE, Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
@@ -18,11 +18,11 @@ from zconsole.ui.panes.scan_parts import (
     Ink,
     barred,
     eta_line,
+    machine,
     packed,
     subject,
     zpool_says,
 )
-from zconsole.ui.panes.status_messages import machine
 from zconsole.ui.widgets.draw import Line, Span, crop, width_of
 from zconsole.ui.widgets.short_names import middle
 from zconsole.ui.widgets.spark import markline, scale, sparkline
@@ -96,8 +96,8 @@ def _running(view: ScanView, ink: Ink) -> list[Line]:
     lines.extend(_notes(view, ink))
     if view is ink.frame.scan:
         lines.extend(_limit(ink))
-        lines.extend(_tunables(ink))
-        lines.extend(_machine(ink))
+        if ink.roomy and not ink.frame.problem:
+            lines.extend(_surroundings(ink))
     return lines
 
 
@@ -154,7 +154,7 @@ def _facts(view: ScanView, ink: Ink) -> list[Line]:
     """Rates, repaired bytes, errors, restarts, how long it has run."""
     scan, look = view.scan, ink.look
     parts = [*_rates(view, look)]
-    for label, value, severity in result_facts(scan, look):
+    for label, value, severity in result_facts(scan, look.size):
         if not ink.compact or label == "skipped" or severity:
             parts.append((Span(f"{label} ", "dim"), Span(value, severity)))
     if view.restarts:
@@ -197,7 +197,8 @@ def _trend(view: ScanView, ink: Ink) -> list[Line]:
         Span(sparkline(tail, width, top, ink.look.glyphs), "spark"),
         Span(label, "dim"),
     )
-    since = [(ink.frame.series.since(m.t), ink.look.text(m.text)) for m in ink.frame.marks]
+    acts = (event for event in ink.frame.events if event.name == DONE)
+    since = [(ink.frame.series.since(act.t), ink.look.text(act.text)) for act in acts]
     marks = [(ago, text) for ago, text in since if ago is not None]
     done = markline(marks, width, ink.look.glyphs)
     return [line, (Span(" " * len(head)), Span(done, "notice"))] if done else [line]
@@ -225,25 +226,17 @@ def _limit(ink: Ink) -> list[Line]:
     return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
 
 
-def _tunables(ink: Ink) -> list[Line]:
-    """Module parameters that are not as the running version sets them, where there is room.
+def _surroundings(ink: Ink) -> list[Line]:
+    """Module parameters that are not as the running version sets them, and the machine's load.
 
-    What knows them is loaded for that only: the design size has no room.
+    What knows the parameters is loaded for that only: the design size has no room.
     """
-    if not ink.roomy or ink.frame.problem:
-        return []
     from zconsole.scan_report.statistics import unusual
 
     found = unusual(ink.frame.tunables, ink.frame.version)
     said = ", ".join(f"{name}={value} (default {usual})" for name, (value, usual) in found.items())
-    return ink.paragraph("tunables", said)
-
-
-def _machine(ink: Ink) -> list[Line]:
-    """How busy the processor and how full the memory is, where there is room."""
-    if not ink.roomy or ink.frame.problem:
-        return []
-    return ink.paragraph("machine", machine(ink.frame.host, ink.look))
+    load = machine(ink.frame.host, ink.look)
+    return [*ink.paragraph("tunables", said), *ink.paragraph("machine", load)]
 
 
 def _troubles(ink: Ink) -> list[Line]:
@@ -290,7 +283,7 @@ def _past(view: ScanView, ink: Ink) -> list[Line]:
     took = seconds_taken(scan)
     after = "" if took is None else f", after {units.duration(took)}"
     head = (Span(f" {name} ", "bold"), Span(f"{look.text(scan.state)}{when}{after}"))
-    facts = [fact for fact in result_facts(scan, look) if fact.label != "skipped"]
+    facts = [fact for fact in result_facts(scan, look.size) if fact.label != "skipped"]
     if width_of(_listed(head, facts)) > ink.width:
         facts = [fact for fact in facts if fact.label == "errors"]
     return [_listed(head, facts), *_notes(view, ink)]

@@ -9,7 +9,8 @@ from zconsole import units
 from zconsole.eta import Estimate
 from zconsole.monitor.facts import range_words, work_name
 from zconsole.monitor.frame import Frame
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.pool.model import HostLoad
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -115,3 +116,16 @@ def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Li
         return []
     head = Span(f" {label:<{LABEL}}", "dim")
     return [*beside(head, look.text(text), max(LABEL + 11, width - 1))]
+
+
+def machine(host: HostLoad | None, look: DisplayFormat) -> str:
+    """``processor 34 %, memory 5.10G of 16.0G used, ARC 3.20G``; empty where nothing is known."""
+    if host is None:
+        return ""
+    known = [] if host.cpu is None else [f"processor {percent(host.cpu, 0)}"]
+    if host.memory_total is not None and host.memory_available is not None:
+        used = look.size(host.memory_total - host.memory_available)
+        known.append(f"memory {used} of {look.size(host.memory_total)} used")
+    if host.arc_bytes is not None:
+        known.append(f"ARC {look.size(host.arc_bytes)}")
+    return ", ".join(known)

@@ -9,7 +9,8 @@ from itertools import zip_longest
 
 from zconsole import units
 from zconsole.errors import UsageError
-from zconsole.eta.estimate import Duration
+from zconsole.eta import Estimate
+from zconsole.monitor.facts import range_words
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.what_if import cost_words
 from zconsole.pool.balance import Balance, VdevBalance
@@ -136,7 +137,7 @@ def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int
     yield from paragraph("resilver", f"{what}: {_took(found)}" if what else "", look, width)
 
 
-def _of_row(question: Question) -> tuple[str, Duration | None]:
+def _of_row(question: Question) -> tuple[str, Estimate | None]:
     row, root = question.row, question.frame.root
     if row is None or root is None:
         return "", None
@@ -148,11 +149,10 @@ def _of_row(question: Question) -> tuple[str, Duration | None]:
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
 
 
-def _took(found: Duration | None) -> str:
+def _took(found: Estimate | None) -> str:
     if found is None:
         return "not known, no finished scan of this pool tells"
-    low, high = units.duration(found.low), units.duration(found.high)
-    return f"{units.duration(found.expected)} ({low} to {high}); {found.reason}"
+    return f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
 
 
 def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:

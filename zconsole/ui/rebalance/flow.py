@@ -114,7 +114,6 @@ class RebalanceFlow:
             start=row,
             wide=True,
             about=lambda index, width: option_about(settings, index, look, width),
-            ellipsis=look.glyphs.ellipsis,
         )
 
     async def _limited(self, settings: Settings, limit: Limit) -> Settings:

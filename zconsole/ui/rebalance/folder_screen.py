@@ -15,7 +15,7 @@ from zconsole.rebalance.backend import Explorer, Measured
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog, PickView, no_preview
+from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.widgets.bars import bar
@@ -63,7 +63,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def compose(self) -> ComposeResult:
         """The tree, and what is marked."""
         yield LinesView(id="head")
-        yield PickView(0, no_preview)
+        yield PickView(0)
         yield LinesView(id="hint")
 
     @property

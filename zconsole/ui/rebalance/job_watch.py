@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
-from zconsole.eta import Estimate
+from zconsole.eta import Estimate, nothing
 from zconsole.history.views import ActivityView
-from zconsole.monitor.join import NO_EXTRAS, Extras
 from zconsole.pool.model import Activity
 
 if TYPE_CHECKING:
@@ -67,17 +66,11 @@ class JobWatch:
         self.jobs[pool] = now
         return tuple(_found(now) if before is None else _changed(before, now))
 
-    def extras(self, pool: str) -> Extras:
-        """For the frame of a pool: a line for the job at work, or for one that was interrupted."""
+    def shown(self, pool: str) -> tuple[ActivityView, ...]:
+        """A line for each job at work on a pool, else for each that was interrupted."""
         jobs = self.jobs.get(pool, ())
-        live = [job for job in jobs if job.live]
-        shown = live or [job for job in jobs if job.interrupted]
-        if not shown:
-            return NO_EXTRAS
-        return Extras(
-            activities=tuple(map(activity, shown)),
-            flags=("REBALANCE",) if live else (),
-        )
+        shown = [job for job in jobs if job.live] or [job for job in jobs if job.interrupted]
+        return tuple(map(activity, shown))
 
 
 def activity(job: JobView) -> ActivityView:
@@ -85,9 +78,9 @@ def activity(job: JobView) -> ActivityView:
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
         note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; r there resumes it)"
-        return ActivityView(Activity("rebalance", "interrupted", note=note), None, _none(""))
+        return ActivityView(Activity("rebalance", "interrupted", note=note), None, nothing(""))
     why = job.why or ""
-    none = _none(why or "no rate yet")
+    none = nothing(why or "no rate yet")
     return ActivityView(
         Activity(
             "rebalance",
@@ -104,10 +97,6 @@ def activity(job: JobView) -> ActivityView:
 def reason(job: JobView) -> str:
     """Why a job is as it is, unless its state says it: a stopped job had an order to stop."""
     return "" if job.why in (None, job.state, "stop") else job.why
-
-
-def _none(why: str) -> Estimate:
-    return Estimate(None, None, None, why)
 
 
 def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:

@@ -60,16 +60,3 @@ ASCII = Glyphs(
     sorted="v",
     mark="^",
 )
-
-STATE_MARKS = {
-    "DEGRADED": "!",
-    "FAULTED": "x",
-    "UNAVAIL": "x",
-    "REMOVED": "x",
-    "SUSPENDED": "x",
-    "CANT_OPEN": "x",
-    "CORRUPT": "x",
-    "OFFLINE": "-",
-    "SPLIT": "-",
-}
-"""Mark before a state word, so that it stands out without color; none where all is well."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool, view
 from tests.records import replace
 from zconsole.eta import Estimate
-from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules, AlertThresholds
+from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.pool.model import ErrorCounters, Scan
 from zconsole.pool.scan_outcome import GRACE
 
@@ -118,7 +118,7 @@ def test_a_follow_on_pass_is_no_end():
 
 
 def test_a_stall_is_said_once_while_it_lasts_and_again_after_it_had_gone():
-    vigil = AlertRules(AlertThresholds(stalled_after=300.0))
+    vigil = AlertRules(stalled_after=300.0)
     assert vigil.look([running(1000.0, stalled=200.0)]) == ()
     assert kinds(vigil.look([running(1100.0, stalled=300.0)])) == ["stalled"]
     assert vigil.look([running(1100.0 + QUIET, stalled=330.0)]) == ()
@@ -127,14 +127,14 @@ def test_a_stall_is_said_once_while_it_lasts_and_again_after_it_had_gone():
 
 
 def test_a_flicker_shorter_than_half_a_minute_is_not_told_twice():
-    vigil = AlertRules(AlertThresholds(stalled_after=300.0))
+    vigil = AlertRules(stalled_after=300.0)
     vigil.look([running(1000.0, stalled=300.0)])
     vigil.look([running(1010.0)])
     assert vigil.look([running(1020.0, stalled=300.0)]) == ()
 
 
 def test_an_eta_that_moves_by_more_than_its_share_is_told_and_becomes_the_new_promise():
-    vigil = AlertRules(AlertThresholds(slip=0.25))
+    vigil = AlertRules(slip=0.25)
     vigil.look([running(1000.0)])
     vigil.look([running(1060.0, 3600.0)])
     assert vigil.look([running(1120.0, 3600.0 + 800)]) == ()
@@ -226,7 +226,7 @@ def test_the_free_floor_holds_until_there_is_clearly_room_again():
         base = frame(mirror_pool(), t)
         return replace(base, balance=replace(base.balance, target_fill=fill))
 
-    vigil = AlertRules(AlertThresholds(free_floor=0.05))
+    vigil = AlertRules(free_floor=0.05)
     assert vigil.look([filled(0.94, 0.0)]) == ()
     assert kinds(vigil.look([filled(0.96, 100.0)])) == ["free-floor"]
     assert vigil.look([filled(0.945, 200.0), filled(0.955, 300.0)]) == ()

@@ -17,8 +17,8 @@ from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.feed import Update
-from zconsole.output.prometheus.metrics import FAMILIES, families
-from zconsole.output.prometheus.prometheus import Page, address_of, registry_of, serve, write
+from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
+from zconsole.output.prometheus.server import address_of, serve
 from zconsole.pool.model import Vdev
 from zconsole.zfs.sources.base import Capabilities
 
@@ -27,7 +27,10 @@ JOB = {"job": "k3", "state": "running", "bytes_done": 5, "bytes_total": 10, "rat
 
 def values(found, name):
     return {
-        labels: value for f in found if f.name == f"zconsole_{name}" for labels, value in f.samples
+        tuple(sample.labels.values()): sample.value
+        for f in found
+        if f.name == f"zconsole_{name}"
+        for sample in f.samples
     }
 
 
@@ -75,22 +78,21 @@ def test_two_devices_of_one_name_give_one_sample():
     spare = Vdev("sda", "disk", "spare", guid="11")
     root = replace(pool.root, children=(*pool.root.children, spare))
     found = families([frame(replace(pool, root=root))])
-    assert len({labels for f in found for labels, _ in f.samples}) > 0
+    assert len({tuple(s.labels.values()) for f in found for s in f.samples}) > 0
 
 
 def test_a_textfile_is_replaced_whole(resilver, tmp_path):
     page = Page()
-    registry = registry_of(page)
     page.families = families([resilver])
     path = tmp_path / "zconsole.prom"
-    write(registry, path)
-    write(registry, path)
+    write(page, path)
+    write(page, path)
     text = path.read_text()
     assert "# TYPE zconsole_scan_eta_seconds gauge" in text
     assert 'zconsole_redundancy_left{pool="tank",vdev="raidz2-0"} 1.0' in text
     assert [entry.name for entry in tmp_path.iterdir()] == ["zconsole.prom"]
     with pytest.raises(ZconsoleError):
-        write(registry, tmp_path / "absent" / "x.prom")
+        write(page, tmp_path / "absent" / "x.prom")
 
 
 def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
@@ -101,7 +103,7 @@ def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
     path = tmp_path / "zfs.prom"
     for name in (f"{path}.{os.getpid()}.{threading.get_ident()}", path):
         Path(name).symlink_to(victim)
-    write(registry_of(page), path)
+    write(page, path)
     assert victim.read_text() == "keep"
     assert "zconsole_scan" in path.read_text()
     assert not path.is_symlink()
@@ -110,7 +112,7 @@ def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
 def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
     (tmp_path / "x.prom" / "sub").mkdir(parents=True)
     with pytest.raises(ZconsoleError):
-        write(registry_of(Page()), tmp_path / "x.prom")
+        write(Page(), tmp_path / "x.prom")
     assert [path.name for path in tmp_path.iterdir()] == ["x.prom"]
 
 
@@ -120,13 +122,13 @@ def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monke
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(UnavailableError, match="permission denied"):
-        write(registry_of(Page()), tmp_path / "x.prom")
+        write(Page(), tmp_path / "x.prom")
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
 def test_a_host_that_is_none_is_one_clear_line(host):
     with pytest.raises(ZconsoleError, match=f"--listen {host}:9617: "):
-        serve(registry_of(Page()), (host, 9617))
+        serve(Page(), (host, 9617))
 
 
 def test_the_page_is_served_on_loopback_and_stops(resilver):
@@ -137,12 +139,12 @@ def test_the_page_is_served_on_loopback_and_stops(resilver):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    stop = serve(registry_of(page), ("127.0.0.1", port))
+    stop = serve(page, ("127.0.0.1", port))
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             assert b"zconsole_scan_eta_seconds{" in answer.read()
         with pytest.raises(ZconsoleError):
-            serve(registry_of(Page()), ("127.0.0.1", port))
+            serve(Page(), ("127.0.0.1", port))
     finally:
         stop()
 
@@ -164,7 +166,7 @@ async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
         yield Update((replace(resilver, problem="no answer"),), Capabilities("demo"))
 
     page = Page()
-    await publish(rounds(), page, registry_of(page), str(tmp_path / "x.prom"))
+    await publish(rounds(), page, str(tmp_path / "x.prom"))
     assert 'zconsole_pool_up{pool="tank"} 0.0' in (tmp_path / "x.prom").read_text()
 
 
@@ -187,7 +189,7 @@ async def test_pools_are_exported_whatever_the_disk_of_the_jobs_does(resilver, m
     page = Page()
     try:
         async with asyncio.timeout(10):
-            await publish(rounds(), page, registry_of(page), None)
+            await publish(rounds(), page, None)
     finally:
         over.set()
     assert page.families

@@ -9,9 +9,10 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client.core import GaugeMetricFamily
 
-from zconsole.output.prometheus.metrics import Family
-from zconsole.output.prometheus.prometheus import Page, registry_of, serve
+from zconsole.output.prometheus.metrics import Page
+from zconsole.output.prometheus.server import serve
 
 LOOPBACK = "127.0.0.1"
 DEADLINE = 0.8
@@ -24,11 +25,12 @@ SOON = 5.0
 def port() -> Iterator[int]:
     """Where a page of a few megabytes is served: more than the kernel takes off a sender."""
     page = Page()
-    page.families = (Family("zconsole_big", "much", ("pool",), [(("x" * 12_000_000,), 1.0)]),)
+    page.families = (GaugeMetricFamily("zconsole_big", "much", labels=("pool",)),)
+    page.families[0].add_metric(("x" * 12_000_000,), 1.0)
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         found: int = probe.getsockname()[1]
-    stop = serve(registry_of(page), (LOOPBACK, found), DEADLINE, MOST)
+    stop = serve(page, (LOOPBACK, found), DEADLINE, MOST)
     yield found
     stop()
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from zconsole.errors import UsageError
-from zconsole.monitor.alerts.alerting_feed import AlertChannels, AlertingFeed
+from zconsole.monitor.alerts.alerting import Alerting
 from zconsole.monitor.alerts.channels import hook_argv, notification, run_hook
-from zconsole.monitor.alerts.rules import Alert, AlertThresholds
-from zconsole.monitor.feed import Update
+from zconsole.monitor.alerts.rules import Alert, AlertRules
+from zconsole.monitor.feed import Feed, Update
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.sources.base import Capabilities
@@ -77,23 +77,23 @@ class Tells:
         return Completed(tuple(argv), 0, "", "")
 
 
-class OneRound:
-    interval = 1.0
-
-    async def next(self):
+class OneRound(Feed):
+    async def sample(self):
         return Update((SUSPENDED,), Capabilities("demo"))
 
-    async def aclose(self):
+    async def close_sources(self):
         pass
 
 
-def alerting(channels, runner, complain):
-    return AlertingFeed(OneRound(), AlertThresholds(), channels, runner, complain)
+def alerting(runner, complain, **channels):
+    feed = OneRound(0.0)
+    feed.alerts = Alerting(AlertRules(), runner, complain, **channels)
+    return feed
 
 
 async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
     teller, complaints = Tells(), []
-    feed = alerting(AlertChannels(hook=("page", "me")), teller, complaints.append)
+    feed = alerting(teller, complaints.append, hook=("page", "me"))
     update = await feed.next()
     assert [alert.kind for alert in update.alerts] == ["suspended"]
     assert teller.told == []
@@ -106,14 +106,14 @@ async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
 async def test_a_hook_that_hangs_is_complained_of():
     complaints = []
     hangs = Tells(DeadlineError("page"))
-    feed = alerting(AlertChannels(hook=("page",)), hangs, complaints.append)
+    feed = alerting(hangs, complaints.append, hook=("page",))
     await feed.next()
     await feed.aclose()
     assert complaints == ["the hook page did not end in 60 s"]
 
 
 async def test_an_alert_rings_once():
-    feed = alerting(AlertChannels(bell=True, notify=True), Tells(), lambda _: None)
+    feed = alerting(Tells(), print, bell=True, notify=True)
     first, second = await feed.next(), await feed.next()
     assert [alert.kind for alert in first.alerts] == ["suspended"]
     assert first.ring.startswith("\a\x1b]9;")
@@ -122,4 +122,4 @@ async def test_an_alert_rings_once():
 
 
 async def test_silent_channels_write_nothing():
-    assert AlertChannels().terminal(ALERT) == ""
+    assert (await alerting(Tells(), print).next()).ring == ""

@@ -9,7 +9,7 @@ from tests.ui.fakes import FakeFeed, view_state
 from zconsole.monitor.feed import Update
 from zconsole.pool.model import HostLoad
 from zconsole.ui.panes.events import pane_count, pane_lines
-from zconsole.ui.panes.status_messages import machine
+from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import width_of
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
