@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
-from zconsole.zfs.decode.libzfs_scans import active_function, activities_of, scans_of
+from zconsole.zfs.decode.libzfs_scans import copies, scan_stats
 from zconsole.zfs.decode.names import disk_name, parity_of
 from zconsole.zfs.decode.notes import note_of, scan_marker, trim_state
+from zconsole.zfs.decode.scans import active_function, activities_of, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     damaged_files,
@@ -80,8 +81,9 @@ def pool_of(
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
     if not tree or not isinstance(config.get("name"), str):
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
-    root = _root(tree, config["name"], _Context(names, active_function(tree), blocks))
-    tops = _top_names(tree, names)
+    tops = tuple(_name(child, names) for child in tree.get("children", ()))
+    scans, copied = scan_stats(tree, tops), copies(tree)
+    root = _root(tree, config["name"], _Context(names, active_function(scans), blocks))
     count = number(config.get("error_count"))
     return Pool(
         name=config["name"],
@@ -91,8 +93,13 @@ def pool_of(
         message=text_of(message.get("status")),
         action=text_of(message.get("action")),
         see=text_of(message.get("see")),
-        scans=scans_of(tree, tops, now, version),
-        activities=activities_of(tree, tops, now),
+        scans=scans_of(scans, now, version=version),
+        activities=activities_of(
+            copied,
+            _moving(copied.get("removal_stats"), tops),
+            _moving(copied.get("raidz_expand_stats"), tops),
+            now,
+        ),
         error_count=count,
         errors=damaged_files(message.get("errors"), count),
         comment=text_of(config.get("comment")),
@@ -100,8 +107,10 @@ def pool_of(
     )
 
 
-def _top_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_name(child, names) for child in tree.get("children", ()))
+def _moving(copy: Mapping[str, Any] | None, tops: Sequence[str]) -> str | None:
+    """The printed name of the vdev that a removal or expansion is about."""
+    number = copy["vdev"] if copy else len(tops)
+    return tops[number] if 0 <= number < len(tops) else None
 
 
 def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:

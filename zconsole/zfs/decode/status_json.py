@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
-from zconsole.zfs.decode.json_scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.notes import note_of, scan_marker
+from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     count,
@@ -122,12 +122,29 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
         action=text_of(node.get("action")),
         see=text_of(node.get("moreinfo")),
         scans=scans_of(scan, now, zone),
-        activities=activities_of(node, root, now, zone),
+        activities=activities_of(node, _removed(node), _expanding(node, root), now, zone),
         error_count=errors,
         errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
         txg=number(node.get("txg")),
     )
+
+
+def _removed(pool: _Node) -> str | None:
+    """The vdev that goes, or what is left of it, which the document names without its number."""
+    node = mapping(pool.get("removal_stats"), "removal_stats")
+    name = disk_name(str(node.get("name", "")), None) or None
+    return f"indirect-{number(node.get('removing_vdev'))}" if name == "indirect" else name
+
+
+def _expanding(pool: _Node, root: Vdev) -> str | None:
+    """The printed name of the expanding vdev; the document names it without its number."""
+    node = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
+    suffix = f"-{number(node.get('expanding_vdev'))}"
+    for child in root.children:
+        if child.kind.startswith("raidz") and child.name.endswith(suffix):
+            return child.name
+    return str(node["name"]) if "name" in node else None
 
 
 def _root(pool: str, node: _Node, context: _Context) -> Vdev:

@@ -1,17 +1,20 @@
-"""Scans, removals, expansions and checkpoints of a ``zpool status -j`` pool object.
+"""Scans, removals, expansions and checkpoints, by the names that ``zpool status -j`` prints.
 
 Source: scan_status_nvlist, removal_status_nvlist, checkpoint_status_nvlist and
-raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9).
+raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9). The kernel's arrays get the same names
+first (``libzfs_scans``); what an array of an older version lacks is None there, and what zpool
+leaves out is 0.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import Any
 
-from zconsole.pool.model import Activity, Scan, Vdev
+from zconsole.pool.model import Activity, Scan
 from zconsole.units import size_resolution
 from zconsole.zfs.decode.formulas import (
     checkpoint_of,
@@ -21,7 +24,6 @@ from zconsole.zfs.decode.formulas import (
     error_scrub,
     in_order,
 )
-from zconsole.zfs.decode.names import disk_name
 from zconsole.zfs.decode.values import count, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
@@ -50,17 +52,30 @@ def rebuilding(scan: _Node) -> frozenset[str]:
     )
 
 
-def scans_of(scan: _Node, now: float | None, zone: tzinfo) -> tuple[Scan, ...]:
-    """Every scan of a pool's ``scan_stats``, active ones first."""
+def scans_of(
+    scan: _Node, now: float | None, zone: tzinfo = UTC, version: str | None = None
+) -> tuple[Scan, ...]:
+    """Every scan of a pool's ``scan_stats``, active ones first.
+
+    ``version``: the OpenZFS that runs, where the counters themselves do not tell it.
+    """
     scans = []
     if str(scan.get("function")) in _FUNCTIONS:
-        scans.append(_as_printed(completed(_scan(scan, zone), now), scan))
+        found = _scan(scan, zone)
+        cautious = found.skipped_bytes is not None or _is_cautious(version)
+        scans.append(_as_printed(completed(found, now, cautious), scan))
     if scan.get("err_scrub_state") in _STATES:
         scans.append(_error_scrub(scan, zone))
     for key, node in mapping(scan.get("rebuild_stats"), "rebuild_stats").items():
         if mapping(node, key).get("state") in _REBUILD_STATES:
             scans.append(_as_printed(_rebuild(key, node, zone), node))
     return in_order(scans)
+
+
+def _is_cautious(version: str | None) -> bool:
+    """Whether this OpenZFS waits for the first repaired or issued byte (2.1.12+)."""
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version or "")
+    return numbers is None or tuple(map(int, numbers.groups())) >= (2, 1, 12)
 
 
 def _as_printed(scan: Scan, node: _Node) -> Scan:
@@ -70,7 +85,13 @@ def _as_printed(scan: Scan, node: _Node) -> Scan:
     return replace(scan, resolution=rounding, printed=True) if rounding else scan
 
 
+def _known(node: _Node, key: str) -> int | None:
+    """A counter that older versions lack: None where it is named and empty."""
+    return None if node.get(key, 0) is None else count(node, key)
+
+
 def _scan(scan: _Node, zone: tzinfo) -> Scan:
+    issued = _known(scan, "issued")
     return Scan(
         function=_FUNCTIONS[str(scan["function"])],
         state=_STATES.get(str(scan.get("state")), "none"),
@@ -78,15 +99,16 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
         end=moment(scan.get("end_time"), zone),
         total_bytes=count(scan, "to_examine"),
         scanned_bytes=count(scan, "examined"),
-        issued_bytes=count(scan, "issued"),
-        skipped_bytes=count(scan, "skipped"),
+        issued_bytes=issued,
+        skipped_bytes=_known(scan, "skipped"),
         processed_bytes=count(scan, "processed"),
         errors=number(scan.get("errors")),
         paused_since=moment(scan.get("scrub_pause"), zone),
         pass_start=moment(scan.get("pass_start"), zone),
         pass_scanned=count(scan, "bytes_per_scan"),
-        pass_issued=count(scan, "issued_bytes_per_scan"),
+        pass_issued=_known(scan, "issued_bytes_per_scan"),
         pass_paused=float(count(scan, "scrub_spent_paused")),
+        two_stage=issued is not None,
     )
 
 
@@ -107,7 +129,7 @@ def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
         total_bytes=count(node, "to_scan"),
         scanned_bytes=count(node, "scanned"),
         issued_bytes=count(node, "issued"),
-        skipped_bytes=count(node, "pass_skipped"),
+        skipped_bytes=_known(node, "pass_skipped"),
         processed_bytes=count(node, "rebuilt"),
         errors=count(node, "errors"),
         duration=count(node, "scan_time") / 1e9,
@@ -117,12 +139,21 @@ def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
     return completed_rebuild(scan, count(node, "pass_time") // 1_000_000)
 
 
-def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> tuple[Activity, ...]:
-    """Removal, checkpoint and expansion of a pool object, in the order zpool prints them."""
+def activities_of(
+    pool: _Node,
+    removed: str | None,
+    expanding: str | None,
+    now: float | None,
+    zone: tzinfo = UTC,
+) -> tuple[Activity, ...]:
+    """Removal, checkpoint and expansion of a pool object, in the order zpool prints them.
+
+    ``removed`` and ``expanding`` are the printed names of the vdevs they are about.
+    """
     found = []
     removal = mapping(pool.get("removal_stats"), "removal_stats")
     if removal.get("state") in _STATES:
-        copy = _copy("removal", removal, _removed(removal), ("to_copy", "copied"), zone)
+        copy = _copy("removal", removal, removed, ("to_copy", "copied"), zone)
         found.append(completed_copy(copy, False, now))
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
     if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
@@ -130,24 +161,9 @@ def activities_of(pool: _Node, root: Vdev, now: float | None, zone: tzinfo) -> t
         found.append(checkpoint_of(state == "DISCARDING", start, space))
     expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
     if expand.get("state") in _STATES:
-        copy = _copy("expansion", expand, _expanding(expand, root), ("to_reflow", "reflowed"), zone)
+        copy = _copy("expansion", expand, expanding, ("to_reflow", "reflowed"), zone)
         found.append(completed_copy(copy, bool(count(expand, "waiting_for_resilver")), now))
     return tuple(found)
-
-
-def _removed(node: _Node) -> str | None:
-    """The vdev that goes, or what is left of it, which the document names without its number."""
-    name = disk_name(str(node.get("name", "")), None) or None
-    return f"indirect-{number(node.get('removing_vdev'))}" if name == "indirect" else name
-
-
-def _expanding(node: _Node, root: Vdev) -> str | None:
-    """The printed name of the expanding vdev; the document names it without its number."""
-    suffix = f"-{number(node.get('expanding_vdev'))}"
-    for child in root.children:
-        if child.kind.startswith("raidz") and child.name.endswith(suffix):
-            return child.name
-    return str(node["name"]) if "name" in node else None
 
 
 def _copy(
