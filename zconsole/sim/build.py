@@ -88,7 +88,6 @@ class Build:
         top = Top(kind, self.guid(), list(members), nparity, vclass, frag=frag)
         smallest = min(leaf.model.size for leaf in top.leaves())
         top.space = float((smallest - LABELS) * (1 if kind in ("mirror", "disk") else top.width))
-        top.asize = int(top.space)
         top.alloc = top.synced = top.space * fill
         return top
 

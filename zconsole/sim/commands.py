@@ -233,7 +233,7 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
 
 def _take(pool: PoolState, fresh: Leaf) -> None:
     pool.host.shelf = [x for x in pool.host.shelf if x is not fresh]
-    fresh.dtl, fresh.opened, fresh.create_txg = 1.0, pool.t, pool.txg
+    fresh.dtl, fresh.opened = 1.0, pool.t
 
 
 def _keep(pool: PoolState, member: Member) -> None:

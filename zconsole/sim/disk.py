@@ -159,7 +159,6 @@ class Leaf:
     """Class to (pending, active) requests as of the last step."""
     opened: float = 0.0
     """Simulated seconds at which its counters began."""
-    create_txg: int = 4
     jobs: dict[str, JobProgress] = field(default_factory=dict)
     """By ``trim`` or ``initialize``."""
     present: bool = True

@@ -101,16 +101,7 @@ def _host(pool: PoolState) -> dict[str, float]:
 
 def _events(pool: PoolState) -> list[dict[str, object]]:
     taken, pool.events = pool.events, []
-    return [
-        {
-            "t": pool.start + event.t,
-            "name": event.name,
-            "text": event.text,
-            "severity": event.severity,
-            "vdev": event.vdev,
-        }
-        for event in taken
-    ]
+    return [event._asdict() for event in taken]
 
 
 class SimulatedSource:

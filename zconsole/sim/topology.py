@@ -61,7 +61,6 @@ class Top:
     """Bytes that can be allocated."""
     frag: float = 0.0
     ashift: int = 12
-    asize: int = 0
     data_disks: int = 0
     """dRAID: data devices in a redundancy group."""
     spares: int = 0

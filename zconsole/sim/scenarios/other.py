@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from zconsole.pool.model import Event
 from zconsole.sim import jobs, rebuild, scan
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import EXOS_16T, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
-from zconsole.sim.state import RESILVER, SCRUB, PoolEvent, PoolState, Relocation
+from zconsole.sim.state import RESILVER, SCRUB, PoolState, Relocation
 from zconsole.sim.topology import Member, Top
 
 
@@ -93,8 +94,8 @@ def paused(seed: int, start: float) -> tuple[PoolState, ...]:
     current.start = current.pass_start = start - 7 * HOUR
     current.paused_since = start - 2 * HOUR
     pool.events = [
-        PoolEvent(-7 * HOUR, "scrub_start", "scrub started"),
-        PoolEvent(-2 * HOUR, "scrub_paused", "scrub paused", "notice"),
+        Event(start - 7 * HOUR, "scrub_start", "scrub started"),
+        Event(start - 2 * HOUR, "scrub_paused", "scrub paused", "notice"),
     ]
     return (pool,)
 

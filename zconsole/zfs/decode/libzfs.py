@@ -103,7 +103,6 @@ def pool_of(
         error_count=count,
         errors=damaged_files(message.get("errors"), count),
         comment=text_of(config.get("comment")),
-        txg=number(config.get("txg")),
     )
 
 
@@ -245,7 +244,6 @@ def _vdev(
         trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
-        create_txg=number(node.get("create_txg")),
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )

@@ -126,7 +126,6 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
         error_count=errors,
         errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
-        txg=number(node.get("txg")),
     )
 
 
