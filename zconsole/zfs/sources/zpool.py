@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import Sample, Vdev
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
+from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.commands import Commands, has_json
 from zconsole.zfs.sources.fallback import ReaderOption
 from zconsole.zfs.sources.output_stream import OutputStream
+from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import ReadFailedError
 
 LIST_EVERY = 30.0
@@ -22,12 +25,9 @@ LIST_EVERY = 30.0
 MANY_ERRORS = 1000
 """Damaged files whose names are fetched with every sample; more of them only by count."""
 
-GROUPS = ("vdevs", "dedup", "special", "logs", "l2cache", "spares")
-"""Where a pool's vdevs are in a status document (cmd/zpool/zpool_main.c, 2.3)."""
-
 ACTIVITIES = "discard,free,initialize,replace,remove,resilver,scrub,trim"
 CLOCKS = Clocks()
-_DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+_DAMAGE = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """What reading a document of another form can run into."""
 _ROW = re.compile(r"\t( *)(\S.*?)(?:  +\S.*)?\s*")
 
@@ -107,7 +107,10 @@ class _JsonPool:
         self, commands: Commands, status: Mapping[str, Any], pool: str, now: float
     ) -> None:
         """Fetch names when the leaves changed and ``zpool list`` when it is old."""
-        leaves = tuple(name for name, _ in _leaves_of(status))
+        try:
+            leaves = tuple(leaf_paths({"status": status}))
+        except RecursionError:
+            raise ReadFailedError("zpool status printed no tree of vdevs") from None
         if leaves != self._leaves:
             short = await commands.document("zpool", "status", "-j", pool)
             self.names = _paired_names(status, short)
@@ -135,37 +138,24 @@ def _error_count(status: Mapping[str, Any], pool: str) -> int:
         raise ReadFailedError(f"zpool status printed nothing about {pool}") from None
 
 
-def _leaves_of(status: Mapping[str, Any]) -> Sequence[tuple[str, str | None]]:
-    """Name and path of every vdev without children in a status document, in its order.
+def _paired_names(full: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, str]:
+    """Leaf path to printed name; {} when the topology changed between the two documents.
 
     Raises ReadFailedError for a document of another form.
     """
-    try:
-        return list(_leaves(status))
-    except _DAMAGE:
-        raise ReadFailedError("zpool status printed no tree of vdevs") from None
-
-
-def _leaves(status: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    for pool in status.get("pools", {}).values():
-        for group in GROUPS:
-            yield from _leaves_below(pool.get(group, {}))
-
-
-def _leaves_below(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    for name, vdev in vdevs.items():
-        if vdev.get("vdevs"):
-            yield from _leaves_below(vdev["vdevs"])
-        else:
-            yield name, vdev.get("path")
-
-
-def _paired_names(full: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, str]:
-    """Leaf path to printed name; {} when the topology changed between the two documents."""
-    pairs = list(zip_longest(_leaves_of(full), _leaves_of(short)))
-    if any(one is None or other is None for one, other in pairs):
+    leaves, named = (_leaves_of(document) for document in (full, short))
+    if len(leaves) != len(named):
         return {}
-    return {path or name: other[0] for (name, path), other in pairs}
+    return {leaf.path or leaf.name: other.name for leaf, other in zip(leaves, named, strict=True)}
+
+
+def _leaves_of(status: Mapping[str, Any]) -> list[Vdev]:
+    try:
+        found = decode({"t": 0.0, "status": status})
+    except NotUnderstoodError:
+        raise ReadFailedError("zpool status printed no tree of vdevs") from None
+    pools = (each.pool for each in found if isinstance(each, Sample))
+    return [leaf for pool in pools for leaf in pool.root.leaves()]
 
 
 class TextReader:
