@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.audit.places import SYSLOG, Place, Threaded, append_line, send_line
+from zconsole.system.audit.places import SYSLOG, append_line, send_line
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import state_dir
 
 NAME = "audit.jsonl"
@@ -30,6 +31,10 @@ PATIENCE = 3.0
 
 SETTLE = 1.0
 """Seconds that a command's end waits for lines nobody waited for."""
+
+
+Place = Callable[[str], None]
+"""Puts a line somewhere; it may hang, and any error means that the line isn't there."""
 
 
 class AuditError(ZconsoleError):
@@ -85,9 +90,9 @@ class Audit:
     """Writes to one place, and to the next where that fails."""
 
     def __init__(self, who: Who, places: Mapping[str, Place], patience: float = PATIENCE) -> None:
-        """``places`` by name, the best first."""
+        """``places`` by name, the best first; each is given ``patience`` seconds a line."""
         self._who = who
-        self._places = places
+        self._places = {name: (place, Patient()) for name, place in places.items()}
         self._patience = patience
         self._changed = threading.Condition()
         self._waiting: deque[str] = deque()
@@ -116,11 +121,14 @@ class Audit:
 
     def _put(self, line: str) -> None:
         reasons: list[str] = []
-        for name, place in self._places.items():
-            why = place.put(line, self._patience)
-            if why is None:
+        for name, (place, patient) in self._places.items():
+            try:
+                patient.call(partial(place, line), self._patience)
+            except Exception as error:  # whatever it is, the next place may have the line
+                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                reasons.append(f"{name}: {why}")
+            else:
                 return
-            reasons.append(f"{name}: {why}")
         raise AuditError(f"audit log not writable ({'; '.join(reasons)})")
 
     def _work(self) -> None:
@@ -152,7 +160,6 @@ def audit_log(directory: Callable[[], Path] = own_directory, syslog: Path = SYSL
     def append(line: str) -> None:
         append_line(directory() / NAME, line)
 
-    places = {NAME: Threaded(append), "syslog": Threaded(partial(send_line, address=syslog))}
-    audit = Audit(whoami(), places)
+    audit = Audit(whoami(), {NAME: append, "syslog": partial(send_line, address=syslog)})
     atexit.register(audit.settle)
     return audit

@@ -1,7 +1,7 @@
 """Where lines of the audit log go: a file in the state directory, or the system's log.
 
-Neither keeps anybody waiting: a pool that hangs may hold the file, and the reader of /dev/log may
-hang as well. A thread writes, and whoever waits for it gives up after a deadline.
+Either call may hang: a pool that hangs may hold the file, and the reader of /dev/log may hang as
+well.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ import contextlib
 import fcntl
 import os
 import socket
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-from zconsole.system.patient import Patient
 from zconsole.system.state_dir import open_private
 
 SYSLOG = Path("/dev/log")
@@ -27,32 +23,6 @@ LONGEST = 8000
 
 SENDING = 1.0
 """Seconds a full queue of the system's log is waited for, in the thread that sends."""
-
-
-class Place(Protocol):
-    """Somewhere a line can be put."""
-
-    def put(self, line: str, patience: float) -> str | None:
-        """Put one line there within ``patience`` seconds; why not, None once it is there."""
-
-
-class Threaded:
-    """Puts each line with a call that may hang; see Patient."""
-
-    def __init__(self, append: Callable[[str], None]) -> None:
-        """``append`` raises an error with the reason when it fails."""
-        self._append = append
-        self._patient = Patient()
-
-    def put(self, line: str, patience: float) -> str | None:
-        """See Place.put."""
-        try:
-            self._patient.call(partial(self._append, line), patience)
-        except OSError as error:
-            return error.strerror or str(error)
-        except Exception as error:  # anything at all means that the line isn't there
-            return str(error) or type(error).__name__
-        return None
 
 
 def append_line(path: Path, line: str) -> None:
