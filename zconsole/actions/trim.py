@@ -62,7 +62,6 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
     plan = ActionPlan(
         action=work.verb,
         title=f"{verb} {target.name}",
-        pool=s.pool.name,
         steps=(Step(argv, f"{change} it"),),
         consequences=(work.effect,)
         if change == "start"
