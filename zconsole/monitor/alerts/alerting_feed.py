@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from zconsole.monitor.alerts.channels import BELL, notification, run_hook
 from zconsole.monitor.alerts.rules import Alert, AlertRules, AlertThresholds
 from zconsole.monitor.feed import Feed, Update
-from zconsole.system.async_process import HookRunner
+from zconsole.system.async_process import ProcessRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class AlertingFeed:
         feed: Feed,
         thresholds: AlertThresholds,
         channels: AlertChannels,
-        runner: HookRunner,
+        runner: ProcessRunner,
         complain: Callable[[str], None],
     ) -> None:
         """``complain`` is given one line about each hook that failed."""

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zconsole.system.async_process import Process, Spawner
+from zconsole.system.async_process import Spawner
+from zconsole.system.pipe_io import LineProcess
 from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
@@ -127,7 +128,7 @@ class EventFollower:
         self._spawner = spawner
         self._since = since
         self._newest = since
-        self._process: Process | None = None
+        self._process: LineProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[str, dict[tuple[str, str | None], _Repeated]] = {}
         self._read: Counter[str] = Counter()
@@ -150,7 +151,7 @@ class EventFollower:
         if self._process is not None:
             self._process.abandon()
 
-    async def _follow(self, process: Process) -> None:
+    async def _follow(self, process: LineProcess) -> None:
         with contextlib.suppress(OSError):
             while True:
                 await self._read_all(process)
@@ -159,7 +160,7 @@ class EventFollower:
                 self._since = max(self._since, math.nextafter(self._newest, math.inf))
                 self._process = process = await self._spawner.spawn(COMMAND)
 
-    async def _read_all(self, process: Process) -> None:
+    async def _read_all(self, process: LineProcess) -> None:
         lines: list[str] = []
         wanted = False
         while (line := await process.readline()) is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
-from zconsole.system.async_process import CommandRunner, ProcessManager, ProcessRunner
+from zconsole.system.async_process import CommandRunner, ProcessRunner
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.host import ROOT, Clocks, boot_id, is_root
 from zconsole.system.process import DeadlineError, find_command
@@ -45,7 +45,7 @@ class System:
     """What the live source takes from the machine; tests put their own in."""
 
     runner: CommandRunner
-    spawner: ProcessManager
+    spawner: ProcessRunner
     root: Path = ROOT
     clocks: Clocks = field(default_factory=Clocks)
     deadline: float = DEADLINE

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from zconsole.system.async_process import Process, Spawner
+from zconsole.system.async_process import Spawner
+from zconsole.system.pipe_io import LineProcess
 
 RESTART_AFTER = 5.0
 """Seconds between two starts of a command that ended."""
@@ -25,7 +26,7 @@ class OutputStream:
         self._spawner = spawner
         self._argv = tuple(argv)
         self._timed = timed
-        self._process: Process | None = None
+        self._process: LineProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._started = float("-inf")
         self._block: list[str] = []
@@ -57,7 +58,7 @@ class OutputStream:
                 self._process = await self._spawner.spawn(self._argv)
                 self._task = asyncio.create_task(self._read(self._process))
 
-    async def _read(self, process: Process) -> None:
+    async def _read(self, process: LineProcess) -> None:
         self._block, self._last = [], ()
         while (line := await process.readline()) is not None:
             if not self._timed or line.isdigit():
