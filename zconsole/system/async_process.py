@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from zconsole.system.pipe_io import (
     Lines,
     Pipe,
 )
-from zconsole.system.process import Completed, DeadlineError, zfs_environment
+from zconsole.system.process import Completed, DeadlineError, spawned, zfs_environment
 
 SETTLE_STEP = 0.01
 """Seconds between two questions whether a process has ended."""
@@ -141,7 +140,7 @@ class LastingRunner:
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See CommandRunner.run; after the deadline it is not waited for, nor stopped."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-            process = _unwatched(argv, out, errors)
+            process = spawned(argv, out, errors, zfs_environment(os.environ))
             try:
                 async with asyncio.timeout(deadline):
                     await _until(lambda: process.poll() is not None)
@@ -217,17 +216,6 @@ async def _finished(
         transport.close()
     streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
     return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
-
-
-def _unwatched(argv: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=errors,
-        env=zfs_environment(os.environ),
-        start_new_session=True,
-    )
 
 
 def _written(file: IO[bytes]) -> str:
