@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -46,10 +48,23 @@ def zpool_readers(
 STATUS = ("zpool", "status", "-jP", "--json-int", "-t", "-i")
 
 
-class JsonReader:
-    """``zpool status -jP --json-int`` for each sample; ``zpool iostat`` runs all the time."""
+@dataclass(slots=True)
+class _Pool:
+    """What is kept of one pool between samples."""
 
-    name = "json"
+    iostat: OutputStream
+    wait: OutputStream | None = None
+    errors: int = 0
+    known: Sequence[str] | None = None
+    """The leaves, or rows, that ``names`` belong to."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Leaf path to printed name."""
+    listing: Mapping[str, Any] | str = ""
+    listed: float = float("-inf")
+
+
+class _ZpoolReader(ABC):
+    """What both readers do: ``zpool iostat`` runs all the time, ``zpool list`` now and then."""
 
     def __init__(
         self, runner: CommandRunner, spawner: Spawner, interval: float, clocks: Clocks = CLOCKS
@@ -58,66 +73,72 @@ class JsonReader:
         self._spawner = spawner
         self._interval = interval
         self._clocks = clocks
-        self._pools: dict[str, _JsonPool] = {}
+        self._pools: dict[str, _Pool] = {}
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """See PoolReader.read."""
-        state = self._pools.get(pool)
-        if state is None:
-            argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
-            state = self._pools[pool] = _JsonPool(OutputStream(self._spawner, argv, timed=True))
-        commands = Commands(self._runner, deadline)
-        status = await state.status(commands, pool)
-        await state.refresh(commands, status, pool, self._clocks.steady())
-        found: dict[str, Any] = {"status": status, "names": state.names, "list": state.listing}
-        found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
+        kept = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
+        commands, now = Commands(self._runner, deadline), self._clocks.steady()
+        found: dict[str, Any] = dict(await self._form(kept, commands, pool))
+        if now - kept.listed >= LIST_EVERY:
+            kept.listing, kept.listed = await self._listing(commands, pool), now
+        found |= {"names": kept.names, "list": kept.listing}
+        found["iostat"] = await kept.iostat.newest(3 * self._interval + 2)
         return {key: value for key, value in found.items() if value}
 
     async def aclose(self) -> None:
         """See PoolReader.aclose."""
-        for state in self._pools.values():
-            state.iostat.close()
+        for kept in self._pools.values():
+            kept.iostat.close()
+            if kept.wait is not None:
+                kept.wait.close()
+
+    @abstractmethod
+    def _new(self, pool: str) -> _Pool: ...
+
+    @abstractmethod
+    async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]: ...
+
+    @abstractmethod
+    async def _listing(self, commands: Commands, pool: str) -> Mapping[str, Any] | str: ...
 
 
-class _JsonPool:
-    """What is kept of one pool between samples."""
+class JsonReader(_ZpoolReader):
+    """``zpool status -jP --json-int`` for each sample."""
 
-    def __init__(self, iostat: OutputStream) -> None:
-        self.iostat = iostat
-        self._errors = 0
-        self.names: Mapping[str, str] = {}
-        self.listing: Mapping[str, Any] = {}
-        self._listed = float("-inf")
-        self._leaves: tuple[str, ...] | None = None
+    name = "json"
 
-    async def status(self, commands: Commands, pool: str) -> Mapping[str, Any]:
-        """``zpool status``, with the names of damaged files where there are a few.
+    def _new(self, pool: str) -> _Pool:
+        argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
+        return _Pool(OutputStream(self._spawner, argv, timed=True))
 
-        Without them where one is not UTF-8: zpool's JSON ends amid such a name.
-        """
-        found = await _with_names(commands, pool) if _are_few(self._errors) else None
-        if found is None:
-            found = await commands.document(*STATUS, pool)
-            if not self._errors and _are_few(_error_count(found, pool)):
-                found = await _with_names(commands, pool) or found
-        self._errors = _error_count(found, pool)
-        return found
-
-    async def refresh(
-        self, commands: Commands, status: Mapping[str, Any], pool: str, now: float
-    ) -> None:
-        """Fetch names when the leaves changed and ``zpool list`` when it is old."""
+    async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+        status = await _status(kept, commands, pool)
         try:
             leaves = tuple(leaf_paths({"status": status}))
         except RecursionError:
             raise ReadFailedError("zpool status printed no tree of vdevs") from None
-        if leaves != self._leaves:
+        if leaves != kept.known:
             short = await commands.document("zpool", "status", "-j", pool)
-            self.names = _paired_names(status, short)
-            self._leaves = leaves
-        if now - self._listed >= LIST_EVERY:
-            self.listing = await commands.document("zpool", "list", "-vjP", "--json-int", pool)
-            self._listed = now
+            kept.names, kept.known = _paired_names(status, short), leaves
+        return {"status": status}
+
+    async def _listing(self, commands: Commands, pool: str) -> Mapping[str, Any]:
+        return await commands.document("zpool", "list", "-vjP", "--json-int", pool)
+
+
+async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+    """``zpool status``, with the names of damaged files where there are a few.
+
+    Without them where one is not UTF-8: zpool's JSON ends amid such a name.
+    """
+    found = await _with_names(commands, pool) if _are_few(kept.errors) else None
+    if found is None:
+        found = await commands.document(*STATUS, pool)
+        if not kept.errors and _are_few(_error_count(found, pool)):
+            found = await _with_names(commands, pool) or found
+    kept.errors = _error_count(found, pool)
+    return found
 
 
 def _are_few(errors: int) -> bool:
@@ -158,7 +179,7 @@ def _leaves_of(status: Mapping[str, Any]) -> list[Vdev]:
     return [leaf for pool in pools for leaf in pool.root.leaves()]
 
 
-class TextReader:
+class TextReader(_ZpoolReader):
     """``zpool status`` as text, with exact bytes from ``zpool wait`` where 2.0 to 2.2 run."""
 
     name = "text"
@@ -171,36 +192,10 @@ class TextReader:
         version: str | None,
         clocks: Clocks = CLOCKS,
     ) -> None:
-        self._runner = runner
-        self._spawner = spawner
-        self._interval = interval
+        super().__init__(runner, spawner, interval, clocks)
         self._version = parse_version(version)
-        self._clocks = clocks
-        self._pools: dict[str, _TextPool] = {}
 
-    async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See PoolReader.read."""
-        state = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
-        commands = Commands(self._runner, deadline)
-        verbose = ("-v",) if is_root() else ()
-        text = await commands.output("zpool", "status", *verbose, *self._flags(), pool)
-        found: dict[str, Any] = {"text": text, "utc_offset": utc_offset(self._clocks.wall())}
-        found["names"] = await state.names_for(commands, text, pool)
-        found["list"] = await state.listing_for(commands, pool, self._clocks.steady())
-        found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
-        if state.wait is not None and "in progress since" in text:
-            found["wait"] = await state.wait.newest(2 * self._interval + 1)
-        return {key: value for key, value in found.items() if value}
-
-    async def aclose(self) -> None:
-        """See PoolReader.aclose."""
-        for state in self._pools.values():
-            state.close()
-
-    def _flags(self) -> tuple[str, ...]:
-        return ("-s", "-p") if self._version >= (0, 8) else ()
-
-    def _new(self, pool: str) -> _TextPool:
+    def _new(self, pool: str) -> _Pool:
         every = f"{self._interval:g}"
         long = "-Hpvlqy" if self._version >= (0, 8) else "-v"
         iostat = ("zpool", "iostat", long, "-T", "u", pool, every)
@@ -208,42 +203,26 @@ class TextReader:
         if (2, 0) <= self._version < (2, 3):
             argv = ("zpool", "wait", "-Hp", "-t", ACTIVITIES, pool, every)
             wait = OutputStream(self._spawner, argv, timed=False)
-        return _TextPool(OutputStream(self._spawner, iostat, timed=True), wait)
+        return _Pool(OutputStream(self._spawner, iostat, timed=True), wait)
 
-
-class _TextPool:
-    """What is kept of one pool between samples."""
-
-    def __init__(self, iostat: OutputStream, wait: OutputStream | None) -> None:
-        self.iostat = iostat
-        self.wait = wait
-        self._rows: list[str] | None = None
-        self._names: Mapping[str, str] = {}
-        self._listing = ""
-        self._listed = float("-inf")
-
-    async def names_for(self, commands: Commands, text: str, pool: str) -> Mapping[str, str]:
-        """Leaf path to the name in ``text``; asks for the paths when the rows changed."""
-        rows = list(config_names(text))
-        if rows != self._rows:
+    async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+        flags: tuple[str, ...] = ("-v",) if is_root() else ()
+        flags += ("-s", "-p") if self._version >= (0, 8) else ()
+        text = await commands.output("zpool", "status", *flags, pool)
+        rows = tuple(config_names(text))
+        if rows != kept.known:
             full = list(config_names(await commands.output("zpool", "status", "-P", pool)))
             paired = zip(full, rows, strict=True) if len(full) == len(rows) else ()
-            self._names = {path: name for path, name in paired if path.startswith("/")}
-            self._rows = rows
-        return self._names
+            kept.names = {path: name for path, name in paired if path.startswith("/")}
+            kept.known = rows
+        found: dict[str, Any] = {"text": text, "utc_offset": utc_offset(self._clocks.wall())}
+        if kept.wait is not None and "in progress since" in text:
+            found["wait"] = await kept.wait.newest(2 * self._interval + 1)
+        return found
 
-    async def listing_for(self, commands: Commands, pool: str, now: float) -> str:
-        """``zpool list -v`` with every digit, the only text with each vdev's fill."""
-        if now - self._listed >= LIST_EVERY:
-            self._listing = await commands.output("zpool", "list", "-v", "-p", pool)
-            self._listed = now
-        return self._listing
-
-    def close(self) -> None:
-        """Stop the commands that run all the time."""
-        for follower in (self.iostat, self.wait):
-            if follower is not None:
-                follower.close()
+    async def _listing(self, commands: Commands, pool: str) -> str:
+        """With every digit, the only text with each vdev's fill."""
+        return await commands.output("zpool", "list", "-v", "-p", pool)
 
 
 def config_names(text: str) -> Iterator[str]:
