@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import IoRates, Pool, Scan, Vdev
+from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.iostat import IostatRow, latest
@@ -90,14 +90,10 @@ def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
             matching = by_name.get(key or "")
             if matching:
                 row = matching.pop(0) if len(matching) > 1 else matching[0]
-                return {"rates": _rates(row), "queues": vdev.queues or row.queues}
+                return {"rates": row.rates, "queues": vdev.queues or row.queues}
         return {}
 
     return _mapped(root, _measured)
-
-
-def _rates(row: IostatRow) -> IoRates:
-    return IoRates(row.read, row.write, row.read_ops, row.write_ops, row.disk_wait)
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
