@@ -84,16 +84,15 @@ class Control:
         self,
         values: Mapping[str, int],
         t: float,
-        until: str | None = None,
         guard: bool = False,
         action: str = "set",
     ) -> tuple[Setting, ...]:
         """Write these values, all checked before the first is written.
 
-        ``until``: GUID of the pool at whose scan's end they go back. ``guard``: whether the caller
-        is the guard process. ``action`` is what the audit log calls it. Raises UsageError for a
-        value or name that is refused, UnavailableError where the kernel lacks it or permission is
-        missing, AuditError where no log can be written; the last may take some seconds.
+        ``guard``: whether the caller is the guard process. ``action`` is what the audit log calls
+        it. Raises UsageError for a value or name that is refused, UnavailableError where the kernel
+        lacks it or permission is missing, AuditError where no log can be written; the last may take
+        some seconds.
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
@@ -103,7 +102,7 @@ class Control:
             try:
                 with self._memory.open(self._parameters.era) as saved:
                     for name, value in values.items():
-                        self._write(saved, record, name, value, until)
+                        self._write(saved, record, name, value)
                     written = True
             except StateError:
                 if not written:
@@ -202,9 +201,7 @@ class Control:
                 return f"{low}={least} would exceed {high}={most}"
         return None
 
-    def _write(
-        self, saved: SavedTunables, record: TunableRecord, name: str, value: int, until: str | None
-    ) -> None:
+    def _write(self, saved: SavedTunables, record: TunableRecord, name: str, value: int) -> None:
         """Remember first, then write: a crash between leaves a memory that no live value meets."""
         before = self._parameters.read(name)
         if before is None or before == value:
@@ -216,7 +213,7 @@ class Control:
             if value == original:
                 saved.values.pop(name, None)
             else:
-                saved.values[name] = SavedTunable(original, value, record.t, self._owner, until)
+                saved.values[name] = SavedTunable(original, value, record.t, self._owner)
                 saved.save()  # durable before the kernel has the value: a crash must find it
             self._parameters.write(name, value)
         except BaseException:
