@@ -20,12 +20,13 @@ from zconsole.pool.balance import FREE_BYTES_ONLY
 from zconsole.pool.topology import disks_of
 from zconsole.pool.version import Version, parse_version
 from zconsole.system import mounts
+from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
 from zconsole.system.process import Completed, DeadlineError, run_blocking
 from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
 from zconsole.zfs.decode.names import draid_shape
 from zconsole.zfs.decode.text import pools_of
-from zconsole.zfs.sources.kstat import ROOT, module_version, pool_state
+from zconsole.zfs.sources.kstat import module_version, pool_state
 
 DEADLINE = 20.0
 """Seconds to wait for zfs or zpool; a pool that is suspended never answers."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from zconsole.system.host import ROOT
 from zconsole.system.kernel_files import text_in
 
-ROOT = Path("/")
-"""As in system.host, which would load asyncio into jobs that only read a state word here."""
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could wait for ever."""
 
