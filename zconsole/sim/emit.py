@@ -11,23 +11,12 @@ from typing import Any
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
 from zconsole.sim.state import Checkpoint, PoolState, Relocation, SimulatedScan
 from zconsole.sim.topology import Member, Rebuild, Top
+from zconsole.zfs.raw import QUEUES
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
 
-_CLASSES = {
-    "sync_r": "sync_r",
-    "sync_w": "sync_w",
-    "async_r": "async_r",
-    "async_w": "async_w",
-    "scrub": "async_scrub",
-    "trim": "async_trim",
-    "rebuild": "rebuild",
-}
-_QUEUES = {
-    key: (f"vdev_{name}_pend_queue", f"vdev_{name}_active_queue") for key, name in _CLASSES.items()
-}
-_IDLE: dict[str, Any] = {name: 0 for pair in _QUEUES.values() for name in pair}
+_IDLE: dict[str, Any] = {name: 0 for pair in QUEUES.values() for name in pair}
 NO_REPLICAS, SPARED = 3, 10
 """vdev_aux_t (include/sys/fs/zfs.h)."""
 
@@ -253,7 +242,7 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
     """Queues and latency histograms (spa_add_vdev_stats_ex names)."""
     found = dict(_IDLE)
     for kind, (pending, active) in leaf.queues.items():
-        pend_name, active_name = _QUEUES[kind]
+        pend_name, active_name = QUEUES[kind]
         found[pend_name], found[active_name] = int(pending), round(active)
     found["vdev_disk_r_lat_histo"] = leaf.reads.waits.counts[:]
     found["vdev_disk_w_lat_histo"] = leaf.writes.waits.counts[:]

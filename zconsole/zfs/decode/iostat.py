@@ -14,10 +14,10 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import IoRates
 from zconsole.units import parse_size
 from zconsole.zfs.decode.values import unspaced
+from zconsole.zfs.raw import QUEUES
 
 _GROUPS = frozenset({"logs", "cache", "special", "dedup"})
 _PLAIN = 6
-_QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "scrub", "trim", "rebuild")
 _EXTRAS = {
     9: (9, 0),
     10: (10, 0),
@@ -144,7 +144,7 @@ def _extras(
         waits, queues = 0, 5
     depths = [parse_size(cell) or 0 for cell in cells[waits : waits + 2 * queues]]
     pairs = zip(depths[::2], depths[1::2], strict=False)
-    return cells[:waits], dict(zip(_QUEUES, pairs, strict=False))
+    return cells[:waits], dict(zip(QUEUES, pairs, strict=False))
 
 
 def _seconds(cell: str) -> float | None:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.libzfs_scans import copies, scan_stats
 from zconsole.zfs.decode.names import disk_name, parity_of
-from zconsole.zfs.decode.notes import note_of, scan_marker, trim_state
+from zconsole.zfs.decode.notes import note_of, scan_marker
 from zconsole.zfs.decode.scans import active_function, activities_of, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
@@ -28,17 +29,8 @@ from zconsole.zfs.decode.values import (
     word,
 )
 from zconsole.zfs.decode.words import VDEV_STATES, aux_word, spare_word, state_word
+from zconsole.zfs.raw import QUEUES
 
-_QUEUES = {
-    "sync_r": "vdev_sync_r",
-    "sync_w": "vdev_sync_w",
-    "async_r": "vdev_async_r",
-    "async_w": "vdev_async_w",
-    "scrub": "vdev_async_scrub",
-    "trim": "vdev_async_trim",
-    "rebuild": "vdev_rebuild",
-}
-_QUEUE_KEYS = tuple((q, f"{k}_pend_queue", f"{k}_active_queue") for q, k in _QUEUES.items())
 _HISTOGRAM_KEYS = (
     ("disk_r", "vdev_disk_r_lat_histo"),
     ("disk_w", "vdev_disk_w_lat_histo"),
@@ -313,7 +305,7 @@ def _io(stats: Sequence[int]) -> IoCounters:
 def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
     found = {
         name: (more[pending], more[active])
-        for name, pending, active in _QUEUE_KEYS
+        for name, (pending, active) in QUEUES.items()
         if pending in more and active in more
     }
     integers(tuple(chain.from_iterable(found.values())), "a queue")
@@ -322,8 +314,5 @@ def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
 
 def _progress(values: Sequence[int], errors: int) -> Progress | None:
     done, total, state, time = values
-    state_name = trim_state(state)
-    if state_name is None:
-        return None
-    share = 1.0 if state_name == "complete" else done / (total + 1)
-    return Progress(state_name, done, total, share, epoch(time), errors)
+    word = PROGRESS_STATES[state] if 0 <= state < len(PROGRESS_STATES) else ""
+    return progress_of(word, done, total, epoch(time), errors)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from zconsole.zfs.decode.words import aux_text
 
-_TRIM_STATES = {1: "active", 2: "canceled", 3: "suspended", 4: "complete"}
-
 
 def note_of(
     aux: str = "",
@@ -44,8 +42,3 @@ def scan_marker(function: str | None, processed: int, deferred: bool) -> str:
     if processed:
         return "(resilvering)" if function == "resilver" else "(repairing)"
     return "(awaiting resilver)" if deferred else ""
-
-
-def trim_state(value: int) -> str | None:
-    """The model's word for a ``vdev_trim_state_t`` or ``vdev_initializing_state_t``."""
-    return _TRIM_STATES.get(value)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
+from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.notes import note_of, scan_marker
 from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
@@ -39,12 +40,6 @@ _GROUPS = (
 
 _COMMAND = "zpool status"
 _HIDDEN = frozenset({"hole", "indirect"})
-_PROGRESS_STATES = {
-    "ACTIVE": "active",
-    "CANCELED": "canceled",
-    "SUSPENDED": "suspended",
-    "COMPLETE": "complete",
-}
 _Node = Mapping[str, Any]
 
 
@@ -336,16 +331,6 @@ def _note(node: _Node, marker: str, leaf: bool, errors: ErrorCounters) -> str:
 
 
 def _progress(node: _Node, prefix: str, done: str, total: str, zone: tzinfo) -> Progress | None:
-    state = _PROGRESS_STATES.get(str(node.get(f"{prefix}_state")))
-    if state is None:
-        return None
-    finished, whole = number(node.get(done)), number(node.get(total))
-    share = finished / (whole + 1) if finished is not None and whole is not None else None
-    return Progress(
-        state=state,
-        done=finished,
-        total=whole,
-        share=1.0 if state == "complete" else share,
-        time=moment(node.get(f"{prefix}_time"), zone),
-        errors=number(node.get(f"{prefix}_errors")),
-    )
+    time, errors = moment(node.get(f"{prefix}_time"), zone), number(node.get(f"{prefix}_errors"))
+    state = str(node.get(f"{prefix}_state")).lower()
+    return progress_of(state, number(node.get(done)), number(node.get(total)), time, errors)
