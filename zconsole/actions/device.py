@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from zconsole.actions.signature import Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,8 @@ class Device:
     logical: int | None = None
     """Logical sector size in bytes."""
     physical: int | None = None
-    signatures: tuple[str, ...] = ()
-    """What is on it and on its partitions: ``ext4``, ``LVM2_member``, ``partition table``."""
-    zfs_pool: str | None = None
-    """Name of the pool whose label it carries; ``""`` when the label does not tell."""
+    contents: Contents = field(default_factory=Contents)
+    """What is on it and on its partitions."""
     mounted: tuple[str, ...] = ()
     swap: bool = False
     holders: tuple[str, ...] = ()
@@ -38,5 +38,3 @@ class Device:
     """Degrees Celsius, where smartctl gave it."""
     locate: str | None = None
     """The enclosure's LED file in /sys, where there is one."""
-    unread: bool = False
-    """Whether its contents could not be looked at (no permission)."""

@@ -77,15 +77,7 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    found = read(Path(path))
-    return Device(
-        path,
-        kind="file",
-        size=status.st_size,
-        signatures=found.names,
-        zfs_pool=found.zfs_pool,
-        unread=found.unread,
-    )
+    return Device(path, kind="file", size=status.st_size, contents=read(Path(path)))
 
 
 def _disk(
@@ -100,7 +92,6 @@ def _disk(
     nodes = {part: str(root / "dev" / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
-    found = _contents(udev, nodes, read)
     props, sectors = udev[name], number_in(entry / "size")
     return Device(
         path=_best(own, nodes[name]),
@@ -112,14 +103,12 @@ def _disk(
         wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
-        signatures=found.names,
-        zfs_pool=found.zfs_pool,
+        contents=_contents(udev, nodes, read),
         mounted=tuple(m for node in nodes.values() for m in mounted.get(node, [])),
         swap=any(node in swaps for node in nodes.values()),
         holders=tuple(_holders(entry, parts)),
         read_only=text_in(entry / "ro") == "1",
         locate=_led(entry),
-        unread=found.unread,
     )
 
 

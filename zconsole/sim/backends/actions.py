@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.device import Device
 from zconsole.actions.plan import Facts
+from zconsole.actions.signature import Contents
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
@@ -117,8 +118,8 @@ def _rebalance_backend(world: World) -> RebalanceBackend:
 
 def _devices(state: PoolState) -> tuple[Device, ...]:
     """The shelf, then what is in the pool and so has its label."""
-    shelf = tuple(_device(leaf) for leaf in state.host.shelf)
-    return shelf + tuple(replace(_device(leaf), zfs_pool=state.name) for leaf in state.leaves())
+    shelf, label = tuple(_device(leaf) for leaf in state.host.shelf), Contents(zfs_pool=state.name)
+    return shelf + tuple(replace(_device(leaf), contents=label) for leaf in state.leaves())
 
 
 def _device(leaf: Leaf) -> Device:
