@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.hysteresis import Hysteresis
@@ -35,7 +35,7 @@ class BottleneckTracker:
         self._scan: ScanKey | None = None
         self._since = 0.0
         self._past: dict[str, LeafStats] = {}
-        self._load = PoolLoadStats()
+        self._load = PoolLoad()
         self._judged_at = float("-inf")
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
@@ -92,7 +92,9 @@ class BottleneckTracker:
         for key in self._past.keys() - tree.keys():
             del self._past[key]
         moved = [rates[key] for key in self._past if key in rates]
-        self._load.add(sum((each.read or 0.0) + (each.write or 0.0) for each in moved))
+        self._load = self._load.after(
+            sum((each.read or 0.0) + (each.write or 0.0) for each in moved)
+        )
 
     def _judge(
         self,
@@ -102,7 +104,7 @@ class BottleneckTracker:
         disks: tuple[Disk, ...],
     ) -> None:
         watched = sample.clock - self._since
-        load, turns = self._load.load(), self._turns.turns()
+        load, turns = self._load, self._turns.turns()
         if self._turns.stage is not None:
             view = replace(view, stage=self._turns.stage)
         seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
