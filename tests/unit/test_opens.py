@@ -45,7 +45,7 @@ ELSEWHERE = {
     "system/async_process.py": NAMELESS,
     "system/broken_pipe.py": KERNEL,
     "actions/zpool_messages.py": PACKAGED,
-    "sim/message.py": PACKAGED,
+    "sim/source.py": PACKAGED,
     "tunables/catalog.py": PACKAGED,
     "tunables/guard.py": KERNEL,
     "tunables/parameters.py": SYSTEM,

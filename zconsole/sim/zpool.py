@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zconsole.sim import commands, jobs, lifecycle
+from zconsole.sim import commands, lifecycle
 from zconsole.sim.commands import CommandError
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
@@ -94,7 +94,7 @@ def _scrub(pool: PoolState, words: Words) -> None:
 def _job(kind: str) -> Command:
     def _change(pool: PoolState, words: Words) -> None:
         action = "cancel" if words.has("c") else "suspend" if words.has("s") else "start"
-        jobs.change(pool, kind, action, words.device)
+        commands.change(pool, kind, action, words.device)
 
     return _change
 

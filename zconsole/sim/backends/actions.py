@@ -51,12 +51,14 @@ class SimulatedParameters:
 
     def read(self, name: str) -> int | None:
         """See Parameters.read."""
-        return self._world.tunables().get(name)
+        return self._world.pools[0].tunables.get(name)
 
     def write(self, name: str, value: int) -> None:
         """See Parameters.write."""
-        if refusal := self._world.set_tunable(name, str(value)):
-            raise ZconsoleError(f"{name}={value}: refused: {refusal}")
+        if self.read(name) is None:
+            raise ZconsoleError(f"{name}={value}: refused: No such file or directory")
+        for pool in self._world.pools:
+            pool.tunables[name] = value
 
 
 class SimulatedFacts:
@@ -77,7 +79,7 @@ class SimulatedFacts:
                 "autoexpand": "on" if state.autoexpand else "off",
                 "guid": str(state.guid),
             },
-            parameters=self._world.tunables(),
+            parameters=dict(state.tunables),
             devices=_devices(state),
             labels=_labels(state) if suspended else {},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.pool.model import Event
-from zconsole.sim import jobs, rebuild, scan
+from zconsole.sim import commands, rebuild, scan
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import EXOS_16T, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
@@ -70,10 +70,10 @@ def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
     tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
     tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
     pool = make.pool(tops, load=make.load(read=40e6, write=20e6, size=16384.0, sync=0.7))
-    jobs.change(pool, "trim")
+    commands.change(pool, "trim")
     for leaf in pool.leaves():
         leaf.jobs["trim"].rate = make.random.uniform(4e8, 9e8)
-    jobs.change(pool, "initialize", device=str(next(tops[3].leaves()).guid))
+    commands.change(pool, "initialize", device=str(next(tops[3].leaves()).guid))
     return (pool,)
 
 
