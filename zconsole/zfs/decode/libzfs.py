@@ -16,7 +16,6 @@ from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.libzfs_scans import copies, scan_stats
 from zconsole.zfs.decode.names import disk_name, parity_of
-from zconsole.zfs.decode.notes import note_of, scan_marker
 from zconsole.zfs.decode.scans import active_function, activities_of, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
@@ -28,7 +27,14 @@ from zconsole.zfs.decode.values import (
     text_of,
     word,
 )
-from zconsole.zfs.decode.words import VDEV_STATES, aux_word, spare_word, state_word
+from zconsole.zfs.decode.words import (
+    VDEV_STATES,
+    aux_word,
+    note_of,
+    scan_marker,
+    spare_word,
+    state_word,
+)
 from zconsole.zfs.raw import QUEUES
 
 _HISTOGRAM_KEYS = (

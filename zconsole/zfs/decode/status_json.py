@@ -14,7 +14,6 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.notes import note_of, scan_marker
 from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
@@ -27,7 +26,7 @@ from zconsole.zfs.decode.values import (
     text_of,
     word,
 )
-from zconsole.zfs.decode.words import spare_word, state_word
+from zconsole.zfs.decode.words import note_of, scan_marker, spare_word, state_word
 
 _GROUPS = (
     ("dedup", "dedup"),
