@@ -15,7 +15,7 @@ from zconsole.actions.run_record import DONE, RunRecord
 from zconsole.actions.zpool_messages import explain
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import CommandRunner
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import steady_clock
 from zconsole.system.process import Completed, DeadlineError

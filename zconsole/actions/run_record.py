@@ -9,7 +9,7 @@ from typing import Any
 from zconsole.actions.plan import ActionPlan, Situation, Step
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
 
 DONE = "done"

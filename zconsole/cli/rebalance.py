@@ -244,7 +244,7 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 def _audited() -> AuditedJobs:
     """Orders to jobs, each with its lines in the audit log."""
     from zconsole.rebalance.job.control import AuditedJobs
-    from zconsole.system.audit.log import audit_log
+    from zconsole.system.audit import audit_log
 
     return AuditedJobs(audit_log())
 

@@ -14,7 +14,7 @@ from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.output import json
 from zconsole.output.tunables import record, table
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit.log import MemoryLog, audit_log
+from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.state_dir import state_dir, state_dirs
 from zconsole.tunables import guard

@@ -29,7 +29,7 @@ from zconsole.rebalance.backend import (
 )
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import ProcessRunner, Spawner
-from zconsole.system.audit.log import Log, audit_log
+from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
 from zconsole.system.pipe_io import LineProcess

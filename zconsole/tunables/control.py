@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
 from zconsole.tunables.parameters import Parameters
@@ -227,11 +227,8 @@ class Control:
     ) -> tuple[Restored, ...]:
         chosen = list(saved.values) if names is None else [n for n in names if n in saved.values]
         ours = {n: saved.values[n] for n in chosen}
-        record.begin_restore(
-            RecordedWrite(name, entry.value, entry.original)
-            for name, entry in ours.items()
-            if self._parameters.read(name) == entry.value
-        )
+        writes = (RecordedWrite(n, entry.value, entry.original) for n, entry in ours.items())
+        record.begin((w for w in writes if self._parameters.read(w.name) == w.old), restore=True)
         done, refused = [], None
         for name in chosen:
             try:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit.log import audit_log
+from zconsole.system.audit import audit_log
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting
@@ -110,7 +110,7 @@ def hold(
     if parameters.read(name) == held.set_by_us and held.original is not None:
         change = RecordedWrite(name, held.set_by_us, held.original)
         with record() as written:
-            written.begin_restore([change])
+            written.begin([change], restore=True)
             parameters.write(name, held.original)
             written.done.append(change)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 
 DONE = "done"
 
@@ -34,16 +34,14 @@ class TunableRecord:
     """What was written to the kernel, in order."""
     _begun: bool = False
 
-    def begin(self, wanted: Iterable[RecordedWrite]) -> None:
-        """Write down what is about to be set. Raises AuditError when that can be kept nowhere."""
-        if changes := [change for change in wanted if change.old != change.new]:
-            self.log.write(self.t, "begun", **self._fields(changes))
-            self._begun = True
+    def begin(self, wanted: Iterable[RecordedWrite], restore: bool = False) -> None:
+        """Write down what is about to be set. Raises AuditError when that can be kept nowhere.
 
-    def begin_restore(self, wanted: Iterable[RecordedWrite]) -> None:
-        """The same for what is put back, which waits for no log."""
-        if changes := list(wanted):
-            self.log.note(self.t, "begun", **self._fields(changes))
+        What is put back waits for no log.
+        """
+        if changes := [change for change in wanted if change.old != change.new]:
+            keep = self.log.note if restore else self.log.write
+            keep(self.t, "begun", **self._fields(changes))
             self._begun = True
 
     def _fields(self, changes: Iterable[RecordedWrite]) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from zconsole.actions.target import Swap
 from zconsole.errors import UnavailableError
 from zconsole.pool.model import ErrorCounters
 from zconsole.pool.scan_outcome import GRACE
-from zconsole.system.audit.log import NAME, Audit, Who
-from zconsole.system.audit.places import append_line
+from zconsole.system.audit import NAME, Audit, Who, append_line
 from zconsole.system.host import steady_clock
 from zconsole.system.process import Completed, DeadlineError
 

@@ -23,7 +23,7 @@ from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import ErrorCounters
-from zconsole.system.audit.log import Audit, MemoryLog, Who
+from zconsole.system.audit import Audit, MemoryLog, Who
 
 NOW = 100.0
 """Seconds of the steady clock at which the operator confirmed."""

@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.audit import places
-from zconsole.system.audit.log import NAME, Audit, AuditError, Who, audit_log
-from zconsole.system.audit.places import append_line, send_line
+from zconsole.system.audit import (
+    NAME,
+    Audit,
+    AuditError,
+    Who,
+    append_line,
+    audit_log,
+    send_line,
+)
 
 SHORT = 0.2
 """Seconds that a place is given here."""
@@ -58,7 +64,7 @@ def seconds(work) -> float:
 
 def test_a_line_is_on_disk_when_write_returns(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(places.os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
     log = audit_log(lambda: tmp_path)
     log.write(5.0, "begun", argv=["zpool", "scrub", "tank"])
     assert synced == [(tmp_path / NAME).stat().st_size]
@@ -158,7 +164,7 @@ def test_a_disk_that_is_back_is_written_again():
 
 @pytest.mark.usefixtures("reader")
 def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "SENDING", 0.05)
+    monkeypatch.setattr("zconsole.system.audit.SENDING", 0.05)
     address = tmp_path / "log"
 
     def fill() -> None:

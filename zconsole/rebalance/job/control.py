@@ -22,7 +22,7 @@ from zconsole.rebalance.job import aftermath, job_store
 from zconsole.rebalance.job.job import WALKING, job_of, orders_of, understood, walking_settings
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 from zconsole.system.process import start_detached
 from zconsole.system.state_dir import read_end
 

@@ -16,7 +16,7 @@ from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import PoolState
 from zconsole.sim.zpool import SimulatedRunner
-from zconsole.system.audit.log import MemoryLog
+from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.store import VolatileTunableStore
 
