@@ -70,6 +70,8 @@ class CapacityRow:
     devices: int = 0
     """Places for devices in a top-level vdev of a text; a replaced one and its new one share one.
     """
+    vdevs: list[CapacityRow] = field(default_factory=list)
+    """A pool's top-level vdevs of every class, in file order."""
 
     @property
     def space_bytes(self) -> int | None:
@@ -79,15 +81,7 @@ class CapacityRow:
         return self.alloc_bytes + self.free_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCapacity:
-    """A pool's line and its top-level vdevs of every class, in file order."""
-
-    pool: CapacityRow
-    vdevs: list[CapacityRow] = field(default_factory=list)
-
-
-def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+def capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
     """Every pool of a listing, a JSON document or text.
 
     Raises NotUnderstoodError when it is no ``zpool list`` output.
@@ -98,7 +92,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
         raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
 
 
-def _capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+def _capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
     if isinstance(listing, str) and has_documents(listing):
         try:
             listing = together(documents_of(listing))
@@ -115,11 +109,11 @@ def _capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
     return found
 
 
-def _from_text(text: str) -> Iterator[PoolCapacity]:
+def _from_text(text: str) -> Iterator[CapacityRow]:
     columns: Sequence[str] = ()
     headed = reading = False
     broken = _BROKEN_HEADING.search(text) is not None
-    found: PoolCapacity | None = None
+    found: CapacityRow | None = None
     vclass = "normal"
     for line in unspaced(text).splitlines():
         words = line.split()
@@ -164,10 +158,10 @@ def _is_group(words: Sequence[str]) -> bool:
     return words[0] in _GROUPS and set(words[1:]) <= {"-"}
 
 
-def _pool_line(line: str, columns: Sequence[str]) -> PoolCapacity | None:
+def _pool_line(line: str, columns: Sequence[str]) -> CapacityRow | None:
     name, cells = _cells(line, columns)
     row = _row(name, "root", "normal", cells)
-    return None if row.size_bytes is None and row.health is None else PoolCapacity(row)
+    return None if row.size_bytes is None and row.health is None else row
 
 
 def _add_vdev(tops: list[CapacityRow], vclass: str, line: str, columns: Sequence[str]) -> None:
@@ -230,7 +224,7 @@ def _share(value: object) -> float | None:
         return None
 
 
-def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
+def _from_json(document: Mapping[str, Any]) -> Iterator[CapacityRow]:
     for key, value in mapping(document.get("pools"), "pools").items():
         node = mapping(value, key)
         cells = _properties(node)
@@ -238,7 +232,7 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
             raise NotUnderstoodError(f"not `zpool list -j` output: pool {key} has no properties")
         row = _row(str(node.get("name", key)), "root", "normal", cells)
         tops = _json_tops(mapping(node.get("vdevs"), "vdevs"))
-        yield PoolCapacity(row, [_json_row(name, vdev, vclass) for vclass, name, vdev in tops])
+        yield replace(row, vdevs=[_json_row(name, vdev, vclass) for vclass, name, vdev in tops])
 
 
 def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
