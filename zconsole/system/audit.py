@@ -17,7 +17,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,23 +52,14 @@ class AuditError(ZconsoleError):
     """A line could be written nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
-    """Who acts: the effective user, and who became that user through sudo."""
-
-    uid: int
-    user: str
-    sudo_user: str | None = None
-
-
-def whoami() -> Who:
-    """The person at the keyboard, as far as the system tells."""
+def whoami() -> dict[str, Any]:
+    """The person at the keyboard: the user, and who became that user through sudo."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
         name = str(uid)
-    return Who(uid, name, os.environ.get("SUDO_USER"))
+    return {"uid": uid, "user": name, "sudo_user": os.environ.get("SUDO_USER")}
 
 
 @dataclass(slots=True)
@@ -87,7 +78,9 @@ class MemoryLog:
 class Audit:
     """Writes to one place, and to the next where that fails."""
 
-    def __init__(self, who: Who, places: Mapping[str, Place], patience: float = PATIENCE) -> None:
+    def __init__(
+        self, who: Mapping[str, Any], places: Mapping[str, Place], patience: float = PATIENCE
+    ) -> None:
         """``places`` by name, the best first; each is given ``patience`` seconds a line."""
         self._who = who
         self._places = {name: (place, Patient()) for name, place in places.items()}
@@ -121,7 +114,7 @@ class Audit:
 
     def _line(self, t: float, event: str, fields: Mapping[str, Any]) -> str:
         """ASCII only: no control character in a name can end or hide a line."""
-        return json.dumps({"t": t, "who": asdict(self._who), "event": event, **fields})
+        return json.dumps({"t": t, "who": self._who, "event": event, **fields})
 
     def _put(self, line: str) -> None:
         reasons: list[str] = []

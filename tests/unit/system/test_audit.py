@@ -15,7 +15,6 @@ from zconsole.system.audit import (
     NAME,
     Audit,
     AuditError,
-    Who,
     append_line,
     audit_log,
     send_line,
@@ -49,7 +48,7 @@ def reader(tmp_path):
 
 
 def audit(**chosen) -> Audit:
-    return Audit(Who(0, "root"), chosen, SHORT)
+    return Audit({"uid": 0}, chosen, SHORT)
 
 
 def lines(directory: Path) -> list[dict]:
