@@ -8,13 +8,13 @@ leaves out is 0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any
 
 from zconsole.pool.model import Activity, Scan
+from zconsole.pool.version import parse_version
 from zconsole.units import size_resolution
 from zconsole.zfs.decode.formulas import (
     checkpoint_of,
@@ -34,6 +34,7 @@ _STATES = {
     "ERRORSCRUBBING": "running",
 }
 _REBUILD_STATES = {"ACTIVE": "running", "CANCELED": "canceled", "COMPLETE": "finished"}
+_CAUTIOUS = (2, 1, 12)
 _Node = Mapping[str, Any]
 
 
@@ -74,8 +75,8 @@ def scans_of(
 
 def _is_cautious(version: str | None) -> bool:
     """Whether this OpenZFS waits for the first repaired or issued byte (2.1.12+)."""
-    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version or "")
-    return numbers is None or tuple(map(int, numbers.groups())) >= (2, 1, 12)
+    numbers = parse_version(version)
+    return len(numbers) < len(_CAUTIOUS) or numbers >= _CAUTIOUS
 
 
 def _as_printed(scan: Scan, node: _Node) -> Scan:

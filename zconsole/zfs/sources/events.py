@@ -13,7 +13,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from zconsole.system.async_process import Spawner
@@ -130,7 +129,7 @@ class EventFollower:
         self._newest = since
         self._process: LineProcess | None = None
         self._task: asyncio.Task[None] | None = None
-        self._waiting: dict[str, dict[tuple[str, str | None], _Repeated]] = {}
+        self._waiting: dict[str, dict[tuple[str, str | None], tuple[dict[str, Any], int]]] = {}
         self._read: Counter[str] = Counter()
 
     async def start(self) -> None:
@@ -142,7 +141,7 @@ class EventFollower:
     def take(self, pool: str) -> list[dict[str, Any]]:
         """The pool's events since the last call, oldest first."""
         self._read.clear()
-        return [each.described() for each in self._waiting.pop(pool, {}).values()]
+        return [_counted(*each) for each in self._waiting.pop(pool, {}).values()]
 
     def close(self) -> None:
         """Stop following without waiting."""
@@ -183,21 +182,15 @@ class EventFollower:
         self._newest = max(self._newest, event["t"])
         waiting = self._waiting.setdefault(payload.get("pool", ""), {})
         key = (event["text"], event["vdev"])
-        waiting.setdefault(key, _Repeated(event)).count += 1
+        first, count = waiting.get(key, (event, 0))
+        waiting[key] = first, count + 1
         if len(waiting) > KEPT:
             del waiting[next(iter(waiting))]
 
 
-@dataclass(slots=True)
-class _Repeated:
-    """An event and how often it came."""
-
-    event: dict[str, Any]
-    count: int = 0
-
-    def described(self) -> dict[str, Any]:
-        """The event, with its count where it came more than once."""
-        if self.count == 1:
-            return self.event
-        times = f"{self.count} times" if self.count < BURST else f"{self.count} times or more"
-        return {**self.event, "text": f"{self.event['text']} ({times})"}
+def _counted(event: dict[str, Any], count: int) -> dict[str, Any]:
+    """The event, with its count where it came more than once."""
+    if count == 1:
+        return event
+    times = f"{count} times" if count < BURST else f"{count} times or more"
+    return {**event, "text": f"{event['text']} ({times})"}

@@ -82,22 +82,20 @@ EVERY = 5.0
 
 
 class ScanParameters:
-    """Reads them again when the last values are old; ``now`` in steady seconds."""
+    """Reads them again when the last values are old."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._directory = root / "sys/module/zfs/parameters"
         self._read_at = float("-inf")
         self._found: Mapping[str, int] = {}
 
     def read(self, now: float) -> Mapping[str, int]:
-        """See ``scan_parameters``."""
+        """Those of PARAMETERS that this kernel has; none where the module is not loaded (zfs(4)).
+
+        ``now`` in steady seconds.
+        """
         if now - self._read_at >= EVERY:
-            self._read_at, self._found = now, scan_parameters(self._root)
+            values = {name: number_in(self._directory / name) for name in PARAMETERS}
+            self._found = {name: value for name, value in values.items() if value is not None}
+            self._read_at = now
         return self._found
-
-
-def scan_parameters(root: Path) -> dict[str, int]:
-    """Those of PARAMETERS that this kernel has; none where the module is not loaded (zfs(4))."""
-    directory = root / "sys/module/zfs/parameters"
-    values = {name: number_in(directory / name) for name in PARAMETERS}
-    return {name: value for name, value in values.items() if value is not None}
