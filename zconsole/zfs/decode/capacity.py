@@ -12,11 +12,10 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS
-from zconsole.units import parse_size
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
 from zconsole.zfs.decode.names import disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.tree import MOST_VDEVS
-from zconsole.zfs.decode.values import mapping, number, unspaced
+from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
 
 _GROUPS = {
     "logs": "log",
@@ -194,12 +193,8 @@ def _split(line: str) -> tuple[str, list[str]]:
         name, *values = line.strip("\n").lstrip("\t").split("\t")
         return name, values
     words = line.split()
-    end = next((i for i, word in enumerate(words) if i and _is_cell(word)), len(words))
+    end = next((i for i, word in enumerate(words) if i and is_cell(word)), len(words))
     return " ".join(words[:end]), words[end:]
-
-
-def _is_cell(word: str) -> bool:
-    return word == "-" or parse_size(word) is not None
 
 
 def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> CapacityRow:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import IoRates
 from zconsole.units import parse_size
-from zconsole.zfs.decode.values import unspaced
+from zconsole.zfs.decode.values import is_cell, unspaced
 from zconsole.zfs.raw import QUEUES
 
 _GROUPS = frozenset({"logs", "cache", "special", "dedup"})
@@ -108,7 +108,7 @@ def _row(line: str, queues_only: bool) -> IostatRow:
         name, *cells = line.strip().split("\t")
     else:
         name, *cells = line.split()
-        while cells and not _is_cell(cells[0]):
+        while cells and not is_cell(cells[0]):
             name = f"{name} {cells.pop(0)}"
     plain = [parse_size(cell) for cell in cells[:_PLAIN]] + [None] * _PLAIN
     _, _, read_ops, write_ops, read, write = plain[:_PLAIN]
@@ -129,10 +129,6 @@ def _mean_wait(waits: Sequence[str], operations: Sequence[float | None]) -> floa
     if not total:
         return max((wait for wait, _ in known), default=None)
     return sum(wait * ops for wait, ops in known) / total
-
-
-def _is_cell(word: str) -> bool:
-    return word == "-" or parse_size(word) is not None
 
 
 def _extras(
