@@ -18,7 +18,6 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.commands import POOLS, Commands, zpool_version
 from zconsole.zfs.sources.events import EventFollower
-from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
     ScanParameters,
@@ -29,7 +28,13 @@ from zconsole.zfs.sources.kstat import (
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.lzc import load_lzc, pool_exists
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
-from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    FallbackReader,
+    PoolGoneError,
+    ReaderOption,
+    ReaderUnusableError,
+    ReadFailedError,
+)
 from zconsole.zfs.sources.zpool import zpool_readers
 
 DEADLINE = 5.0

@@ -22,9 +22,13 @@ from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.commands import POOLS, Commands, zpool_version
-from zconsole.zfs.sources.fallback import FallbackReader
 from zconsole.zfs.sources.pool_poller import PoolPoller, PoolPollers
-from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    FallbackReader,
+    PoolGoneError,
+    ReaderUnusableError,
+    ReadFailedError,
+)
 from zconsole.zfs.sources.zpool import zpool_readers
 
 DEADLINE = 10.0
