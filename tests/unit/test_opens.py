@@ -18,7 +18,7 @@ PACKAGED = "reads a file of the package itself"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
-    "actions/signature.py": SYSTEM,
+    "actions/machine.py": SYSTEM,
     "cli/main.py": KERNEL,
     "cli/output.py": SYSTEM,
     "cli/rebalance_options.py": PACKAGED,

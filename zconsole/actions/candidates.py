@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.actions.device import Device
+from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
-from zconsole.actions.signature import Contents
 from zconsole.actions.target import Target, find_path, members
 from zconsole.pool.model import Pool, Vdev
 from zconsole.units import clean, size

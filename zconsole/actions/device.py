@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zconsole.actions.signature import Contents
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is on a device."""
+
+    names: tuple[str, ...] = ()
+    """Filesystems and the like, as libblkid calls them: ``ext4``, ``LVM2_member``."""
+    zfs_pool: str | None = None
+    """Name of the pool that a ZFS label says it belongs to, empty where the label does not tell;
+    None without a label in use."""
+    unread: bool = False
+    """Whether it could not be looked at (no permission, no answer)."""
 
 
 @dataclass(frozen=True, slots=True)

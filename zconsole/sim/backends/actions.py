@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.device import Device
+from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
-from zconsole.actions.signature import Contents
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
