@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
-from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, disks_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample
 from zconsole.pool.topology import Placed
+from zconsole.pool.version import parse_version
 
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
@@ -103,11 +103,25 @@ class BottleneckTracker:
         tree: Mapping[str, Placed],
         disks: tuple[Disk, ...],
     ) -> None:
-        watched = sample.clock - self._since
-        load, turns = self._load, self._turns.turns()
-        if self._turns.stage is not None:
-            view = replace(view, stage=self._turns.stage)
-        seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
+        turns, scan = self._turns.turns(), view.scan
+        total, walked = scan.total_bytes, scan.scanned_bytes
+        seen = Evidence(
+            scan=scan,
+            stage=self._turns.stage or view.stage,
+            rate=(view.issue_rate if scan.two_stage else view.scan_rate) or 0.0,
+            disks=disks,
+            tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
+            cpu=sample.host.cpu if sample.host else None,
+            memory=sample.host.memory_total if sample.host else None,
+            seconds=sample.clock - self._since,
+            turns=turns,
+            walked=walked / total if walked is not None and total and scan.two_stage else None,
+            sorted_share=self._sorted,
+            foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
+            load=self._load,
+            version=parse_version(sample.version),
+            tunables=sample.tunables,
+        )
         from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
 
         found = judge(seen)
@@ -115,7 +129,7 @@ class BottleneckTracker:
         self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":
-            self.ceiling = ceiling_of(seen, load.most if shared else None)
+            self.ceiling = ceiling_of(seen, self._load.most if shared else None)
 
 
 SPAN = 120.0
